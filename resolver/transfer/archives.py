@@ -21,19 +21,25 @@ T = TypeVar("T")
 
 
 class ArchiveSource(Protocol):
-    """The interface of a WARC archive to read from; `resolver.warc.Archive` implements it."""
+    """The interface of a WARC archive that is read. `resolver.warc.Archive` implements it."""
 
     @property
     def at(self) -> datetime | None:
-        """Return the date and time for which the archive selects captures; None if no date is set."""
+        """Return the date and time from which the archive selects captures.
+
+        The result is `None` if no date is set.
+        """
         ...
 
     def find(self, url: Url) -> Dated:
-        """Return the capture that the archive replays as the response to a request for the URL."""
+        """Return the archived capture that is the response to a request for the URL."""
         ...
 
     def gate(self, admission: Admission) -> UrlGate:
-        """Return a gate for an admitted URL that reads from the archive instead of opening connections."""
+        """Return a gate for an admitted URL.
+
+        The gate reads from the archive and opens no connections.
+        """
         ...
 
 
@@ -45,7 +51,7 @@ class Dated(Protocol):
 
 
 class ArchiveTarget(Protocol):
-    """The interface of a WARC archive to write to; `resolver.warc.Recorder` implements it."""
+    """The interface of a WARC archive that is written. `resolver.warc.Recorder` implements it."""
 
     def recording(self, mask: Mask, attempt: int) -> TryRecording:
         """Return a recorder for one retrieval attempt."""
@@ -53,7 +59,7 @@ class ArchiveTarget(Protocol):
 
 
 class TryRecording(Protocol):
-    """A recorder that writes the captures of one retrieval attempt to an archive, one after another."""
+    """A recorder for one retrieval attempt. It writes the captures to an archive, one after another."""
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The attachments of an article as complete, verified files, joined from parts in several articles.
+"""The attachments of an article as complete, verified files. The parts of a file may be in several articles.
 
 The parser of the scheme (`protocols.attachment.Post`) reads the articles. This module fetches the articles,
 chooses safe names (S14), and writes each attachment as `save` writes an object.
@@ -59,7 +59,7 @@ class MakeRequest(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentOrder:
-    """The settings of `Resolver.save_attachments`, and the file names that are already used in the run."""
+    """The settings of `Resolver.save_attachments`, and the file names that the run has already used."""
 
     directory: str
     parts: bool
@@ -82,7 +82,7 @@ class AttachmentSaver:
     Args:
         request: the request for the article.
         order: the settings.
-        make_request: a function that returns the request for another URL of the same origin.
+        make_request: a function that returns a request for another URL of the same origin.
         collect: a function that fetches a document into memory.
     """
 
@@ -129,7 +129,7 @@ class AttachmentSaver:
             except LocalError as error:
                 results.append(locate_error(error, url.shown))
                 if not isinstance(error, NameTaken):
-                    break  # all later files would fail for the same reason, for example a full disk
+                    break  # all later files would fail, too, for example because the disk is full
             except ResolveError as error:
                 shown = self._label(each, number)
                 results.append(locate_error(error.saying(f"in the attachment {shown}").final(), url.shown))
@@ -231,7 +231,7 @@ class AttachmentSaver:
         return attachment.verified
 
     async def _find_parts(self, part: FilePart, post: Post) -> dict[int, Url]:
-        """Return the URLs of all other parts of the file, by part number.
+        """Return the URLs of the other parts of the file, by part number.
 
         Raises `Truncated` if parts are missing.
         """
@@ -280,7 +280,9 @@ class PartJoiner:
         self._is_proved = True
 
     async def run(self, sink: PartialFile) -> tuple[str, ...]:
-        """Write the parts in order, and return the checks that succeeded.
+        """Write the parts in order.
+
+        Return the checks that succeeded.
 
         Raises:
             Truncated: parts or bytes are missing.
@@ -298,7 +300,7 @@ class PartJoiner:
         return ("length", "digest") if self._is_proved or self._expected is not None else ("length",)
 
     async def _bring(self, numbers: range) -> dict[int, Attachment]:
-        """Fetch parts concurrently. Raises the error of the first part that failed."""
+        """Fetch parts concurrently. The error of the first failed part is raised."""
         came: dict[int, Attachment | ResolveError | None] = dict.fromkeys(numbers)
         async with running().open_nursery() as nursery:
             for number in numbers:
@@ -351,7 +353,10 @@ class PartJoiner:
 
 
 def _safe_name(attachment: Attachment, number: int) -> str:
-    """Return a safe file name without directories (S14); replace a name that cannot be used."""
+    """Return a safe file name without directories (S14).
+
+    A name that cannot be used is replaced.
+    """
     if attachment.name is not None:
         try:
             return local_name(attachment.name)

@@ -1,4 +1,4 @@
-"""Batches of concurrent tasks: the engine that runs the tasks, and the iteration over results.
+"""Batches of concurrent tasks: the engine that runs the tasks, and the iterator over the results.
 
 Each task communicates with one host. This module does not inspect the content or the result of a task.
 `resolver.transfer.queue` decides, without I/O, when each task may start.
@@ -32,13 +32,13 @@ from resolver.transfer.queue import HostScheduler, QueuedTask
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Maximum number of tasks that are read ahead. After more than 1,000 consecutive tasks for one host, the
-#: following tasks for other hosts must wait.
+#: Maximum number of tasks that are read ahead. If more than 1,000 consecutive tasks are for one host, the
+#: tasks after them must wait, even for other hosts.
 WINDOW = 1_000
 
-#: Maximum number of tasks that wait for the disk, in addition to the running tasks. Flushing 64 files
-#: together takes hardly longer than flushing one file. Each task that waits for the disk may use two file
-#: descriptors and the memory for a small file.
+#: The maximum number of tasks that wait for the disk. These tasks are not counted as running tasks. Flushing
+#: 64 files together takes hardly longer than flushing one file. Each task that waits for the disk may use two
+#: file descriptors and the memory for a small file.
 AT_REST = 64
 
 
@@ -73,14 +73,14 @@ class TaskResult(Generic[T]):
     error: ResolveError | None = None
 
 
-#: A function that receives the result of each task. When the function returns, another task gets the slot of
-#: the completed task.
+#: A function that receives the result of each task. When the function returns, the slot of the completed task
+#: is free for another task.
 Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSlot(Generic[T]):
-    """The state of a running task in a batch; implements `resolver.network.task.TaskState`."""
+    """The state of a running task in a batch. The class implements `resolver.network.task.TaskState`."""
 
     hosts: HostScheduler[BatchTask[T]]
     waiting: QueuedTask[BatchTask[T]]
@@ -120,7 +120,7 @@ class Batch(Generic[T]):
         concurrency: the maximum number of running tasks, not counting the tasks at silent hosts. Together
             with the tasks at silent hosts, at most twice `concurrency` tasks run.
         window: the maximum number of waiting tasks.
-        resting: the maximum number of tasks that only wait for the disk. `concurrency` does not include these
+        resting: the maximum number of tasks that wait for the disk. `concurrency` does not include these
             tasks.
         until: the deadline. After the deadline no task starts, and the source is not read. Waiting tasks are
             dropped, and running tasks are completed.
@@ -150,17 +150,20 @@ class Batch(Generic[T]):
         self._at_rest: set[QueuedTask[BatchTask[T]]] = set()
 
     async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
-        """Run all tasks of the source, and return after `take` has processed the last result.
+        """Run all tasks of the source.
 
-        An exception of the source, of a task or of `take` ends the batch and is raised unchanged. The only
-        exception is a `ResolveError` of a task, which is the result of this task.
+        The method returns after `take` has processed the last result.
+
+        An exception of the source, of a task or of `take` ends the batch and is raised unchanged. An
+        exception of the source, of a task or of `take` ends the batch and is raised unchanged. A
+        `ResolveError` of a task does not end the batch: the error is the result of the task.
         """
         self._loop: Loop = running()
         self._changed = self._loop.event()
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
-                # Each task gets the context variables of the batch, even if another task starts the new task.
+                # Each task gets the context variables of the batch, even if another task has started it.
                 begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
                 self._begin = partial(copy_context().run, begin)
                 nursery.start_soon(self._record_error, partial(self._read, source))
@@ -171,7 +174,7 @@ class Batch(Generic[T]):
             raise self._error from None
 
     async def _record_error(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Record the first error, so that `run` raises this error and not an exception group."""
+        """Record the first error, so that `run` raises this error instead of an exception group."""
         try:
             await work()
         except self._loop.cancelled:
@@ -204,14 +207,17 @@ class Batch(Generic[T]):
                 self._ended = True
                 self._read_on.set()
             self._start_what_may()
-            if self._has_room:  # the source may have a task that can start immediately
+            if self._has_room:  # perhaps the next task of the source can start immediately
                 self._read_on.set()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
             await self._wait_for_change()
 
     def _start_what_may(self) -> None:
-        """Start tasks while slots are free, in queue order even if the event loop reorders its tasks."""
+        """Start tasks while slots are free.
+
+        Tasks start in the order of the queue, even if the event loop reorders its tasks.
+        """
         while self._has_room and (now := self._loop.current_time()) < self._until:
             if (waiting := self._hosts.take(now)) is None:
                 break
@@ -230,10 +236,12 @@ class Batch(Generic[T]):
             self._changed.set()
 
     def _lower(self) -> bool:
-        """Lower the concurrency below the number of running tasks; return whether the caller must wait.
+        """Lower the concurrency below the number of running tasks.
 
-        The number of running tasks includes tasks at silent hosts and tasks that wait for the disk, because
-        such tasks also use file descriptors.
+        Return whether the caller must wait.
+
+        Tasks at silent hosts and tasks that wait for the disk count as running tasks, because they also use
+        file descriptors.
         """
         if self._under_way < 2:
             return False
@@ -272,7 +280,10 @@ class Batch(Generic[T]):
         self._fill_place()
 
     async def _result(self, waiting: QueuedTask[BatchTask[T]]) -> TaskResult[T] | None:
-        """Return the result of a task, or None if the task was requeued."""
+        """Return the result of a task.
+
+        The result is `None` if the task was requeued.
+        """
         enter(self._turn(waiting))
         try:
             result = TaskResult(waiting.task, await waiting.task.run())
@@ -312,12 +323,12 @@ class Batch(Generic[T]):
 
 # A batch that runs while the caller iterates over the results.
 #
-# The batch runs as a separate task. The task ends after the last result, on `aclose`, or when the event loop
-# ends. A result occupies a slot of the batch until the caller consumes the result (backpressure). So a slow
-# caller slows down the batch.
+# The batch runs as a separate task. The task ends after the last result, when `aclose` is called, or when the
+# event loop ends. A result occupies a slot of the batch until the caller has consumed it (backpressure). So a
+# slow caller slows down the batch.
 
-#: An async function that passes each value to an async callback, and returns after the last value. The
-#: callback is its argument.
+#: An async function that passes each value to an async callback. The function returns after the last value.
+#: The callback is its argument.
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
 
 
@@ -391,7 +402,7 @@ class RunningBatch(Generic[T]):
 
 
 def _is_only(cancelled: type[BaseException], error: BaseException) -> bool:
-    """Return whether the error is a cancellation, or a group that has only cancellations."""
+    """Return whether the error is a cancellation, or a group of cancellations."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(cancelled)[1] is None
     return isinstance(error, cancelled)

@@ -1,8 +1,8 @@
 """The user's cookie file, which stores cookies between runs.
 
-The file is read before the first request of a run. After the last request, the new cookies of the run are
-merged into the current content of the file. So the cookies of concurrent runs are not lost. If two runs
-received the same cookie, the later value is stored.
+The file is read before the first request of a run. After the last request, the file is read again, and the
+new cookies of the run are added to it. So the cookies of concurrent runs are not lost. If two runs received
+the same cookie, the later value is stored.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ class CookieFile:
     def _take(self, octets: bytes) -> None:
         """Parse the lines into the cookie jar.
 
-        The limits of the cookie jar apply only to cookies from servers, and not to cookies in the user's
-        file.
+        The limits of the cookie jar apply to cookies from servers, but not to cookies in the user's file.
         """
         for number, line in read_lines(octets):
             try:
@@ -83,7 +82,7 @@ class CookieFile:
         """Write changed cookies to the file.
 
         Raises `LocalError` if the file cannot be written. If `failed` is true, a write error is only a
-        warning, because the caller must get the error of the run.
+        warning, because the caller must receive the run's own error.
         """
         try:
             self._save()

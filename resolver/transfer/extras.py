@@ -17,8 +17,8 @@ from protocols.options import Frames, Unpacking
 
 #: Size in bytes of a compressed chunk for the brotli decoder. Since version 1.2, brotli can limit its output.
 _BROTLI_PIECE = 1024
-#: Size in bytes of a compressed chunk for the zstd decoder. 4 bytes can decompress to a block of 128 KiB, so
-#: 64 bytes decompress to at most 2 MiB.
+#: The size in bytes of a compressed chunk for the zstd decoder. A block of 4 compressed bytes can have 128
+#: KiB of output, so 64 bytes decompress to at most 2 MiB.
 _ZSTD_PIECE = 64
 #: Maximum zstd window size in bytes. RFC 9659 section 3 requires decoders to support 8 MiB, and allows
 #: decoders to reject larger windows.
@@ -42,7 +42,7 @@ class _Brotli:
         while self._waiting:
             if octets := self._step(most):
                 return octets
-        return self._step(most)  # the decoder may have buffered output, which needs no new input
+        return self._step(most)  # without new input, the decoder may still have buffered output
 
     def _step(self, most: int) -> bytes:
         piece = self._waiting[:_BROTLI_PIECE] if self._stream.can_accept_more_data() else b""
@@ -115,7 +115,10 @@ _INSTALLED = _InstalledCodings()
 
 
 def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
-    """Return the decoders of the installed extras, by content coding; gzip and deflate are not included."""
+    """Return the decoders of the installed extras, by content coding.
+
+    gzip and deflate are not included.
+    """
     return _INSTALLED
 
 
@@ -130,7 +133,10 @@ def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
 
 
 def _is_bounded() -> bool:
-    """Return whether brotli can limit its output; older brotli expands a decompression bomb in one step."""
+    """Return whether brotli can limit its output.
+
+    Older versions of brotli expand a decompression bomb in one step.
+    """
     return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
 
 
@@ -146,7 +152,10 @@ def _framing(most: int) -> Frames:
 
 @cache
 def find_frames() -> Callable[[int], Frames] | None:
-    """Return the function that creates the HTTP/2 framing of a connection; None if h2 is not installed."""
+    """Return the function that creates the HTTP/2 framing of a connection.
+
+    The result is `None` if h2 is not installed.
+    """
     return None if find_spec("h2") is None else _framing
 
 
@@ -158,7 +167,10 @@ def find_frames() -> Callable[[int], Frames] | None:
 
 @cache
 def find_suffix_lookup() -> Callable[[str], str] | None:
-    """Return the function that finds the public suffix of a host; None if the extra is not installed."""
+    """Return the function that finds the public suffix of a host.
+
+    The result is `None` if the extra is not installed.
+    """
     return None if find_spec("publicsuffixlist") is None else _suffix_of
 
 

@@ -1,7 +1,7 @@
-"""Gopher+ forms: the form of an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits the form.
+"""Gopher+ forms: the form of an item (`+ASK`, Gopher+ memo 2.4), and the URL of its submission.
 
-To get a form, only the attributes of the item are requested. A request for the item itself could submit the
-form with empty answers. Answers to hidden questions (passwords) are redacted when URLs and requests are
+To get a form, the client requests only the attributes of the item. A request for the item itself could submit
+the form with empty answers. Answers to hidden questions (passwords) are redacted when URLs and requests are
 displayed.
 """
 
@@ -24,7 +24,7 @@ from resolver.url import registry
 
 
 class PutForm:
-    """The form of one Gopher+ item, with the warnings to show before the user answers the form."""
+    """The form of a Gopher+ item, and the warnings that are shown before the user answers the form."""
 
     def __init__(self, url: GopherUrl, form: AskForm, findings: tuple[Finding, ...]) -> None:
         self._url = url
@@ -32,7 +32,7 @@ class PutForm:
         self.findings = findings
 
     def fill_in(self, answers: list[Answer]) -> Url:
-        """Return the URL that submits the answers.
+        """Return the URL of the submission with these answers.
 
         Raises:
             Refused: if an answer contains characters that a form cannot represent (S03).
@@ -46,7 +46,10 @@ class PutForm:
         return replace(url, text=text, places=(ComponentSpan(ANSWERS, start, len(text)),))
 
     def specimen(self) -> Url:
-        """Return the URL of an empty submission, for a policy check before the user answers the form."""
+        """Return the URL of a submission without answers.
+
+        The policy checks this URL before the user answers the form.
+        """
         url = fill(self._url, AskForm(()), [])
         return replace(url, text=build(url))
 

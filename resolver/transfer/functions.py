@@ -1,6 +1,6 @@
 """The module-level functions of the package: `fetch`, `info`, `save`, `stream` and `entries`.
 
-Each function creates a `Resolver` for one call and returns the result of the `Resolver` method with the same
+Each function creates a `Resolver` for one call. It returns the result of the `Resolver` method with the same
 name. The keywords of each function are the settings of the `Resolver` (`Settings`) and the keywords of the
 method (`Provenance`, `SaveSettings`).
 """
@@ -25,7 +25,10 @@ class FileSettings(SaveSettings, Settings, total=False):
 
 
 def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, Any]]:
-    """Create a `Resolver` from the settings; return the `Resolver` and the keywords for its methods."""
+    """Create a `Resolver` from the settings.
+
+    Return the `Resolver` and the keywords for its methods.
+    """
     made = cast("dict[str, Any]", settings)
     wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
     # keep-alive is off by default, because a `Resolver` for one call sends no second request

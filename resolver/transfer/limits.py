@@ -25,8 +25,8 @@ _SKIPPED_AT_ONCE = 1_048_576
 _LOOK_EVERY = 0.2
 
 
-#: Maximum number of bytes that an error stores from the body of an error response. Typical error pages have
-#: several thousand bytes.
+#: The maximum number of bytes of an error response's body that an error object stores. Typical error pages
+#: have several thousand bytes.
 _MOST_ERROR_BODY = 65_536
 
 #: Maximum time in seconds to wait for the body of an error response. The status code has already been
@@ -34,7 +34,8 @@ _MOST_ERROR_BODY = 65_536
 _ERROR_BODY_SECONDS = 5.0
 
 
-#: A function that returns the maximum body size in bytes from the limits of a host; None for no limit.
+#: A function that returns the maximum size of a body in bytes, from the limits of a host. The result None
+#: means no limit.
 Most: TypeAlias = Callable[[Limits], "int | None"]
 
 
@@ -80,11 +81,11 @@ class Quota:
 
 
 class LimitedBody:
-    """A response body with the limits of the retrieval; it can be read only once.
+    """A response body with the limits of the retrieval. The body can be read only once.
 
     Iterate over the body, or `take` a number of bytes, or `drain` all remaining bytes. `received` is the
-    current offset in the object, even if the body is only a range of the object. The function `report` is
-    called with the current offset, to report progress.
+    current offset in the object. If the body is a range, the offset still counts from the start of the
+    object. The function `report` is called with the current offset, to report progress.
     """
 
     def __init__(
@@ -156,14 +157,17 @@ class LimitedBody:
 
     @property
     def _spared(self) -> float:
-        """Return the time in seconds that the retrieval waited for the caller's rate limit."""
+        """Return the seconds for which the caller's rate limit has delayed the retrieval."""
         return 0.0 if self._throttle is None else self._throttle.waited
 
     def _pause_deadline(self, scope: CancelScope) -> AbstractContextManager[None]:
         return nullcontext() if self._throttle is None else self._throttle.pause_deadline(scope)
 
     async def take(self, count: int) -> bytes:
-        """Return the next `count` bytes, or all remaining bytes if fewer remain."""
+        """Return the next `count` bytes.
+
+        If fewer bytes remain, all remaining bytes are returned.
+        """
         pieces: list[bytes] = []
         while count > 0:
             octets = await anext(self, b"")
@@ -180,7 +184,9 @@ class LimitedBody:
             count -= len(octets)
 
     async def drain(self, sink: Sink) -> int:
-        """Write the remaining bytes of the body to `sink`; return the number of bytes.
+        """Write the remaining bytes of the body to `sink`.
+
+        Return the number of bytes.
 
         The bytes are copied in bulk, unless the body has a size limit.
         """

@@ -1,6 +1,6 @@
 """Saving of many objects in one call, as the command `get` does.
 
-Requests are scheduled by host. Requests are read lazily, and a new request starts only after the caller has
+Requests are scheduled by host. Requests are read lazily. A new request starts only after the caller has
 consumed earlier outcomes (backpressure). So memory use does not grow with the number of requests. A failure
 is reported as an outcome and does not stop other requests.
 """
@@ -55,7 +55,7 @@ class SaveRequest:
     """An object for `Resolver.save_all` to save, and its settings.
 
     `path` is the path of the file below the common directory. The default is the name that the command `get`
-    chooses. If several requests have the same path, only the first request succeeds, and the others fail with
+    chooses. If several requests have the same path, the first request succeeds, and the others fail with
     `LocalError`. With `exists="rename"`, the later requests with the same path get numbered names instead.
     `mirrors`, `checksum`, `size`, `origin` and `referrer` are as for `Resolver.save`.
 
@@ -79,19 +79,19 @@ class SaveRequest:
 #: The objects to save, as an iterable or async iterable.
 Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
 
-#: A function that receives each outcome, and returns when the caller has consumed the outcome.
+#: A function that receives each outcome. The function returns when the caller has consumed the outcome.
 HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
 
-#: A function that receives each request with its outcome, and returns when the caller has consumed the
-#: outcome.
+#: A function that receives each request with its outcome. The function returns when the caller has consumed
+#: the outcome.
 Tell: TypeAlias = Callable[[SaveRequest, Outcome], Awaitable[None]]
 
-#: Number of requests that one query of the ledger looks up.
+#: The maximum number of requests in one query of the ledger.
 _AT_ONCE = 100
 
 
 class ObjectSaver(Protocol):
-    """The methods of a `Resolver` that are needed to save many objects."""
+    """The methods of a `Resolver` that save many objects."""
 
     @property
     def save(self) -> Callable[..., Awaitable[Saved]]: ...
@@ -171,7 +171,10 @@ class SavingOne:
 
     @property
     def asked(self) -> RequestRow:
-        """Return the key of the request in a ledger: the URL without a password, and the path."""
+        """Return the key of the request in a ledger.
+
+        The key has the URL without a password, and the path.
+        """
         from resolver.ledger.book import RequestRow  # imported lazily: loads sqlite3
 
         shown, request = self._shown, self.request
@@ -186,7 +189,7 @@ class SavingOne:
         )
 
     def make_earlier_outcome(self, entry: LedgerEntry) -> Outcome:
-        """Return the outcome of a request that an earlier run completed."""
+        """Return the outcome of a request that was completed in an earlier run."""
         shown = self._shown
         return Outcome(
             url=shown,
@@ -221,7 +224,10 @@ class SavingOne:
         return outcome_of(saved, url.scheme, saved.path)
 
     async def _path(self, url: Url) -> str:
-        """Return the path below the directory, from the request, the server's file name or the URL."""
+        """Return the path below the directory.
+
+        The path comes from the request, the server's file name or the URL.
+        """
         session, request = self._how.session, self.request
         if request.path is not None:
             if not self.is_alone:
@@ -238,7 +244,7 @@ class SavingOne:
         except Refused:
             if opens_anything(url):
                 raise
-        # a placeholder name for a link or a service, because `save` refuses to save it
+        # a placeholder name: `save` refuses links and services
         return self._reserve(url, f"link-{self._claim.number}")
 
     def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
@@ -254,7 +260,7 @@ def judge_failed(
     origin: Origin,
     referrer: tuple[str, str | None] | None,
 ) -> tuple[Finding, ...]:
-    """Return the policy's findings on the URL of a failed request."""
+    """Return the findings of the policy about the URL of a failed request."""
     return judge(
         error,
         url,
@@ -328,7 +334,10 @@ async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[
 async def _iterate_requests(
     requests: AsyncIterable[UrlLike | SaveRequest],
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """Yield the requests of the source; if the iteration stops early, close the source in the same task."""
+    """Yield the requests of the source.
+
+    If the iteration stops early, the source is closed in the same task.
+    """
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for each in requests:
             yield each
@@ -337,12 +346,18 @@ async def _iterate_requests(
 def hosts_for(
     per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
 ) -> HostScheduler[BatchTask[T]]:
-    """Return the host scheduler of one call, with the caller's limits per host."""
+    """Return the host scheduler of one call.
+
+    It applies the caller's limits per host.
+    """
     return HostScheduler(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
-    """Return a context manager that opens the ledger of one call, or yields None without a path."""
+    """Return a context manager that opens the ledger of one call.
+
+    Without a path, it yields None.
+    """
     if path is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # imported lazily: loads sqlite3
@@ -364,7 +379,7 @@ async def save_requests(
 async def save_under(
     how: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
 ) -> None:
-    """Run the batch, which saves the objects of all requests. Raises `LedgerFault`."""
+    """Run the batch that saves the objects of all requests. Raises `LedgerFault`."""
 
     async def take(result: TaskResult[Outcome]) -> None:
         if result.value is None:  # stop, because the ledger cannot record further outcomes
@@ -377,7 +392,7 @@ async def save_under(
 
 
 def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
-    """Raise `ValueError` if a limit is so low that no request could ever start."""
+    """Raise `ValueError` if a limit is so low that no request can start."""
     if concurrency < 1 or (per_host is not None and per_host < 1):
         raise ValueError("concurrency and per_host must be at least 1")
     if rate is not None and not 0 < rate < float("inf"):

@@ -1,7 +1,7 @@
-"""Names of saved files (rule S14), derived from the requested URL and unique within a run.
+"""The names of saved files (rule S14). They are derived from the requested URL, and are unique within a run.
 
 A file name does not come from a redirect target, a header or a listing, because servers control these data
-(path traversal). There are two exceptions, in which the file name is sanitized:
+(path traversal). There are two exceptions. In both cases, the file name is sanitized:
 - If the user allows file names from servers, the name comes from the Content-Disposition header.
 - The file name of an attachment comes from the article, because an attachment has no other name.
 """
@@ -47,14 +47,17 @@ _SUFFIXES = {
 def last_part(url: Url) -> bytes:
     """Return the last path segment of the URL, percent-decoded.
 
-    The result is empty if the URL does not name an object, or if URLs of the scheme have no component for a
-    name.
+    The result is empty in two cases: the URL does not name an object, or URLs of the scheme have no component
+    for a name.
     """
     return _path_of(url)[-1]
 
 
 def _path_of(url: Url) -> list[bytes]:
-    """Return the directories and the name of the object, percent-decoded; see `last_part` for the name."""
+    """Return the directories and the name of the object, percent-decoded.
+
+    `last_part` describes the name.
+    """
     row = registry.find(url.scheme)
     for component in () if row is None else row.named_by:
         value: object = getattr(url, component)
@@ -73,14 +76,14 @@ def _path_of(url: Url) -> list[bytes]:
 
 
 def _make_distinction(url: Url) -> bytes:
-    """Return a suffix that distinguishes URLs with the same path: `_id=1` for `x?id=1`."""
+    """Return a suffix that distinguishes URLs with the same path, such as `_id=1` for `x?id=1`."""
     row = registry.find(url.scheme)
     values = () if row is None else (getattr(url, component) for component in row.told_apart_by)
     return b"".join(b"_" + re.sub(rb"[/\\]", b"_", unquote_to_bytes(str(each))) for each in values if each)
 
 
 def listed_name(url: Url) -> str:
-    """Return the name that a listing shows for the object of a URL.
+    """Return the name that a listing shows for the URL's object.
 
     The name is a file name, an article number or a newsgroup. If the URL contains none of these names, the
     result is the URL itself.
@@ -92,7 +95,9 @@ def listed_name(url: Url) -> str:
 
 
 def local_file_name(url: Url) -> str:
-    """Return a safe local file name for a URL; `index` if the URL has a trailing slash.
+    """Return a safe local file name for a URL.
+
+    The name is `index` if the URL has a trailing slash.
 
     Raises `Refused` (S14, names of saved files) if the safe name is empty. The user can then choose the name
     with `-O FILE`.
@@ -113,15 +118,20 @@ def is_index(url: Url) -> bool:
 
 
 def index_suffix(media_type: str | None) -> str:
-    """Return the suffix of an index file for a media type; empty for an unusual media type."""
+    """Return the suffix of an index file for a media type.
+
+    The result is empty for an unusual media type.
+    """
     return _SUFFIXES.get((media_type or "").lower(), "")
 
 
 def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
-    """Return the local directory of a URL as a relative path, with each segment sanitized; may be empty.
+    """Return the local directory of a URL as a relative path.
 
-    If `host` is true, the first segment is the host of the URL. `cut` is the number of leading directories of
-    the URL to omit; None omits all.
+    Each segment is sanitized. The path may be empty.
+
+    If `host` is true, the first path segment is the host of the URL. `cut` is the number of leading
+    directories of the URL to omit; None omits all.
     """
     inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1] if host or cut is not None else []
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
@@ -129,7 +139,9 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
 
 
 def server_file_name(suggested: bytes | None) -> str | None:
-    """Return the file name that a server suggests, sanitized; None if the server does not suggest a name.
+    """Return the sanitized file name that a server suggests.
+
+    The result is `None` if the server does not suggest a name.
 
     The caller must use the name only if `Policy.allow_server_name` is true. Raises `Refused` (S14) as
     `local_file_name` does.
@@ -140,21 +152,21 @@ def server_file_name(suggested: bytes | None) -> str | None:
 def make_sibling_url(url: Url, *names: bytes) -> Url | None:
     """Return the URL of another file in the same directory, or in a subdirectory of this directory.
 
-    The last of `names` is the file name; the other names are subdirectories. Returns None if the scheme does
-    not have directories, or if the URL cannot have siblings.
+    The last of `names` is the file name; the other names are subdirectories. Returns None if the scheme has
+    no directories, or if the URL cannot have siblings.
     """
     row = registry.find(url.scheme)
     found = None if row is None or row.beside is None else row.beside(url, *names)
     return None if found is None else parse(build(found), origin="user")
 
 
-# A map for all URLs of a run, with bounded memory use.
+# A map for all URLs of a run. The memory use of the map is bounded.
 #
 # The first 10,000 keys are stored in memory. All further keys are stored as 64-bit hashes in a temporary
-# SQLite database, which is deleted when the process ends. Hash collisions are possible, so callers must
-# tolerate that two keys have the same entry.
+# SQLite database, which is deleted when the process ends. Hash collisions are possible: two keys may then
+# have the same entry, and callers must tolerate this.
 
-#: Maximum number of keys that are stored in memory.
+#: The maximum number of keys in memory.
 MOST_HELD = 10_000
 
 
@@ -166,7 +178,10 @@ class SpillMap:
         self._database: Connection | None = None
 
     def get(self, text: str) -> int:
-        """Return the value of the key `text`, or 0 if the map does not contain the key."""
+        """Return the value of a key.
+
+        The value is 0 if the map does not contain the key.
+        """
         number = self._held.get(text)
         if number is not None or self._database is None:
             return number or 0
@@ -182,7 +197,9 @@ class SpillMap:
         self._database.execute("REPLACE INTO aside VALUES (?, ?)", (_digest(text), number))
 
     def put_new(self, texts: Sequence[str]) -> list[bool]:
-        """Add each new key with the value 1; return for each key whether it was new.
+        """Add each new key with the value 1.
+
+        For each key, return whether it was new.
 
         One call for many keys is much faster than a call per key.
         """
@@ -203,7 +220,10 @@ class SpillMap:
         return [done is True for done in new]
 
     def _put_in_memory(self, text: str) -> bool | None:
-        """Return whether the key is new, or None if it is not in memory and memory is full."""
+        """Return whether the key is new.
+
+        The result is `None` if the key is not in memory and the memory is full.
+        """
         if text in self._held:
             return False
         if len(self._held) >= MOST_HELD:
@@ -225,7 +245,7 @@ def _temporary() -> Connection:
     database.execute("CREATE TABLE aside (text INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
     database.execute(
         "BEGIN"
-    )  # the transaction is never committed, because the data is not needed after the run
+    )  # never committed, because the data is not needed after the run
     return database
 
 
@@ -235,16 +255,16 @@ def _digest(text: str) -> int:
 
 
 # Reservations of file names. Two URLs of a run never write to the same file, on any file system (S14). Some
-# file systems are case-insensitive, so names that differ only in case count as equal.
+# file systems are case-insensitive. Therefore names that differ only in case count as equal.
 #
-# If several URLs would get the same file name, the first URL reserves the name, even if its retrieval fails.
-# The later URLs get numbered names such as `name.2`. So another run of the same list chooses the same names.
-# With `rename`, the names of existing files are not used either, so each run chooses new names.
+# If several URLs would get the same file name, the first URL gets the name, even if its retrieval fails. The
+# later URLs get numbered names such as `name.2`. So another run of the same list chooses the same names. With
+# `rename`, the names of existing files are not used either, so each run chooses new names.
 #
 # Names are stored in a `SpillMap`. With more than 10,000 names, a hash collision is possible. A collision
-# only adds an unnecessary number to a name, and each run adds the same number.
+# only adds an unnecessary number to a name. Each run adds the same number.
 
-#: The kind of a reservation: a name that was generated from a URL, or a path that the caller specified.
+#: The kind of a reservation: a name that was created from a URL, or a path that the caller specified.
 _NAMED, _HELD = 1, 2
 
 
@@ -260,10 +280,13 @@ class NameReservations:
         self._files = SpillMap()
         self._directories = SpillMap()
         self._last = SpillMap()
-        self._held = SpillMap()  # exact paths; the other maps store paths after case folding
+        self._held = SpillMap()  # exact paths; the keys of the other maps are case-folded paths
 
     def reserve(self, wanted: str, url: str) -> str:
-        """Reserve and return the path `wanted`, or the first numbered path that is free."""
+        """Reserve and return the path `wanted`.
+
+        If the path is not free, the first free numbered path is returned.
+        """
         directory, _, name = wanted.rpartition("/")
         place = self._directory(directory)
         path = join(place, name)
@@ -278,7 +301,10 @@ class NameReservations:
         raise AssertionError("unreachable: the numbers do not end")
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
-        """Reserve the paths of an earlier run again, and return for each path whether it was free."""
+        """Reserve the paths of an earlier run again.
+
+        For each path, return whether it was free.
+        """
         place, fits = "", list[bool]()
         for path in paths:
             directory = path.rpartition("/")[0]
@@ -293,7 +319,8 @@ class NameReservations:
     def hold(self, path: str) -> bool:
         """Reserve exactly this path.
 
-        Returns False if the path is already reserved, or if one of its directories is a file of the run.
+        Returns False if the path is already reserved, or if a file of the run has the path of one of its
+        directories.
         """
         found = normpath(path)
         key = name_key(found)
@@ -313,7 +340,10 @@ class NameReservations:
         return not self._files.get(key) and not self._directories.get(key)
 
     def _directory(self, wanted: str) -> str:
-        """Return the path of a directory, with a number if a file of the run has the same name."""
+        """Return the path of a directory.
+
+        If a file of the run has the same name, a number is added to the path.
+        """
         place = ""
         for part in wanted.split("/") if wanted else ():
             names = (join(place, number_name(part, number)) for number in itertools.count(1))
@@ -333,7 +363,10 @@ class NameReservation:
 
     @property
     def first(self) -> str | None:
-        """Return the path that was reserved first, or None."""
+        """Return the path that was reserved first.
+
+        The result is `None` if no path is reserved.
+        """
         return next(iter(self._had.values()), None)
 
     def hold(self, path: str) -> bool:
@@ -341,7 +374,10 @@ class NameReservation:
         return self._names.hold(path)
 
     def reserve(self, wanted: str, url: str) -> str:
-        """Reserve and return a path that is unique in the run; each call returns another path."""
+        """Reserve and return a path that is unique in the run.
+
+        Each call returns another path.
+        """
         return self._names.reserve(wanted, url)
 
     def take(self, wanted: str, url: str) -> str:

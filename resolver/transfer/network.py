@@ -117,7 +117,10 @@ class Network:
         self.gateways = self._shared.gateways
 
     def _variables(self) -> Mapping[str, str]:
-        """Return the environment variables for proxies; empty if all responses come from an archive."""
+        """Return the environment variables for proxies.
+
+        They are not used if all responses come from an archive.
+        """
         if self.archive is not None:
             return {}
         if self.environment is None:
@@ -145,7 +148,9 @@ class Network:
         await self._shared.pool.aclose()
 
     def hold(self, closing: C) -> C:
-        """Register an operation, which is closed when this network is exited.
+        """Register an operation.
+
+        The operation is closed when this network is exited.
 
         Raises `RuntimeError` outside the context of this network.
         """
@@ -170,16 +175,18 @@ class Network:
         return self.limits if own is None else own
 
     def host_of(self, url: Url) -> Host:
-        """Return the settings that apply only to the host of the URL."""
+        """Return the settings of the URL's host."""
         hosts = self._shared.hosts
         place = None if hosts is None else endpoint_of(url)
         return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
     def _check_run(self) -> Loop | None:
-        """Return the event loop of the run, or None if this network was not entered.
+        """Return the event loop of the run.
 
-        Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is not the
-        event loop of the run, for example in another thread.
+        The result is `None` if this network was not entered.
+
+        Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is another
+        event loop than that of the run, for example in another thread.
         """
         if self._run is None:
             return None
@@ -194,7 +201,10 @@ class Network:
             self.listener(event)
 
     def next_transfer(self) -> int:
-        """Return a new transfer number, which identifies the events of a retrieval."""
+        """Return a new number for a transfer.
+
+        The number identifies the events of a retrieval.
+        """
         self._transfers += 1
         return self._transfers
 
@@ -253,10 +263,12 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> Admission:
-        """Check a URL against the policy, and return the admission, which is needed to create a gate.
+        """Check a URL against the policy.
 
-        `server` is the server for a `news:` URL without a server; the default is the user's setting.
-        `options` are the options of the retrieval. `Admission` describes `in_clear` and `mask`.
+        Return the admission, which is needed to create a gate.
+
+        `server` is the server for a `news:` URL that does not name a server. The default is the user's
+        setting. `options` are the options of the retrieval. `Admission` describes `in_clear` and `mask`.
 
         Raises:
             Refused: if the policy forbids the URL, before any DNS lookup.
@@ -268,6 +280,6 @@ class Network:
         admission = judge(server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
             return admission
-        # the setting for the news server is read only after the policy has allowed the URL
+        # the setting is read only after the policy has allowed the URL
         server = server_of(find_setting(self._news_server), url.scheme)
         return judge(server, options, None, in_clear, mask, loop)

@@ -1,4 +1,4 @@
-"""The plan of a retrieval (dry run): the policy's verdict and the data that a retrieval would send.
+"""The plan of a retrieval (dry run): the verdict of the policy, and the data that would be sent.
 
 The plan uses the same protocol implementation as a real retrieval, with the expected replies of a server
 (`protocols.conversation.rehearsal`). Nothing is sent. This module imports neither trio nor httpx.
@@ -70,18 +70,19 @@ if TYPE_CHECKING:
 
 PlanStep: TypeAlias = "dict[str, JsonValue]"
 
-#: The note in a plan at the step where TLS starts on an open connection (STARTTLS).
+#: The note for the start of TLS on an open connection (STARTTLS) in a plan.
 TLS_BEGINS = "TLS begins on this connection"
-#: The note in a plan that separates the end of a data connection from the next reply on the control
+#: A note in a plan. The note stands between the end of a data connection and the next reply on the control
 #: connection.
 DATA_CLOSED = "the data connection is closed before more is read from the first"
 
 
 class Plan(NamedTuple):
-    """The policy's verdict on a URL, and the steps of its retrieval; a refused URL has no steps.
+    """The policy's verdict on a URL, and the steps of its retrieval. A refused URL has no steps.
 
-    `error` is the error that a retrieval raises even if all servers accept its requests; None without such an
-    error. `proxy` is the URL of the proxy that the retrieval would use, without user name and password.
+    `error` is the error that the retrieval raises even if all servers accept its requests. It is `None`
+    without such an error. `proxy` is the URL of the proxy that the retrieval would use, without user name and
+    password.
 
     Examples:
         >>> resolver.explain("http://h.example:25/").verdict
@@ -124,7 +125,7 @@ def explain(
     proxy: str | None = None,
     hosts: Mapping[str, Host] | None = None,
 ) -> Plan:
-    """Return the plan for the retrieval of one URL.
+    """Return the plan for the retrieval of a URL.
 
     The function never raises an exception for an invalid URL: the verdict of its plan is `refuse` (S01).
 
@@ -208,7 +209,10 @@ def _server(url: Url, news_server: str | None) -> NewsServer | None:
 def _steps(
     url: Url, server: NewsServer | None, options: Options, policy: Policy, way: ProxyRoute | None
 ) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
-    """Return the steps for an allowed URL, and the error that would end the retrieval, or None."""
+    """Return the steps of a retrieval for an allowed URL.
+
+    The second value is the error that would end the retrieval, or None.
+    """
     scheme = registry.find(url.scheme)
     if scheme is None or not registry.can_resolve(scheme):
         return (), no_handler(url)
@@ -234,7 +238,7 @@ def _steps(
 
 
 def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
-    """Return the options with the additions that a retrieval makes.
+    """Return the options with the additions that every retrieval makes.
 
     The additions are the user data that the policy allows to disclose (S17), the installed content codings,
     and HTTP/2 support. Content codings and HTTP/2 are added only for schemes that negotiate them, because the
@@ -269,7 +273,10 @@ def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRo
 
 
 def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
-    """Convert a protocol step to a plan step; return None if the step only affects the connection pool."""
+    """Convert a protocol step to a plan step.
+
+    The result is `None` if the step only affects the connection pool.
+    """
     match step:
         case Connect(tls=tls) | Acquire(tls=tls) | JoinPipeline(tls=tls):
             return _connect_step(place, scheme, None, tls)
@@ -313,7 +320,7 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
 
 
 def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, tls: bool) -> list[PlanStep]:
-    """Return the plan steps that open a tunnel through the proxy."""
+    """Return the plan steps for a tunnel through the proxy."""
     proxy = way.proxy
     steps: list[PlanStep] = [_make_connect_step(proxy.host, proxy.port, proxy.secured, "tcp")]
     if proxy.resolves:
@@ -336,7 +343,7 @@ def _send_step(lines: tuple[Line, ...]) -> PlanStep:
 
 
 def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
-    """Return the plan step that connects to the host of the URL.
+    """Return the plan step for the connection to the URL's host.
 
     `port` is the port number, or None for the port of the URL. A missing `place` means that the news server
     is unknown.

@@ -1,23 +1,23 @@
-"""The queue of a batch: a scheduler without I/O and without a clock that decides which task may start.
+"""The scheduler of a batch, without I/O and without a clock. It decides which task may start.
 
 The caller passes the current time.
 
 Order: tasks of one host start in the order of arrival, except for tasks with lanes (see `HostQueue`). The
 connection limit of a host (`cap`) is its maximum number of running tasks. A host may also be paused after it
 rejected a request. If tasks of several hosts may start, the host with the fewest running tasks is next. If
-hosts have equally few running tasks, the host that started a task least recently is next. So a slow host does
-not delay other hosts.
+several hosts have the fewest running tasks, the host that has not started a task for the longest time is
+next. So a slow host does not delay other hosts.
 
-Connection limits: the limit of the scheme or of the host applies, whichever is lower. If a host rejects
-requests (rate limit), its connection limit is halved. After 10 successful tasks, the connection limit is
-raised by one. Each rejection doubles the number of successful tasks that are required before the limit is
-raised (at most 1,000). If a server rejects several concurrent tasks, the limit is halved only once.
+Connection limits: the lower of two limits applies, the limit of the scheme and the limit of the host. If a
+host rejects requests (rate limit), its connection limit is halved. After 10 successful tasks, the connection
+limit is raised by one. Each rejection doubles the number of successful tasks that are required before the
+limit is raised (at most 1,000). If a server rejects several concurrent tasks, the limit is halved only once.
 
-Silent hosts: hosts that do not respond could occupy all slots of a batch until they time out. For example,
-two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch checks
-periodically whether the running tasks progress. If no task of a host has progressed or ended for `SILENCE`
-seconds, the host is silent. No further task of a silent host starts until the host responds again. The slots
-of running tasks at silent hosts are `lent` to other hosts, so that more tasks of other hosts may start.
+Silent hosts: a host that does not respond could occupy all slots of a batch until its tasks time out. For
+example, two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch
+checks periodically whether the running tasks progress. A host is silent if no task of the host has progressed
+or ended for `SILENCE` seconds. Then no further task of the host starts until the host responds again. The
+slots of tasks at silent hosts are `lent`: the same number of additional tasks of other hosts may start.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from protocols.errors import TryLater
 class QueueEntry(Protocol):
     """A task in the queue of a host.
 
-    `number` is the position in the order of arrival. `lane` identifies the lane: a group of tasks that should
+    `number` is the position in the order of arrival. `lane` identifies a group of tasks (lane) that should
     run in sequence on one connection. A task without a lane has the value None.
     """
 
@@ -56,12 +56,12 @@ Q = TypeVar("Q", bound=QueueEntry)
 
 
 class HostQueue(Generic[Q]):
-    """The work queue of one host: its waiting tasks, grouped by lane (tasks that run in sequence)."""
+    """The work queue of one host. It groups the waiting tasks by lane (tasks that run in sequence)."""
 
     def __init__(self) -> None:
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._busy: Counter[Hashable] = Counter()
-        self._ended: list[Hashable] = []  # lanes (groups) of ended tasks; the next task comes from here
+        self._ended: list[Hashable] = []  # lanes (groups) of ended tasks, from which the next task is taken
         self.count = 0
 
     @property
@@ -111,7 +111,7 @@ class HostQueue(Generic[Q]):
 
     @property
     def _next(self) -> Hashable:
-        """Return the lane (group of tasks) from which the next task comes."""
+        """Return the lane (group of tasks) of the next task."""
         for lane in reversed(self._ended):
             if lane in self._lanes:
                 return lane
@@ -123,16 +123,17 @@ class HostQueue(Generic[Q]):
 
 T = TypeVar("T")
 
-#: The number of successful tasks after which the connection limit of a host is raised by one. The first value
-#: is the initial number, and the second value is the maximum number.
+#: The number of successful tasks after which the connection limit of a host rises by one. The first value is
+#: the initial number, and the second value is the maximum number. The first value is the initial number, and
+#: the second value is the maximum number.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
-#: The time in seconds without progress after which a host counts as silent. A login or a retry takes less
-#: time, and the timeouts of a retrieval are much longer.
+#: The seconds without progress after which a host is silent. A login or a retry takes less time, and the
+#: timeouts of a retrieval are much longer.
 SILENCE = 5.0
 
-#: A function that returns the connection limit of a host: the maximum number of running tasks. The arguments
-#: are a scheme and the number of waiting tasks. The result None means no limit.
+#: A function that returns the connection limit of a host, which is the maximum number of running tasks. The
+#: arguments are a scheme and the number of waiting tasks. The result None means no limit.
 CapOf = Callable[[str, int], int | None]
 
 
@@ -142,8 +143,8 @@ class HostState:
 
     - `ready` is the time until which the host is paused.
     - `closed` is a time and an error. Until this time, all tasks of the host fail with this error.
-    - `heard` is the time of the last progress. The start of a task also counts as progress if no other task
-      of the host was running.
+    - `heard` is the time of the last progress. The start of a task also counts as progress if the host had no
+      other running task.
     """
 
     name: str
@@ -165,7 +166,7 @@ class HostState:
     def is_forgotten(self) -> bool:
         """Return whether the state of the host can be discarded.
 
-        Only the position of the host in the order of starts would be lost.
+        If the state is discarded, only the position of the host in the order of starts is lost.
         """
         return not (self.queue.count or self.under_way or self.pause or self.cap is not None or self.closed)
 
@@ -192,7 +193,7 @@ class HostScheduler(Generic[T]):
     The host with an empty name is this machine, which does not have limits.
 
     Args:
-        cap_of: a function that returns the maximum number of running tasks at one host.
+        cap_of: a function that returns the maximum number of running tasks of a host.
         rate: the maximum number of tasks started per second at each host, or None for no limit.
         lane_of: a function that returns the lane of a task (a group of tasks that should run in sequence).
     """
@@ -228,12 +229,14 @@ class HostScheduler(Generic[T]):
             self._offer(place)
 
     def _lets_more(self, place: HostState, scheme: str) -> bool:
-        """Return whether the most recently added task has raised the connection limit of the host."""
+        """Return whether the task that was added last has raised the connection limit of the host."""
         count = place.queue.count
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> QueuedTask[T] | None:
-        """Start and return the next task, which runs until `end` or `put_back` is called.
+        """Start the next task and return it.
+
+        The task runs until `end` or `put_back` is called.
 
         If no task may start now, the result is `None`.
         """
@@ -259,7 +262,7 @@ class HostScheduler(Generic[T]):
         return self._looked + SILENCE
 
     def look(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
-        """Find the silent hosts. `moved` are the running tasks that progressed since the last check."""
+        """Find the silent hosts. `moved` are the running tasks that have progressed since the last check."""
         self._looked = now
         for task in moved:
             self._hear(task.place, now)
@@ -268,11 +271,14 @@ class HostScheduler(Generic[T]):
         self._any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
-        """Return the earliest time at which a paused host may start a task, or None if no host is paused."""
+        """Return the earliest time at which a paused host may start a task.
+
+        The result is `None` if no host is paused.
+        """
         return self._paused[0][0] if self._paused else None
 
     def cap(self, host: str, scheme: str) -> int | None:
-        """Return the current maximum number of running tasks at the host."""
+        """Return the maximum number of tasks that may run at the host now."""
         place = self._places.get(host)
         return self._cap_of(scheme, 0) if place is None else self._cap(place, scheme)
 
@@ -281,12 +287,18 @@ class HostScheduler(Generic[T]):
         return task.place.under_way == 1
 
     def room(self, task: QueuedTask[T]) -> int | None:
-        """Return the number of further tasks of the same host that may start now, or None for no limit."""
+        """Return how many further tasks of the host may start now.
+
+        The result is `None` for no limit.
+        """
         cap = self._cap(task.place, task.scheme)
         return None if cap is None else max(0, cap - task.place.under_way)
 
     def push_back(self, task: QueuedTask[T], now: float, pause: float = 0.0) -> None:
-        """Lower the connection limit of a host after a rejection, and pause the host for `pause` seconds."""
+        """Lower the connection limit of a host after a rejection.
+
+        The host is paused for `pause` seconds.
+        """
         place = task.place
         if not place.name:
             return
@@ -297,17 +309,20 @@ class HostScheduler(Generic[T]):
             place.cap = max(1, most // 2)
             place.successes, place.needed = 0, min(_MOST_SLOWLY, 2 * place.needed)
             place.lowered = next(self._serial)
-        task.begun = next(self._serial)  # a later rejection of this task lowers the limit again
+        task.begun = next(self._serial)  # if this task is rejected later, the limit is lowered again
 
     def slow_down(self, host: str, pause: float) -> None:
-        """Raise the minimum number of seconds between two starts at a host to `pause`."""
+        """Raise the minimum time between two starts at a host to `pause` seconds."""
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
         place.pause = max(place.pause, pause)
 
     def leave_alone(self, host: str, until: float) -> None:
-        """Pause a host until the given time, as its server requested (`Retry-After`)."""
+        """Pause a host until a time.
+
+        The server of the host requested this time (`Retry-After`).
+        """
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
@@ -382,7 +397,10 @@ class HostScheduler(Generic[T]):
             del self._places[place.name]
 
     def _offer(self, place: HostState) -> None:
-        """Add the host to the candidates for the next start, if it is below its connection limit."""
+        """Add the host to the candidates for the next start.
+
+        A host at its connection limit is not added.
+        """
         if place.queue.count and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))

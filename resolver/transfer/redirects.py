@@ -1,4 +1,4 @@
-"""The next request after a redirect (S10, S11), and the configured mirrors of a URL.
+"""The request after a redirect (S10, S11), and the configured mirrors of a URL.
 
 `next_request` builds the next request from a request and its redirect response, without I/O. The policy
 checks the next request like any other request, with the origin `derived`. Credentials for one host and port
@@ -30,8 +30,8 @@ class NoDocument(Refused):
     """The object is a listing, but the caller requires a document."""
 
 
-#: A function that checks a redirect from the first URL to the second URL, and raises `ResolveError` for a
-#: forbidden redirect.
+#: A function that checks a redirect from one URL to another. The function raises `ResolveError` if the
+#: redirect is forbidden.
 Leads: TypeAlias = Callable[[Url, Url], None]
 
 
@@ -42,8 +42,8 @@ class RetrievalRequest:
     - `in_clear`: whether the user was already warned that this host and port receive a password without TLS.
     - `transfer` is the number that identifies the events of the retrieval.
     - `learnt` is the number of cookie changes of the run before this request.
-    - `since` is the number of earlier URLs that were requested before the last cookie change. A second
-      request for these URLs is not a redirect loop, because the cookies have changed.
+    - `since` is the number of earlier URLs that were requested before the cookies changed for the last time.
+      A second request for these URLs is not a redirect loop, because the cookies have changed.
     - `leads` is a function that checks redirects in addition to rule S10.
     """
 
@@ -111,7 +111,10 @@ def next_request(
 
 
 def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
-    """Return the host and the object name of the URL before all redirects, or None."""
+    """Return the host and the object name of the URL before all redirects.
+
+    The result is `None` without a redirect.
+    """
     url = request.url
     if request.options.asked is not None or not isinstance(url, HostUrl):
         return request.options.asked
@@ -119,12 +122,15 @@ def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
 
 
 def count_learnt(options: Options) -> int:
-    """Return the number of changes of the cookies that all requests of the run share."""
+    """Return how often the cookies of the run have changed.
+
+    All requests of the run share these cookies.
+    """
     return sum(getattr(each, "revision", 0) for each in options.memory.values())
 
 
 def _retry(request: RetrievalRequest) -> Options:
-    """Return the options for a redirect to the same host and port.
+    """Return the options of the request for a redirect to the same host and port.
 
     The options contain the credentials from the old URL, because the URL of the redirect does not contain
     credentials (S06).
@@ -141,7 +147,10 @@ def _drop(options: Options) -> Options:
 
 
 def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
-    """Return the URL of the object on each mirror: the mirror's URL with the path of `url` appended."""
+    """Return the URL of the object on each mirror.
+
+    The path of `url` is appended to the URL of the mirror.
+    """
     return _join_mirrors(url, _path(url), mirrors) if mirrors else ()
 
 
@@ -170,7 +179,10 @@ class MirrorPrefixes:
             self._said.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
 
     def find(self, url: Url) -> tuple[str, tuple[str, ...]] | None:
-        """Return the longest matching prefix of a URL and the mirror URLs, or None without a match."""
+        """Return the longest prefix that matches the URL, and the URLs of its mirrors.
+
+        The result is `None` without a match.
+        """
         if not (self._said and isinstance(url, HostUrl)):
             return None
         there = self._said.get(_place(url), {})
@@ -207,12 +219,14 @@ def _path(url: Url) -> str:
 
 
 def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
-    """Yield the URL of the object on each mirror: the mirror's URL with the path `rest` appended.
+    """Yield the URL of the object on each mirror.
+
+    The path `rest` is appended to the URL of the mirror.
 
     Without `rest`, the URL of the mirror is already the complete URL of the object.
 
-    If `rest` has scheme-specific syntax, mirrors of other schemes are skipped. Examples of scheme-specific
-    syntax are a transfer type, a search, and `%2F` for the root directory in ftp.
+    If `rest` has syntax that only its scheme has, mirrors of other schemes are skipped. In ftp, a transfer
+    type, a search, and `%2F` for the root directory are scheme-specific syntax.
     """
     for mirror in mirrors:
         same = mirror.lower().startswith(f"{url.scheme}:")

@@ -59,8 +59,8 @@ def is_textual(media_type: str | None) -> bool:
 def looks_like_text(octets: bytes) -> bool:
     """Return whether bytes of unknown media type look like text (content sniffing).
 
-    The bytes must be valid UTF-8, but the last character may be truncated. Only the control characters of
-    plain text and of terminals are allowed.
+    The bytes must be valid UTF-8, but the last character may be truncated. Control characters are allowed
+    only if plain text or terminals use them.
     """
     if any(octet < 0x20 and octet not in b"\b\t\n\f\r\x1b" for octet in octets):
         return False
@@ -90,7 +90,7 @@ def decode_text(octets: bytes, charset: str | None) -> str:
 class Retrieved(Facts):
     """The common attributes of all completed responses: metadata and provenance. All URLs are redacted.
 
-    - `url` is the final URL after redirects; `requested_url` is the URL of the first request.
+    - `url` is the final URL after all redirects. `requested_url` is the URL of the first request.
     - `chain` lists the URLs of the redirected requests, in order.
     - `elapsed` is the duration in seconds.
     - `retrieved` is the date and time at which the object was complete. The date is stored because the URL
@@ -142,10 +142,13 @@ class Response(Retrieved):
 
     @property
     def text(self) -> str | None:
-        """Return the content decoded as text, or None if the media type is not text."""
+        """Return the content decoded as text.
+
+        The result is `None` if the media type is not text.
+        """
         return decode_text(self.content, self.charset) if is_textual(self.media_type) else None
 
-    def json(self) -> Any:  # Any, because the type depends on the server's data
+    def json(self) -> Any:  # Any: the server's data determines the type
         """Parse the content as JSON (RFC 8259) in UTF-8, UTF-16 or UTF-32; the media type is ignored.
 
         Raises `ValueError` if the content is not valid JSON.
@@ -155,7 +158,7 @@ class Response(Retrieved):
         return json.loads(self.content)
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return all attributes except `raw`, and `text`, as JSON values by name.
+        """Return all attributes and `text` as JSON values by name, without `raw`.
 
         Each byte of a binary value becomes one character.
         """
@@ -172,7 +175,8 @@ class Saved(Retrieved):
     - `bytes` is the size of the file in bytes; `resumed_from` is the number of bytes from earlier attempts.
     - `digest` is `sha256:HEX` if the caller requested a digest; otherwise None.
     - `skipped`: an existing file was not changed.
-    - `mirror` is the URL of the mirror that sent the object; None if the requested URL sent the object.
+    - `mirror` is the URL of the mirror that sent the object. It is `None` if the object came from the
+      requested URL.
 
     Examples:
         >>> saved = await resolver.save("http://127.0.0.1:8920/about.txt", "about.txt")
@@ -212,7 +216,7 @@ def _plain(value: object) -> JsonValue:
     raise AssertionError(f"{type(value)} has no form in JSON")
 
 
-# Responses of any scheme as http header fields and status codes, for libraries that support only http.
+# The response of any scheme as http header fields and a status code, for libraries that support only http.
 
 _STATUSES: tuple[tuple[type[Declined], int], ...] = (
     (NotFound, 404),
@@ -223,7 +227,7 @@ _STATUSES: tuple[tuple[type[Declined], int], ...] = (
 
 
 def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Return the metadata of a response as http header fields (RFC 9110 section 8): names and values.
+    """Return the names and values of http header fields (RFC 9110 section 8) for the metadata of a response.
 
     If the response is from an http server, its header fields are returned unchanged. Never raises.
 
@@ -265,12 +269,12 @@ def http_status(error: Declined) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
 
 
-# The outcome of saving one URL: a success or a failure. `get --json` prints the JSON form of an outcome. The
-# JSON always contains all members; null means that a value is unknown or absent.
+# The outcome of saving one URL: a success or a failure. `get --json` prints an outcome as JSON. The JSON
+# always contains all members; null means that a value is unknown or absent.
 
 Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
 
-#: The exit statuses of refusals by the client itself: by the policy, the URL parser, the scheme registry or a
+#: The exit statuses of refusals by this program: by the policy, the URL parser, the scheme registry or a
 #: redirect rule.
 _REFUSED = frozenset({9, 12, 13, 15})
 
@@ -315,7 +319,10 @@ class Outcome:
 
     @property
     def action(self) -> Literal["fetch", "keep"] | None:
-        """Return the action on the file: `fetch` or `keep`; None if the outcome does not have a file."""
+        """Return the action on the file: `fetch` or `keep`.
+
+        The result is `None` if the outcome has no file.
+        """
         if self.status == "done":
             return "fetch"
         return "keep" if self.status == "skipped" and self.path is not None else None
@@ -341,7 +348,7 @@ def _make_plain(value: object) -> JsonValue:
 
 
 def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
-    """Return the outcome of a complete retrieval."""
+    """Return the outcome of a successful retrieval."""
     return Outcome(
         url=saved.requested_url,
         final_url=saved.url,
@@ -366,7 +373,10 @@ def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
 def outcome_of_failure(
     error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...], attempts: int | None = None
 ) -> Outcome:
-    """Return the outcome of a failed retrieval; `judged` are the findings of the policy (see `judge`)."""
+    """Return the outcome of a failed retrieval.
+
+    `judged` are the findings of the policy (see `judge`).
+    """
     refused = error.exit_code in _REFUSED
     return Outcome(
         url=redact(url),
@@ -392,10 +402,10 @@ def judge(
     environment: Mapping[str, str],
     proxy: str | None,
 ) -> tuple[Finding, ...]:
-    """Return the policy's findings on the URL of a failed retrieval.
+    """Return the findings of the policy about the URL of a failed retrieval.
 
-    The findings are the same as in the plan of `explain`. If a rule on an IP address, a redirect or a
-    response refused the retrieval later, the findings include this rule.
+    The findings are the same as in the plan of `explain`. If a rule about an IP address, a redirect or a
+    response refused the retrieval later, this rule is included.
     """
     found = check(
         url,
@@ -415,14 +425,20 @@ def judge(
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """Return an error as JSON: its public class, its message, and the number of its policy rule or null."""
+    """Return an error as JSON.
+
+    The members are its public class, its message, and the number of its policy rule or null.
+    """
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
     rule = _rule_of(error)
     return reason if rule is None else {**reason, "rule": rule}
 
 
 def _rule_of(error: ResolveError) -> str | None:
-    """Return the policy rule of an error, or None; the rule for an invalid URL is S01."""
+    """Return the policy rule of an error, or None.
+
+    For an invalid URL, the rule is S01.
+    """
     return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)
 
 
@@ -434,6 +450,9 @@ def _scheme_of(text: str) -> str | None:
 
 
 def class_name(error: ResolveError) -> str:
-    """Return the name of the public class of an error, even if the error has a private subclass."""
+    """Return the name of an error's public class.
+
+    The error may be an instance of a private subclass.
+    """
     public = ResolveError.__module__
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == public)

@@ -38,12 +38,12 @@ from resolver.url.tracebacks import trim_traceback
 if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
-#: Errors after which the retrieval does not request another location of the object: a limit of the caller was
+#: The errors after which no other location of the object is requested. Either a limit of the caller was
 #: exceeded, this machine failed, or a body was damaged after its start.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
-#: The pairs of URL and warning that were already reported.
+#: Pairs of a URL and a warning that were reported.
 Heard: TypeAlias = "set[tuple[str, Finding]]"
 
 
@@ -163,7 +163,10 @@ class Retrieval:
     async def _open_here(
         self, dialogue: Callable[[], Dialogue[object]], clock: Clock
     ) -> tuple[UrlGate, Reply]:
-        """Request an alternative location of a redirect from the server that sent the redirect."""
+        """Request an alternative location.
+
+        The request is sent to the server that sent the redirect.
+        """
         url_gate = self._points[-1].url_gate
         opened = hold(self._record_dialogue(url_gate, dialogue()), url_gate)
         return url_gate, await self._enter(opened, clock, url_gate.limits)
@@ -175,7 +178,7 @@ class Retrieval:
         url_gate = self._admit(request)
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
-        if through is not None:  # a gateway has the origin "user", because the user configured it
+        if through is not None:  # the origin is "user", because the user configured the gateway
             request = self._request = RetrievalRequest(
                 through, options=request.options, transfer=request.transfer
             )
@@ -192,7 +195,10 @@ class Retrieval:
         return url_gate, reply
 
     def _record_dialogue(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Wrap a protocol exchange, to write it to an archive or to replay it from an archive."""
+        """Wrap a protocol exchange.
+
+        The exchange is written to an archive, or replayed from an archive.
+        """
         if self._recording is None:
             return url_gate.wrap_dialogue(dialogue)
         self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
@@ -257,7 +263,10 @@ class Retrieval:
         self._points.append(point)
 
     def _try_next(self) -> Alternative:
-        """Return the next alternative of the last redirect, and set the next request accordingly."""
+        """Return the next alternative of the last redirect.
+
+        The next request is set to this alternative.
+        """
         point = self._points[-1]
         alternative = point.alternatives.pop(0)
         self._gone += 1
@@ -273,7 +282,7 @@ class Retrieval:
         return alternative
 
     def _fall_back(self, error: ResolveError) -> Alternative:
-        """Return the next alternative after a failure.
+        """Return the next alternative location after a failure.
 
         The alternative belongs to the last redirect that has a remaining alternative. If no alternative
         remains, the method raises the first error.
@@ -296,7 +305,7 @@ class Retrieval:
     def _locate_error(
         self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
     ) -> ResolveError:
-        """Return the error with the redacted URL of its request.
+        """Return the error with the URL of its request, in redacted form.
 
         An error after a redirect always has exit status 15.
         """
@@ -349,12 +358,15 @@ class Retrieval:
         )
 
     def _peers(self) -> tuple[str | None, ...]:
-        """Return for each earlier URL the IP address of its server."""
+        """Return the IP address of the server of each earlier URL."""
         peers = {len(point.earlier): point.url_gate.peer for point in self._points}
         return tuple(peers.get(number) for number in range(len(self._earlier)))
 
     def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
-        """Return a function that reports progress, or None without a listener."""
+        """Return a function that reports progress.
+
+        The result is `None` without a listener.
+        """
         report = self._network.on_progress
         if report is None or self._heard is not None:
             return None
@@ -367,7 +379,10 @@ class Retrieval:
             await opened.__aexit__(None, None, None)
 
     def _warn(self, url_gate: UrlGate, reported: int) -> int:
-        """Report all policy warnings except the first `reported`, and return the total number of warnings."""
+        """Report the policy warnings, except the first `reported` warnings.
+
+        Return the total number of warnings.
+        """
         findings = url_gate.findings
         for finding in findings[reported:]:
             if self._heard is None or (self._shown, finding) not in self._heard:

@@ -32,15 +32,15 @@ from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.settings import RetryPolicy, requested_pause
 from resolver.transfer.streaming import NOTHING, LiveFacts, Store, StreamingResponse
 
-#: The number of stored bytes that a retry requests again, to check that the object has not changed.
+#: The number of stored bytes that a retry requests again. The bytes show whether the object has changed.
 OVERLAP = 4_096
 
-#: A function that writes the bytes of a response to the store: a complete listing, or the remaining bytes of
-#: a body.
+#: A function that writes the bytes of a response to the store. The function writes a complete listing, or the
+#: remaining bytes of a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
 
-#: Errors after which neither a retry nor a mirror is attempted: the policy refused, a limit of the caller was
-#: exceeded, or this machine failed.
+#: The errors after which no retry and no mirror is attempted. Either the policy refused, a limit of the
+#: caller was exceeded, or this machine failed.
 _FINAL = (Refused, LimitExceeded, LocalError)
 
 
@@ -63,7 +63,7 @@ class Retrier:
     """The retrieval of one object into a store, from one or more locations.
 
     `requests` has a request for each location: first for the requested URL, then for the mirrors. The
-    locations form a queue, and each attempt uses the first location of the queue:
+    locations form a queue. Each attempt uses the first location of the queue:
     - After an attempt with new data, the next attempt uses the same location.
     - After an attempt without new data, the location moves to the end of the queue.
     - After a permanent error, the location is removed. An error is permanent if the server refused the
@@ -71,9 +71,9 @@ class Retrier:
     - After too many consecutive attempts without new data, the location is removed too.
 
     `keep.known` are the validators of the stored bytes. A mirror may append to the stored bytes only if the
-    size is known and a digest will verify the complete object (`proved`). If the object changes, the store
-    discards its bytes and restarts. A final store (for example standard output) cannot restart, so a changed
-    object raises `Changed`.
+    size is known and the digest of the complete object will be verified (`proved`). If the object changes,
+    the store discards its bytes and restarts. A final store (for example standard output) cannot restart, so
+    a changed object raises `Changed`.
 
     `findings` describes the restarts and the removed locations. `resumed_from` is the offset of the last
     resumption.
@@ -107,11 +107,13 @@ class Retrier:
 
     @property
     def served(self) -> Url:
-        """Return the URL of the location that sent the most recently stored bytes."""
+        """Return the URL of the location that sent the last stored bytes."""
         return self._held_of.request.url
 
     async def retry(self, clock: Clock) -> StreamingResponse:
-        """Retrieve the object with retries until it is complete, and return the last response.
+        """Retrieve the object, with retries, until it is complete.
+
+        Return the last response.
 
         The connection of the returned response is closed, but the metadata is available. The clock limits the
         total time of all attempts.
@@ -149,7 +151,7 @@ class Retrier:
 
     @property
     def _name(self) -> str:
-        """Return the key that distinguishes this retrieval from other retrievals of the same batch task."""
+        """Return the key of this retrieval among the retrievals of the same batch task."""
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
@@ -206,8 +208,8 @@ class Retrier:
     def _drop(self, error: ResolveError) -> None:
         """Remove the current location from the queue.
 
-        If the queue is then empty, the method raises the error of the removed location if this error is
-        retryable, and otherwise the error of the first location.
+        If the queue is then empty, the method raises an error. This is the error of the removed location if
+        it is retryable, and otherwise the error of the first location.
         """
         place = self._places.pop(0)
         place.failed = error
@@ -257,7 +259,7 @@ class Retrier:
             await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
-            except Changed as error:  # the server reported that the object changed during the transfer
+            except Changed as error:  # the server reported during the transfer that the object has changed
                 self._begin_anew(error.message)
                 raise
             if begin:
@@ -280,7 +282,10 @@ class Retrier:
         return reply.validators if place is self._first else Validators(size=reply.size)
 
     def _start_at(self, place: Location) -> int:
-        """Return the offset at which to resume, or 0 if the location must not be used for a resumption."""
+        """Return the offset at which to resume.
+
+        The result is 0 if the transfer from this location cannot be resumed.
+        """
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
         if self._listing or not place.trusted or elsewhere:
             return 0
@@ -356,6 +361,9 @@ def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
 
 
 def refuse_pointer(reply: LiveFacts) -> None:
-    """Raise `Refused` (S10) if the URL is a link or a service, which has no content to save."""
+    """Raise `Refused` (S10) if the URL is a link or a service.
+
+    A link or a service has no content to save.
+    """
     if reply.points:
         raise Refused("S10", f"this is a {reply.kind.value}: its target {reply.target} is not followed")

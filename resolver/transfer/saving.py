@@ -67,9 +67,11 @@ def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum 
 
 
 def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
-    """Return the entity tag (ETag) of an existing file from the content of its sidecar.
+    """Return the entity tag (ETag) of an existing file.
 
-    Returns None if the sidecar is for another URL, or if the file has changed since it was saved.
+    The entity tag is stored in the sidecar of the file.
+
+    Returns None if the sidecar belongs to another URL, or if the file has changed since it was saved.
     """
     try:
         record = json.loads(octets or b"")
@@ -90,9 +92,9 @@ def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
 def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> dict[str, JsonValue]:
     """Return the JSON object of the sidecar.
 
-    `addresses` are the IP addresses of the servers in the last attempt, first for the URLs of `chain`, then
-    for `final_url`. If a proxy was used, `addresses` are the IP addresses of the proxy. In the JSON, `size`
-    is the size that the server announced, and `bytes` is the size of the file.
+    `addresses` are the IP addresses of the servers in the last attempt, first of the URLs in `chain`, then of
+    `final_url`. If a proxy was used, `addresses` are the IP addresses of the proxy. In the JSON, `size` is
+    the size that the server announced, and `bytes` is the size of the file.
     """
     algorithm, _, digest = (saved.digest or "").partition(":")
     digests: dict[str, JsonValue] = {algorithm: digest}
@@ -125,16 +127,16 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
     }
 
 
-#: Maximum size in bytes of a file that is buffered in memory until it is complete. If the process is killed,
-#: only the buffered bytes are lost. With `exists="rename"`, the file is created immediately, so that no other
-#: process can use the free name.
+#: The maximum size in bytes of a file that is buffered in memory until it is complete. If the process is
+#: killed, only the buffered bytes are lost. With `exists="rename"`, the file is created immediately, so that
+#: no other process can use the free name.
 HELD_AT_MOST = 65_536
 
 #: Minimum size in bytes of a body that is flushed to the disk during the transfer. For a smaller body, a
 #: single flush at the end is as fast.
 WRITE_BACK_FROM = 33_554_432
 
-#: The values of `exists` for which an existing file is checked before the directory is opened.
+#: The values of `exists` for which an existing file is checked before its directory is opened.
 _LOOKS = ("skip", "newer", "rename")
 
 #: The action if a file with the final name already exists.
@@ -243,7 +245,7 @@ class Saver:
         stay in NAME.part if another run can resume them.
         """
         check_name(self._path)
-        # for other values of `exists`, the code that opens the path checks for symlinks
+        # for other values of `exists`, symlinks are checked when the path is opened
         looks = self._order.dry_run or self._order.exists in _LOOKS
         if looks and self._order.below is not None:
             check_way(self._path, self._order.below)
@@ -281,7 +283,10 @@ class Saver:
         return self._order.requests[0]
 
     def _stays(self) -> bool:
-        """Return whether the existing file stays unchanged; with `rename`, choose a free name."""
+        """Return whether the existing file is not changed.
+
+        With `rename`, a free name is chosen.
+        """
         match self._order.exists:
             case "skip":
                 return is_there(self._path)
@@ -312,8 +317,8 @@ class Saver:
     async def _foresee(self) -> Saved:
         """Predict the result of a run without the body (dry run).
 
-        Raises errors that can be detected locally. A request for the metadata is sent only if the result
-        depends on the modification time of the object.
+        Raises errors that can be detected locally. The metadata is requested only if the result depends on
+        the modification time of the object.
         """
         if self._held is not None:
             facts = replace(self._first, options=replace(self._first.options, want="facts"))
@@ -331,7 +336,7 @@ class Saver:
             self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
         order = self._order
-        # the server has already responded, so `tries_before_data` does not apply to digest files
+        # `tries_before_data` does not apply to digest files, because the server has already responded
         patience = replace(self._retry_policy, tries_before_data=None)
         proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
         reply, proved = await self._bring(sink, proof)
@@ -342,7 +347,7 @@ class Saver:
         size = sink.position
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
-            # the URL that the caller requested, even if a mirror sent the object
+            # the URL in the call, even if a mirror sent the object
             "requested_url": self._first.url.shown,
             "path": self._path,
             "bytes": size,
@@ -386,7 +391,7 @@ class Saver:
                 return reply, proved | await proof.check(sink, reply)
             except ChecksumMismatch as error:
                 self._held = None  # the next request is unconditional
-                if not proved:  # all bytes came from one location, which is excluded from now on
+                if not proved:  # all bytes came from one location, so this location is not used again
                     self._wrong.append(self._served)
                 proved = set()
                 self._report("save:mismatch", f"{error.message}: requested again")
@@ -442,7 +447,7 @@ class Saver:
 
     @property
     def _is_proved(self) -> bool:
-        """Return whether a digest from the caller will verify the complete object."""
+        """Return whether a digest from the caller will be compared with the complete object."""
         checksum = self._order.checksum
         return checksum is not None and checksum.algorithm != "auto"
 
@@ -474,7 +479,7 @@ class Saver:
             return
         if not self._order.listings:
             refuse_listing(reply)
-        if reply.size is not None and not reply.lists:  # detect a changed object before its body is received
+        if reply.size is not None and not reply.lists:  # a changed object is detected before its body arrives
             check_size(reply.size, self._order.size, reply.url)
         if sink.is_held and not reply.lists:
             refuse_pointer(reply)
@@ -499,7 +504,7 @@ class Saver:
         self._findings.append(Finding(rule, "warn", detail))
 
     def _left_alone(self) -> Saved:
-        """Return the result for an existing file that stays unchanged."""
+        """Return the result for an existing file that is not changed."""
         return Saved(
             url=self._first.url.shown,
             requested_url=self._first.url.shown,
@@ -517,7 +522,10 @@ class Saver:
 
 
 def checksum_of(said: str | Checksum | None) -> Checksum | None:
-    """Return a checksum, after parsing it if it is a text. Raises `ValueError` for an invalid text."""
+    """Return a checksum.
+
+    A text is parsed. Raises `ValueError` for an invalid text.
+    """
     return Checksum.parse(said) if isinstance(said, str) else said
 
 
@@ -531,7 +539,7 @@ async def _hold(body: LimitedBody, sink: PartialFile) -> None:
 
 
 def _ways(reply: StreamingResponse) -> str:
-    """Return the text of an error message about commands that can be used instead of saving a listing."""
+    """Return the text for the error message when a listing is saved: other commands for a listing."""
     row = registry.find(reply.request.url.scheme)
     has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
     return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"

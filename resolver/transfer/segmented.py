@@ -133,13 +133,13 @@ class SegmentedDownload:
 
     @property
     def served(self) -> RetrievalRequest:
-        """Return the request of the location that sent the most bytes."""
+        """Return the request of the location that has sent the most bytes."""
         return max((self._first, *self._places, self._served), key=lambda place: place.brought).request
 
     async def run(self, clock: Clock) -> StreamingResponse | None:
         """Retrieve the complete object into the file, and return the response with the metadata.
 
-        Returns None if the object must be retrieved over one connection; the file is then truncated at its
+        Returns None if the object must be retrieved over one connection. The file is then truncated at its
         first gap. Raises `ResolveError`; the received bytes stay in the file.
         """
         self._clock, self.attempts = clock, 1
@@ -147,7 +147,7 @@ class SegmentedDownload:
             turn.follow(lambda: octets_of(self._there()))
         facts = await self._ask(clock)
         if facts is None or not await self._begin(facts.validators):
-            self.attempts -= 1  # the later retrieval over one connection counts as the first attempt
+            self.attempts -= 1  # the later retrieval over one connection is the first attempt
             self._sink.flatten()
             return None
         size = self._known.size
@@ -174,7 +174,10 @@ class SegmentedDownload:
 
     @property
     def _shares(self) -> int:
-        """Return the number of connections to open, within the limits per host."""
+        """Return the number of connections to open.
+
+        The limits per host apply.
+        """
         most = [self._crowd.max_connections(place.request.url) for place in self._places]
         return min(self._count, sum(self._count if each is None else each for each in most))
 
@@ -183,7 +186,7 @@ class SegmentedDownload:
     async def _ask(self, clock: Clock) -> StreamingResponse | None:
         """Request the metadata from the first location.
 
-        If the file has gaps, a failed request is retried, because a retrieval over one connection would
+        If the file has gaps, a failed request is retried. Otherwise the retrieval over one connection would
         discard the bytes after the first gap. Without gaps, the method returns None after a failure, and the
         retrieval over one connection reports the error.
         """
@@ -214,7 +217,7 @@ class SegmentedDownload:
         held = sink.whole
         if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
             return False
-        if held and not sink.has_gaps:  # the last bytes of the file may be lost after a crash
+        if held and not sink.has_gaps:  # after a crash, the last bytes of the file may be lost
             held = join_ranges([(0, held[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(place.stops for place in self._places)
         if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
@@ -300,7 +303,7 @@ class SegmentedDownload:
             self._pieces.give_back(came, end)
 
     def _check(self, place: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
-        """Check that the response is the requested range of the same object."""
+        """Check that the response has the requested range of the same object."""
         there = reply.validators
         if place is self._first and not self._known.agree(there):
             raise Changed("the object has changed")
@@ -321,7 +324,7 @@ class SegmentedDownload:
             self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {why}"))
 
     async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
-        """Return whether this connection should request another segment after a failure.
+        """Return whether this connection requests another segment after a failure.
 
         If other connections to the location work, the failed connection is not opened again, because the
         server may limit the number of connections.
@@ -337,7 +340,9 @@ class SegmentedDownload:
         return True
 
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
-        """Wait until the location may be used again (backoff); return False if the location is excluded.
+        """Wait until the location may be used again (backoff).
+
+        The result is False if the location is excluded.
 
         If another location can be used in the meantime (`elsewhere`), the call returns immediately.
         """

@@ -1,10 +1,10 @@
-"""The division of an object into segments (byte ranges), and the number of connections per host. No I/O.
+"""The segments (byte ranges) of an object, and the number of connections per host. No I/O.
 
 Segments become smaller towards the end of the object, so that all connections finish at about the same time
 despite different speeds. With N connections, a segment has 1/(2N) of the remaining bytes, but at least
 `LEAST` bytes.
 
-FTP's REST command (RFC 3659) has only a start offset, so the server sends data until the client closes the
+FTP's REST command (RFC 3659) has only a start offset. The server sends data until the client closes the
 connection. After each segment, the client discards the bytes that the socket buffers already contain.
 Therefore FTP segments are larger. With N connections, an FTP segment has 1/N of the remaining bytes, but at
 least `LEAST_WITHOUT_END` bytes.
@@ -23,8 +23,8 @@ from resolver.policy.subject import host_key
 #: FTP login takes longer than the transfer.
 LEAST = 1_048_576
 
-#: Minimum segment size in bytes if the request cannot include an end offset. vsftpd on loopback sends 3 to 5
-#: MB after the end of the segment.
+#: The minimum size of a segment in bytes if the request cannot include an end offset. vsftpd on loopback
+#: sends 3 to 5 MB after the end of a segment.
 LEAST_WITHOUT_END = 33_554_432
 
 
@@ -47,7 +47,9 @@ class SegmentPlan:
         return bool(self._gaps)
 
     def take(self, *, stops: bool = True) -> Range | None:
-        """Return the next segment and reserve it; None if no range is missing.
+        """Return the next segment and reserve it.
+
+        The result is `None` if no range is missing.
 
         `stops` is whether range requests include the end offset.
         """
@@ -78,7 +80,9 @@ def can_detect_change(known: Validators) -> bool:
 
 
 def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
-    """Return whether another location has the same object, by its validators.
+    """Return whether another location has the same object.
+
+    The validators are compared.
 
     The sizes must be equal. In addition, the strong entity tags or the modification times must be equal. If a
     digest will verify the complete object (`proved`), equal sizes are sufficient. Each server has its own
@@ -100,7 +104,7 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
 class HostConnectionCounter:
     """The counter of segment connections per host, over all objects of a session.
 
-    `wanted` is the maximum number of connections per host; None uses the default of the scheme.
+    `wanted` is the maximum number of connections per host. With None, the default of the scheme is used.
     """
 
     def __init__(self, wanted: int | None) -> None:
@@ -113,7 +117,10 @@ class HostConnectionCounter:
         return most is None or self._there[host_key(url)] < most
 
     def max_connections(self, url: Url) -> int | None:
-        """Return the maximum number of concurrent connections to the host; None for no limit."""
+        """Return the maximum number of concurrent connections to the host.
+
+        The result is `None` for no limit.
+        """
         return at_once(url.scheme, wanted=self._wanted)
 
     def enter(self, url: Url) -> None:

@@ -72,7 +72,7 @@ class Resolver:
 
     A `Resolver` is an async context manager. Exiting the context closes the connections. Several tasks may
     use one `Resolver` concurrently. `Settings` describes the keywords. Methods with a `url` also have the
-    keywords `origin` and `referrer`, which `Provenance` describes.
+    keywords `origin` and `referrer` (see `Provenance`).
 
     Examples:
         >>> async with resolver.Resolver(timeout=60) as session:
@@ -93,7 +93,7 @@ class Resolver:
         self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None
-        if self._sync != "group":  # check the value of `sync` before files are saved
+        if self._sync != "group":  # the value of `sync` is checked before files are saved
             self._group_commit()
         self._strict = settings.get("strict", False)
         self._options = replace(
@@ -128,7 +128,7 @@ class Resolver:
                 self._cookies.save(failed=error is not None)
 
     def _cookies_in(self, path: str) -> CookieFile:
-        # imported lazily: few sessions store cookies, and only http uses cookies
+        # imported lazily: few sessions store cookies, and only for http
         from resolver.transfer.cookies import CookieFile
 
         return CookieFile(path, self._options.suffix_of, self._network.on_event)
@@ -155,17 +155,18 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a streaming response whose body starts at an offset, to resume an earlier transfer.
+        """Open a streaming response that starts at an offset.
+
+        The response resumes an earlier transfer.
 
         The body is the object as the server stores it (http: without a content coding). The body starts at
-        `start` if the server supports range requests and the object is unchanged. If the server does not
-        support range requests, or the object has changed, the body starts at 0. `reply.start` is the actual
-        offset.
+        `start` if the server supports range requests and the object has not changed. Otherwise, the body
+        starts at 0. `reply.start` is the actual offset.
 
         Args:
             url: as for `fetch`.
             start: the offset in bytes.
-            known: the `validators` of the earlier response, which identify the version of the object.
+            known: the `validators` of the earlier response. They identify the version of the object.
             origin: how the URL was chosen (`Provenance`).
             referrer: the URL and IP address of the document that contained the URL (`Provenance`).
         """
@@ -180,7 +181,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a response that has entries: a listing, or a document with links (http index page)."""
+        """Open the response of a listing, or of a document with links (http index page)."""
         return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=max_streamed)
 
     async def fetch(
@@ -205,8 +206,8 @@ class Resolver:
             nonlocal entries
             entries = None
             await memory.fill(reply.body)
-            # Entries must be read before the response is closed, because for `file:` URLs the kind of an
-            # entry comes from the file system.
+            # Entries must be read before the response is closed. For `file:` URLs, the file system is asked
+            # for the kind of each entry.
             if reply.has_entries:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
@@ -228,7 +229,10 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Retrier:
-        """Return a `Retrier` that retrieves the URL into a store of the caller."""
+        """Return a `Retrier`.
+
+        It retrieves the URL into a store of the caller.
+        """
         return self._retrier(self._request(url, origin, referrer), keep, fill, max_streamed)
 
     def _retrier(
@@ -244,7 +248,10 @@ class Resolver:
         return Retrier(open_, (request,), keep, fill, policy, self._network.on_event)
 
     def limits_of(self, url: Url) -> Limits:
-        """Return the limits for the URL: the limits of its host, or the `limits` of the session."""
+        """Return the limits for the URL.
+
+        Without limits for its host, these are the `limits` of the session.
+        """
         return self._network.limits_of(url)
 
     async def _entries_of(self, reply: StreamingResponse, content: bytes) -> tuple[Entry, ...]:
@@ -331,7 +338,9 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> str:
-        """Return the suffix of the file name `index` for a URL with a trailing slash, for example `.html`.
+        """Return the suffix of the file name `index`, for example `.html`.
+
+        The name `index` is used for a URL with a trailing slash.
 
         The suffix depends on the media type. The suffix is empty if the URL does not end in a slash, or if
         the server does not report the media type before the body.
@@ -342,7 +351,7 @@ class Resolver:
         request = self._request(parsed, origin, referrer, "facts", prompt=True)
         try:
             reply = await self._facts_of(request)
-        except (Declined, ProtocolError):  # the retrieval of the object raises the same error, or succeeds
+        except (Declined, ProtocolError):  # the retrieval of the object raises the same error, or it succeeds
             return ""
         return index_suffix(reply.media_type)
 
@@ -418,9 +427,9 @@ class Resolver:
             url: an article, for example `nntp://host/group/number` or `news:message-id`.
             directory: the directory of the files, which is created if necessary.
             parts: whether to fetch the other articles of a file that was posted in several parts, and to join
-                the parts. The overview of the group shows the parts: they have the same author, and the same
-                subject except for the counter `(3/7)`. For a `news` URL, the server must send the Xref
-                header.
+                the parts. The overview of the group shows which articles are parts: they have the same
+                author, and the same subject except for the counter `(3/7)`. For a `news` URL, the server must
+                send the Xref header.
             exists: as for `save`, except `resume` and `newer`.
             digest: as for `save`.
             origin: how the URL was chosen (`Provenance`).
@@ -464,9 +473,11 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
         reserve: Callable[[str, str], str] | None = None,
     ) -> AttachmentSaver:
-        """Return an `AttachmentSaver`; its `run` returns an error for each attachment that failed.
+        """Return an `AttachmentSaver`.
 
-        `reserve` is a function that returns a unique file name for a name and a URL.
+        Its `run` returns an error for each attachment that failed.
+
+        `reserve` is a function that gets a name and a URL, and returns a unique file name.
         """
         # imported lazily, with all of `resolver.files`: many sessions save no files
         from resolver.transfer.attachments import AttachmentOrder, AttachmentSaver
@@ -504,13 +515,13 @@ class Resolver:
 
         Args:
             requests: an iterable or async iterable of URLs or `SaveRequest` (settings for one URL). About
-                1,000 requests are read ahead. If the caller has not taken the last `concurrency` outcomes,
-                new requests wait (backpressure).
+                1,000 requests are read ahead. At most `concurrency` outcomes wait for the caller. New
+                requests start only after the caller has taken an outcome (backpressure).
             directory: the parent directory of the files. The files get the same unique names as with the
                 command `get`.
             ledger: the path of a ledger, which records the outcomes (see `--ledger`). If a recorded file
-                still exists, a later call yields a `skipped` outcome for the file, even if this call was
-                interrupted. An error of the ledger (`LocalError`) ends the iteration.
+                still exists, a later call yields a `skipped` outcome for the file. This is also the case
+                after an interrupted call. An error of the ledger (`LocalError`) ends the iteration.
             concurrency: the maximum number of concurrent requests.
             per_host: the maximum number of concurrent requests to one host. The default is 6 for http, 4 for
                 ftp if many requests wait, and otherwise 2. If a host rejects requests, the number is lowered
@@ -651,8 +662,8 @@ class Resolver:
         except ResolveError as error:
             raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        # Most requests differ only in `want` and `prompt`, so requests with the same values share a cached
-        # `Options` object.
+        # Most requests differ only in `want` and `prompt`. Therefore requests with equal values share a
+        # cached `Options` object.
         if (options := self._wishes.get((want, prompt))) is None:
             most = self.limits.body if want == "content" else max_streamed(self.limits)
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)

@@ -33,13 +33,14 @@ _LONGEST_DELAY = 60.0
 class RetryPolicy:
     """The maximum number of attempts, and the delay between attempts (exponential backoff with jitter).
 
-    - `tries` is the number of consecutive attempts without new data after which the retrieval fails.
+    - `tries` is the maximum number of consecutive attempts without new data. After these attempts, the
+      retrieval fails.
     - `delay` is the number of seconds before the second attempt. The delay doubles for each further attempt,
       up to 60 s, with jitter.
     - `retry_all`: whether to retry even after an error that is probably permanent (`NetworkError.lasting`).
       By default, such an error ends the retrieval.
-    - `tries_before_data` replaces `tries` until the first byte of the object has been received. None means
-      `tries`.
+    - `tries_before_data` is used instead of `tries` until the first byte of the object has been received.
+      None means `tries`.
 
     Examples:
         >>> patience = resolver.RetryPolicy(tries=3, delay=0.5)
@@ -66,7 +67,10 @@ class RetryPolicy:
         return lasting or not error.retryable or failures_in_a_row >= tries
 
     def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
-        """Return the delay in seconds before the next attempt: the server's pause, or the backoff."""
+        """Return the delay in seconds before the next attempt.
+
+        The server's pause is used if there is one, otherwise the backoff.
+        """
         requested = requested_pause(error)
         if requested is not None:
             return requested
@@ -75,7 +79,10 @@ class RetryPolicy:
 
 
 def requested_pause(error: ResolveError) -> float | None:
-    """Return the pause in seconds that the server requested (`Retry-After`), or None."""
+    """Return the pause in seconds that the server requested (`Retry-After`).
+
+    The result is `None` without such a request.
+    """
     if isinstance(error, TryLater) and error.until is not None:
         return max(0.0, (error.until - datetime.now(UTC)).total_seconds())
     return error.after if isinstance(error, TryLater) else None
@@ -256,7 +263,9 @@ def check_names(given: Collection[str], known: Collection[str]) -> None:
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return the limits of the settings; the setting `timeout` overrides the total time.
+    """Return the limits of the settings.
+
+    The setting `timeout` overrides the total time.
 
     Raises:
         TypeError: the limits are of another class, such as `httpx.Limits`, which limits connections.
@@ -270,7 +279,9 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def options_of(settings: Settings) -> Options:
-    """Return the `options` of the settings, with the setting `headers` appended to their header fields.
+    """Return the `options` of the settings.
+
+    The header fields of the setting `headers` are added.
 
     If the settings do not have `options`, keep-alive connections are used.
     """

@@ -40,14 +40,14 @@ from resolver.url.tracebacks import trim_traceback
 
 # A listing as text with one line per entry, in the same format for all schemes.
 #
-# CR and LF in a name are escaped as `\x0d` and `\x0a`, so that each entry is exactly one line. A news article
-# is shown with its number and subject. A line in long format has additional columns before the name: kind,
-# size, time, types or permissions, and the position in the listing. A dash means that the value is unknown. A
-# `~` before a size means that the server rounded the size, and a `~` before a time means that the time zone
-# is unknown.
+# CR and LF in a name are escaped as `\x0d` and `\x0a`. Therefore each entry is exactly one line. A news
+# article is shown with its number and subject. A line in long format has additional columns before the name:
+# kind, size, time, types or permissions, and the position in the listing. A dash means that the value is
+# unknown. A `~` before a size means that the server rounded the size, and a `~` before a time means that the
+# time zone is unknown.
 
-#: The permission facts of an FTP entry (MLSD facts, and the mode of LIST), with the column width in
-#: characters. `perm` has 7 letters for a directory. Pure-FTPd does not send `perm`.
+#: The permissions of an FTP entry, from MLSD facts and from the mode of LIST. The number is the width of the
+#: column in characters. `perm` has 7 letters for a directory. Pure-FTPd does not send `perm`.
 _RIGHTS = (("perm", 7), ("unix.mode", 4), ("mode", 10))
 #: A function that formats an entry of a listing as one line.
 Line: TypeAlias = Callable[[Entry], str]
@@ -62,7 +62,10 @@ def listing_line(entry: Entry) -> str:
 
 
 def long_line(entry: Entry, number: int, name: str) -> str:
-    """Format an entry as one line in long format: metadata, `number`, and the escaped `name`."""
+    """Format an entry as one line in long format.
+
+    The line has the metadata, `number`, and the escaped `name`.
+    """
     may = _rights(entry) or _types(entry)
     known = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {may:<4}"
     return f"{known} {number:>4}  {name}"
@@ -77,13 +80,19 @@ def _moment(entry: Entry) -> str:
 
 
 def _describe_entry(entry: Entry, name: str) -> str:
-    """Return an inexact size or time with the prefix `~`, or a dash for an unknown value."""
+    """Return a size or time for a listing.
+
+    An inexact value has the prefix `~`, and an unknown value is a dash.
+    """
     said = (entry.extra or {}).get(name)
     return "~" + _one_word(said.replace(" ", "")) if isinstance(said, str) and said else "-"
 
 
 def _rights(entry: Entry) -> str:
-    """Return the permissions, padded to the column width so that the names align."""
+    """Return the permissions of an entry.
+
+    They are padded to the column width, so that the names align.
+    """
     extra = entry.extra or {}
     for name, columns in _RIGHTS:
         if isinstance(said := extra.get(name), str) and said:
@@ -94,7 +103,7 @@ def _rights(entry: Entry) -> str:
 def _types(entry: Entry) -> str:
     """Return the types of a WAIS document, the one-character type of a menu entry, or a dash.
 
-    The `type` fact of an FTP entry is ignored, because it only repeats the kind of the entry.
+    The `type` fact of an FTP entry is ignored, because it repeats the kind of the entry.
     """
     extra = entry.extra or {}
     character = extra.get("type")
@@ -104,21 +113,27 @@ def _types(entry: Entry) -> str:
 
 
 def _one_word(word: str) -> str:
-    """Return server text as one column, with spaces and unprintable characters replaced by `?`."""
+    """Return server text as one column.
+
+    Spaces and unprintable characters are replaced by `?`.
+    """
     return "".join(character if character.isprintable() and character != " " else "?" for character in word)
 
 
 def listing_octets(entries: Iterable[Entry], line: Line = listing_line) -> bytes:
-    """Return the lines of a listing, encoded as UTF-8; bytes that are not valid UTF-8 are unchanged."""
+    """Return the lines of a listing, encoded as UTF-8.
+
+    Bytes that are not valid UTF-8 are unchanged.
+    """
     return "".join(f"{line(entry)}\n" for entry in entries).encode("utf-8", "surrogateescape")
 
 
-#: The number of bytes of a listing that are parsed, and the number of entries that are created, before other
-#: tasks can run. Parsing the bytes takes 1 to 2 ms, and so does creating the entries.
+#: The number of bytes that are parsed, and the number of entries that are created, before other tasks can
+#: run. Parsing the bytes takes 1 to 2 ms, and so does creating the entries.
 OCTETS_AT_ONCE = 4_096
 ENTRIES_AT_ONCE = 32
 
-#: A function that yields to other tasks (checkpoint), and raises an error if the deadline has passed.
+#: A function that lets other tasks run (checkpoint), and raises an error if the deadline has passed.
 Pause: TypeAlias = "Callable[[], Awaitable[None]]"
 
 
@@ -161,7 +176,10 @@ class _Batches:
             await self._read_on()
 
     def _take(self) -> list[Entry]:
-        """Return the parsed entries; after a parse error, only the next call raises the error."""
+        """Return the parsed entries.
+
+        If the parser fails, these entries are returned first, and the next call raises the error.
+        """
         entries: list[Entry] = []
         try:
             entries.extend(islice(self._made, ENTRIES_AT_ONCE))
@@ -342,12 +360,15 @@ class LiveFacts(Facts):
 
     @property
     def requested_url(self) -> Masked:
-        """Return the redacted URL before all redirects and before the use of a gateway."""
+        """Return the redacted URL of the request, before redirects and before the use of a gateway."""
         return Masked(self._requested.shown)
 
     @property
     def chain(self) -> tuple[Masked, ...]:
-        """Return the redacted URLs of all redirected requests; the first is the requested URL."""
+        """Return the redacted URLs of all redirected requests.
+
+        The first URL is the requested URL.
+        """
         if not self._earlier:
             return ()
         first, *others = [url.shown for url in self._earlier]
@@ -355,22 +376,31 @@ class LiveFacts(Facts):
 
     @property
     def addresses(self) -> tuple[str | None, ...]:
-        """Return the IP addresses of the servers, first for each URL of `chain`, then for `url`."""
+        """Return the IP addresses of the servers.
+
+        The order is: the URLs of `chain`, then `url`.
+        """
         return (*self._peers, self.peer)
 
     @property
     def start(self) -> int:
-        """Return the offset of the body in the object, in bytes."""
+        """Return the offset in the object at which the body starts, in bytes."""
         return self._reply.start
 
     @property
     def stop(self) -> int | None:
-        """Return the end offset of the body if the body is a requested range; otherwise None."""
+        """Return the end offset if the body is a requested range.
+
+        Otherwise the result is `None`.
+        """
         return self._reply.stop
 
     @property
     def validators(self) -> Validators:
-        """Return the validators of this version of the object; empty for a scheme without validators."""
+        """Return the validators of this version of the object.
+
+        They are empty for a scheme without validators.
+        """
         row = self._url_gate.row
         known = row is not None and row.resumes
         return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
@@ -385,26 +415,35 @@ class LiveFacts(Facts):
 
     @property
     def failure(self) -> ResolveError | None:
-        """Return the error of an error response whose body can be read (`Options.refusals`), or None."""
+        """Return the error of an error response.
+
+        The body of the response can be read (`Options.refusals`). The result is `None` for other responses.
+        """
         failure = self._reply.failure
         return None if failure is None else failure.hiding(self._url_gate.mask.hide_in_text)
 
     @property
     def points(self) -> bool:
-        """Return whether the object is a link or a service, and so has no content."""
+        """Return whether the object is a link or a service.
+
+        A link or a service has no content.
+        """
         return self.kind in (Kind.LINK, Kind.SERVICE)
 
     @property
     def peer(self) -> str | None:
-        """Return the IP address of the server or the proxy; None without a connection."""
+        """Return the IP address of the server or the proxy.
+
+        The result is `None` without a connection.
+        """
         return self._reply.peer or self._url_gate.peer
 
     @property
     def source(self) -> str | None:
-        """Return the IP address against which links in the response are checked (S08).
+        """Return the IP address with which links in the response are compared (S08).
 
         Without a proxy, the result is the address of the server. With a proxy, the result is the address that
-        was sent to the proxy, or None if the proxy resolves the host name.
+        was sent to the proxy. It is `None` if the proxy resolves the host name.
         """
         return self._reply.peer or self._url_gate.source
 
@@ -415,7 +454,10 @@ class LiveFacts(Facts):
 
     @property
     def proxy(self) -> str | None:
-        """Return the URL of the proxy, without user and password; None if a proxy was not used."""
+        """Return the URL of the proxy, without user and password.
+
+        The result is `None` if no proxy was used.
+        """
         return self._url_gate.proxy
 
     @property
@@ -471,7 +513,10 @@ class StreamingResponse(LiveFacts):
         return EntryStream(*self._listing(), Referrer(self.url, self.source), self._clock.pause)
 
     def lines(self, line: Line = listing_line) -> LineStream:
-        """Return an iterator over the entries as lines of UTF-8 text; `line` formats each entry."""
+        """Return an iterator over the entries as lines of UTF-8 text.
+
+        `line` formats an entry.
+        """
         return LineStream(*self._listing(), self.url, self._clock.pause, line)
 
     def _listing(self) -> tuple[Body, EntryReader]:
@@ -486,7 +531,10 @@ class StreamingResponse(LiveFacts):
         return self.body if records is None else _Collected(records), self._reply.listing
 
     def entries_in(self, content: bytes) -> EntryStream:
-        """Return an iterator over the entries of a listing whose complete body is `content`."""
+        """Return an iterator over the entries of a listing.
+
+        `content` is the complete body of the listing.
+        """
         assert self._reply.listing is not None
         found_in = Referrer(self.url, self.source)
         return EntryStream(_Collected(content), self._reply.listing, found_in, self._clock.pause)
@@ -496,7 +544,7 @@ class StreamingResponse(LiveFacts):
         return None if self._reply.raw is None else self._reply.raw(content)
 
     def finished(self, *findings: Finding, proved: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the attributes of a completed response: metadata and provenance.
+        """Return the metadata and the provenance of a completed response.
 
         The arguments are added to the findings and successful checks of this response.
         """
@@ -525,8 +573,8 @@ class Store(Protocol):
 
     - `position` is the number of stored bytes.
     - `known` are the validators, which identify the version of the object.
-    - `final`: whether the bytes are passed on immediately, for example to standard output, so that the store
-      cannot restart.
+    - `final`: whether the store cannot restart, because the bytes are passed on immediately, for example to
+      standard output.
     """
 
     final: bool
@@ -538,11 +586,14 @@ class Store(Protocol):
     def position(self) -> int: ...
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` bytes, or all bytes if fewer are stored."""
+        """Return the last `count` stored bytes.
+
+        If fewer bytes are stored, all bytes are returned.
+        """
         ...
 
     async def remember(self, known: Validators) -> None:
-        """Store the validators of the object to which the next bytes belong."""
+        """Store the validators of the object from which the next bytes come."""
         ...
 
     def restart(self) -> None:
@@ -583,7 +634,10 @@ class MemoryStore:
 
 
 def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
-    """Return the bytes to write to a file or standard output: a listing as lines, or else the body."""
+    """Return the bytes to write to a file or standard output.
+
+    A listing is written as lines, and every other object as its body.
+    """
     return reply.lines() if reply.lists else reply.body
 
 

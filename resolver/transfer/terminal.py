@@ -83,7 +83,9 @@ class TerminalConnection:
 
     @property
     def ended_whole(self) -> bool:
-        """Return whether the connection was closed properly; with TLS, only after close_notify.
+        """Return whether the connection was closed properly.
+
+        With TLS, the peer must have sent close_notify.
 
         Without close_notify, an attacker could have truncated the output (truncation attack).
         """
@@ -117,7 +119,10 @@ class TerminalConnection:
         self._stream.wait_without_end()
 
     async def receive(self) -> bytes:
-        """Return the next received bytes, unparsed, or b"" at EOF. A cancelled call does not lose bytes."""
+        """Return the next received bytes, unparsed.
+
+        At EOF, the result is b"". A cancelled call does not lose bytes.
+        """
         return await self._stream.receive()
 
     def take(self, octets: bytes) -> Iterator[bytes]:
@@ -138,7 +143,10 @@ class TerminalConnection:
             self._report(odd)
 
     def _report(self, odd: UnknownCommand) -> None:
-        """Record a protocol violation; each kind is recorded only once, even if it occurs in every line."""
+        """Record a protocol violation.
+
+        Each kind is recorded only once, even if every line has the violation.
+        """
         if all(finding.rule != odd.rule for finding in self.findings):
             self.findings.append(Finding(odd.rule, "warn", odd.detail))
 
@@ -200,8 +208,8 @@ Expected: TypeAlias = "bytes | re.Pattern[bytes] | Prompt"
 class TerminalSession:
     """A telnet session, which `Resolver.open_terminal` opens.
 
-    One task may wait for output while another task sends input. A caller that displays the session in a real
-    terminal uses only the attribute `connection`.
+    One task may wait for output while another task sends input. One task may wait for output while another
+    task sends input.
 
     Examples:
         >>> async with resolver.Resolver() as session:
@@ -244,7 +252,9 @@ class TerminalSession:
         return self.connection.findings
 
     async def expect(self, pattern: Expected, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """Wait for `pattern`, and return the output of the service up to and including the match.
+        """Wait for `pattern`.
+
+        Return the output of the service up to the end of the match.
 
         Output after the match is buffered for the next call. A cancelled call does not lose output.
 
@@ -360,7 +370,10 @@ class TerminalWindow(TypedDict, total=False):
 async def open_session(
     network: Network, request: RetrievalRequest, **window: Unpack[TerminalWindow]
 ) -> AsyncIterator[TerminalSession]:
-    """Open a session on a separate connection, which is closed when the context is exited."""
+    """Open a session on a separate connection.
+
+    The connection is closed when the context is exited.
+    """
     kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)
     async with connect_terminal(network, request, kind, size) as connection:
         yield TerminalSession(connection, window.get("charset"))
