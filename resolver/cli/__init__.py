@@ -87,6 +87,12 @@ def _perform(argv: list[str]) -> int:
             gc.freeze()
             gc.enable()
         return perform(command)
+    except BaseExceptionGroup as group:  # a nursery wraps the write errors of standard output
+        if (faults := group.subgroup((streams.OutputFault, BrokenPipeError))) is None:
+            raise
+        from resolver.network.connecting import unwrap_group  # imported lazily: only servers need it
+
+        raise unwrap_group(faults) from group
     except UsageError as error:
         streams.complain(str(error))
         return USAGE

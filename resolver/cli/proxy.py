@@ -32,10 +32,6 @@ def perform(command: Command) -> int:
     except ResolveError as error:
         streams.complain(error.message)
         return error.exit_code
-    except BaseExceptionGroup as group:  # raised by the task that logs a decision
-        if group.subgroup(BrokenPipeError) is None:
-            raise
-        raise BrokenPipeError from group
 
 
 async def _run(command: Command) -> int:

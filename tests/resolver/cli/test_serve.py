@@ -6,8 +6,10 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from urllib.request import urlopen
 
 import pytest
@@ -20,6 +22,8 @@ from tests.begun import WINDOWS, Program
 from tests.fresh import environment
 from tests.hang import HANG
 from tests.resolver.cli.command import resolve
+
+CHECKOUT = Path(__file__).parents[3]
 
 
 def start(running: Path, *words: str) -> Program:
@@ -46,6 +50,26 @@ def test_serve_on_used_port_exits_with_status_3() -> None:
     assert (done.status, done.out) == (3, b"")
     assert done.messages.startswith("resolve: ")
     assert f" 127.0.0.1 port {port}: " in done.messages
+
+
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["proxy"]], ids=" ".join)
+def test_server_without_output_is_one_error_line(words: list[str], tmp_path: Path) -> None:
+    """The server is already running when its address is written."""
+    own = {**environment(), "XDG_RUNTIME_DIR": str(tmp_path)}
+    program = [sys.executable, "-W", "error", "-m", "resolver", *words, "--config", "none"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            program, cwd=CHECKOUT, env=own, stdout=full, stderr=PIPE, text=True, check=False
+        )
+    message = "resolve: cannot write to standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (3, message)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "wb") as closed:
+        done = subprocess.run(
+            program, cwd=CHECKOUT, env=own, stdout=closed, stderr=PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_serve_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
