@@ -93,9 +93,6 @@ def read(argv: list[str]) -> Command | None:
     for argument in argv:
         if "\0" in argument:
             raise UsageError(f"argument {argument!r}: must not contain NUL")
-    for argument in argv[:end]:
-        if argument.startswith("-") and argument.endswith("--"):  # argparse would drop the value `--`
-            raise UsageError(f"argument {argument!r}: -- cannot be the value of an option")
     words, given = parse(argv[:end])
     words += argv[end + 1 :]
     if "version" in given:

@@ -42,6 +42,17 @@ class _Parser(argparse.ArgumentParser):
             message += "; write a value that starts with - as OPTION=VALUE"
         raise _refused(message)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Return the values of an argument, and keep the value `--` of an option, as in `--separator=--`.
+
+        Up to Python 3.12, argparse drops this value.
+        """
+        if action.option_strings and arg_strings == ["--"]:
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
+        return super()._get_values(action, arg_strings)
+
 
 def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
     """Parse a command line. Raises `UsageError`.

@@ -101,6 +101,8 @@ def test_endless_item_is_error(end: bytes) -> None:
     ("text", "octets"),
     [
         ("-+-", b"-+-"),
+        ("--", b"--"),
+        ("\\n--", b"\n--"),
         ("\\n", b"\n"),
         ("\\0", b"\0"),
         ("\\x1e\\036\\t", b"\x1e\x1e\t"),
