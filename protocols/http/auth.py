@@ -69,7 +69,10 @@ def _sessions_of(memory: dict[str, object]) -> AuthSessions:
 
 
 class HttpLogin:
-    """The authentication of one retrieval. The reply of the retrieval reports its `findings`."""
+    """The authentication of one retrieval. The reply of the retrieval reports its `findings`.
+
+    `refusal` is the error if the server rejected the login in its last response.
+    """
 
     def __init__(self, url: HttpUrl, options: Options, limits: Limits) -> None:
         self._url = url
@@ -83,6 +86,7 @@ class HttpLogin:
         self._sent: Sent = "nothing"
         self._stale = 0
         self.findings: list[Finding] = []
+        self.refusal: AccessDenied | None = None
 
     def begin(self) -> Dialogue[None]:
         """Choose the credentials of the first request.
@@ -111,7 +115,6 @@ class HttpLogin:
         Without an available login, the request is not retried.
 
         Raises:
-            AccessDenied: the server rejected the login.
             Declined: the server requires an authentication scheme that is not supported.
         """
         while True:
@@ -178,28 +181,27 @@ class HttpLogin:
             if is_new:
                 yield from answer.pass_over(self.findings)
             return is_new
+        self.refusal = self._find_refusal(wanted, answer.head)
+        if self.refusal is not None:
+            return False
         yield from answer.pass_over(self.findings)
         digest = Digest(wanted, cast(bytes, (yield RandomBytes(_UNGUESSABLE))).hex())
-        self._check_not_refused(digest, answer.head)
         self._sessions.keep(self._place, digest)
         return True
 
-    def _check_not_refused(self, digest: Digest, head: ResponseHead) -> None:
-        """Raise an exception if the server has rejected the password, in this response or earlier in the run.
-
-        Raises:
-            AccessDenied: the password was rejected.
-        """
+    def _find_refusal(self, challenge: Challenge, head: ResponseHead) -> AccessDenied | None:
+        """Return the error if the server rejected the password, in this response or earlier in the run."""
         again = self._sent == "digest"
-        self._stale += again and digest.stale
+        self._stale += again and challenge.is_stale
         if (
             self._sessions.has_refused(self._place)
-            or (again and not digest.stale)
+            or (again and not challenge.is_stale)
             or self._stale > _MOST_STALE
         ):
             self._sessions.keep(self._place, None)
             message = f"the server answers {head.shown} to this name and password"
-            raise AccessDenied(message, code=str(head.status), text=head.reason)
+            return AccessDenied(message, code=str(head.status), text=head.reason)
+        return None
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
         """Check the server's proof of the password after a Digest login.
@@ -243,6 +245,11 @@ class Challenge(NamedTuple):
 
     scheme: str
     parameters: Mapping[str, str]
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether the server rejected only the nonce of the last Digest login."""
+        return self.parameters.get("stale", "").lower() == "true"
 
 
 def parse_challenges(fields: Iterable[str]) -> list[Challenge]:
@@ -327,7 +334,7 @@ class Digest:
         self._nonce = said.get("nonce", "")
         self._cnonce = cnonce
         self._count = 0
-        self.stale = said.get("stale", "").lower() == "true"
+        self.stale = challenge.is_stale
 
     @property
     def spent(self) -> bool:

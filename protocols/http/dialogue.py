@@ -50,16 +50,17 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
         whole = compose(url, replace(options, start=0), choose_codings(options))
         answered = yield from login.perform(whole)
     yield _REDIRECT
-    yield from _settle(answered, url, options, limits, login.findings)
+    yield from _settle(answered, url, options, limits, login)
 
 
 def _settle(
-    answer: HttpAnswer, url: HttpUrl, options: Options, limits: Limits, findings: list[Finding]
+    answer: HttpAnswer, url: HttpUrl, options: Options, limits: Limits, login: HttpLogin
 ) -> Dialogue[None]:
     """Interpret the status code, then pass on the body.
 
-    If the caller needs only metadata, the body is not read. `findings` are the findings before this call.
+    If the caller needs only metadata, the body is not read.
     """
+    findings = login.findings
     start, stop = (0, None) if options.want == "facts" else (options.start, options.stop)
     if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
         yield from answer.pass_over(findings)
@@ -67,6 +68,8 @@ def _settle(
         yield StartBody(replace(reply, unchanged=True, findings=findings))
         return
     try:
+        if login.refusal is not None:
+            raise login.refusal
         moved = _judge_status(answer.head, part=start > 0 or stop is not None)
     except ResolveError as error:
         if options.want != "facts" and answer.head.framing is not BodyFraming.NONE:

@@ -14,6 +14,7 @@ import trio
 import fixtures.ftp
 import resolver
 from fixtures.http import EXAMPLE, Behavior, Page, serve
+from fixtures.http.digest import Guard
 from resolver import (
     AccessDenied,
     Declined,
@@ -21,6 +22,7 @@ from resolver import (
     LoginRequired,
     NotFound,
     Options,
+    Policy,
     Refused,
     ResolveError,
     Resolver,
@@ -78,6 +80,19 @@ async def test_http_error_has_status_and_body(
     async with Resolver() as session:
         error = await refusal(session, server.url(path))
     assert (type(error), error.status, error.body) == (kind, status, body)
+    assert server.violations == []
+
+
+async def test_rejected_digest_login_has_error_body(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, {"/x": Page(b"", guard=Guard())})
+    url = server.url("/x").replace("http://", "http://alice:wrong@")
+    async with Resolver(policy=Policy(allow_password=True)) as session:
+        errors = [await refusal(session, url) for _ in range(2)]
+    for error in errors:
+        assert (type(error), error.status, error.body) == (AccessDenied, 401, b"Prove it.\n")
+        assert "to this name and password" in error.message
+    sent = [value[:6] for request in server.requests for value in request.values("authorization")]
+    assert sent == ["Basic ", "Digest"]
     assert server.violations == []
 
 
