@@ -456,13 +456,15 @@ class PartFile:
     def _conclude(self, fd: int, withheld: int) -> None:
         """Restore the permissions of a renamed file, and remove its state file and then its token.
 
-        The token of the file is removed last, because the token proves that the state belongs to the file.
+        The token of the file is removed last, because the token proves that the state belongs to the file. If
+        the state cannot be removed, the token stays, so that the next run can remove both.
         """
         if withheld:
             with suppress(OSError):
                 os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | withheld)
         self._forget_state()
-        wipe(fd)
+        if self.directory.status_of(self._state) is None:
+            wipe(fd)
 
     def drop_leftovers(self) -> None:
         """Remove NAME.part and the state file of a file that has its final name, even if the state is lost.

@@ -119,6 +119,32 @@ def _refuse_but_the_state(self: DirectoryHandle, old: str, new: str) -> None:
     os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
 
+@pytest.mark.parametrize("again", ["fail", "replace", "adopt"])
+async def test_state_that_cannot_be_removed_is_removed_by_next_run(
+    again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keep_state(self: DirectoryHandle, name: str) -> None:
+        if not name.endswith(".part-state"):
+            os.unlink(name, dir_fd=self.fd)
+
+    path = tmp_path / "got"
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryHandle, "forget", keep_state)
+        await begin(path)
+        assert await go_on(path) == (len(HALF), None)
+    assert sorted(os.listdir(tmp_path)) == ["got", "got.part-state"]
+    async with PartialFile(
+        str(path),
+        source=SOURCE,
+        exists="replace" if again == "replace" else "fail",
+        adopt=again == "adopt",
+    ) as sink:
+        assert sink.finished == (again == "fail")
+    assert os.listdir(tmp_path) == ["got"]
+    assert path.read_bytes() == HALF + b"+"
+    assert [name for name in getattr(os, "listxattr", lambda _: [])(path) if "part" in name] == []
+
+
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="extended attributes exist on Linux only")
 async def test_existing_file_without_space_for_token_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
