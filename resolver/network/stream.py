@@ -233,6 +233,7 @@ class SocketStream:
         self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
         self._reported = ReceivedMask(self._secrets)
         self._pace = None if settings.least is None else AnswerPace(settings.least)
+        self._session: ssl.SSLSession | None = None
         settings.mask.watch(self._secrets)
 
     @property
@@ -243,10 +244,15 @@ class SocketStream:
         """Return the TLS session for resumption, or None if the connection uses another TLS context.
 
         A TLS 1.3 session can be resumed only after data was read. Connections with other ALPN protocols use
-        another context.
+        another context. The session is read only once, because each read leaks 7 KB in Python 3.11 and before
+        3.12.8 (CPython issue 116810).
         """
         sock = self._sock
-        return sock.session if isinstance(sock, SECURED) and sock.context is context else None
+        if not isinstance(sock, SECURED) or sock.context is not context:
+            return None
+        if self._session is None:
+            self._session = sock.session
+        return self._session
 
     def describe(self, name: str) -> object:
         """Return a property of the connection by its name in httpcore; None for an unknown name."""

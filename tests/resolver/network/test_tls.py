@@ -259,6 +259,31 @@ async def test_tls_data_connection_resumes_control_session(
         assert not control.session_reused
 
 
+async def test_tls_session_for_resumption_is_read_once(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    """Each read of `SSLSocket.session` leaks memory in some versions of Python (CPython issue 116810)."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(server)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        secured = trio.SSLStream(stream, server, server_side=True)
+        await secured.send_all(b"220")
+        await trio.sleep_forever()
+
+    port = await start(nursery, serve)
+    url_gate = admit(f"ftp://localhost:{port}/", cafile=cafile)
+    async with url_gate.connect(tls=True) as control:
+        assert await control.receive() == b"220"
+        secured = control.describe("ssl_object")
+        assert isinstance(secured, ssl.SSLSocket)
+        context = secured.context
+        session = control.session_for(context)
+        assert session is not None
+        assert control.session_for(context) is session
+        assert control.session_for(ssl.create_default_context()) is None
+
+
 @pytest.mark.parametrize("option", ["cafile", "certfile"])
 def test_trust_unusable_file_is_not_configured(option: str, tmp_path: Path) -> None:
     for path, words in ((tmp_path / "none", "o such file"), (Path(__file__), "")):
