@@ -173,10 +173,10 @@ class Conversation:
 
     def _take_up(self, step: Step) -> None:
         match step:
-            case EmitBody():
-                self._part = EmittedBody(step)
             case CopyBody():
-                self._part = CopiedBodyStream(step, *self._performer.source_of(step))
+                self._part = self._performer.body_of(step)
+            case EmitBody(octets=octets):
+                self._part = EmittedBody(octets)
             case _:
                 self._next = step
 

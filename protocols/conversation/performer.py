@@ -49,7 +49,6 @@ from protocols.step import (
     CopyBody,
     DataExpectation,
     DatagramReply,
-    EmitBody,
     EndResponse,
     ExchangeDatagrams,
     JoinedPipeline,
@@ -83,12 +82,11 @@ from protocols.wire import REST, Buffer, Reader, Rest
 
 
 class EmittedBody:
-    """The segment of a body for an `EmitBody` step."""
+    """The bytes of an `EmitBody` step, or of a `CopyBody` step whose bytes have all arrived."""
 
-    answer = None
-
-    def __init__(self, step: EmitBody) -> None:
-        self._octets = step.octets
+    def __init__(self, octets: bytes, answer: CopiedBody | None = None) -> None:
+        self._octets = octets
+        self.answer = answer
         self.delivered = 0
 
     async def read_next(self) -> bytes:
@@ -497,14 +495,16 @@ class Performer:
                 await self.stream.send(*lines)
             case Acquire():
                 return await self._acquire(step)
+            case PlanNote():
+                pass
+            case RequestCredentials(user=user, challenged=challenged):
+                return await self._gate.credentials(user, challenged=challenged)
             case Connect(tls=tls):
                 await self._connect(tls)
             case Peek(reader=reader):
                 return await self._peek(reader)
             case ReleaseToPool(state=state):
                 return self.keep(state)
-            case RequestCredentials(user=user, challenged=challenged):
-                return await self._gate.credentials(user, challenged=challenged)
             case Send(lines=lines, unless=unless):
                 return await self._speak(partial(self.stream.send, *lines), unless)
             case SendBody(unless=unless):
@@ -543,8 +543,6 @@ class Performer:
                 return await self.exchanges.open_datagrams(route)
             case ExchangeDatagrams(exchange=exchange):
                 return await self.exchanges.carry(exchange)
-            case PlanNote():
-                pass
             case _:
                 assert_never(step)
         return None
@@ -597,6 +595,15 @@ class Performer:
         self._early = None
         self._pooled = None
         self._slot = None
+
+    def body_of(self, step: CopyBody) -> EmittedBody | CopiedBodyStream:
+        """Return the bytes that the step copies. A body that was received with its head needs no stream."""
+        count = step.count
+        is_plain = step.source == "connection" and step.filter is None and count is not None
+        if is_plain and len(self.buffer) >= (count or 0):
+            octets = self.buffer.take(count)
+            return EmittedBody(octets, CopiedBody(len(octets), self.stream.close_notify_seen))
+        return CopiedBodyStream(step, *self.source_of(step))
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
         """Return the source for a `CopyBody` step.
