@@ -62,12 +62,6 @@ class AuthSessions:
             self.held.popitem(last=False)
 
 
-def _sessions_of(memory: dict[str, object]) -> AuthSessions:
-    held = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
-    assert isinstance(held, AuthSessions)
-    return held
-
-
 class HttpLogin:
     """The authentication of one retrieval. The reply of the retrieval reports its `findings`.
 
@@ -82,7 +76,6 @@ class HttpLogin:
         own_cookies = bool(options.headers) and has_field(options.headers, b"cookie")
         self._jar = None if own_cookies else jar_of(options.memory)
         self._credentials: Credentials | None = None
-        self._sessions = _sessions_of(options.memory)
         self._sent: Sent = "nothing"
         self._stale = 0
         self.findings: list[Finding] = []
@@ -101,13 +94,8 @@ class HttpLogin:
         elif self._options.login is not None and not self._url.user:
             self._credentials = self._options.login
         else:
-            self._credentials = yield from self._find_credentials(challenged=False)
-
-    def _find_credentials(self, *, challenged: bool) -> Dialogue[Credentials | None]:
-        return cast(
-            "Credentials | None",
-            (yield RequestCredentials(self._url.user or None, None, challenged=challenged)),
-        )
+            request = RequestCredentials(self._url.user or None, None, challenged=False)
+            self._credentials = cast("Credentials | None", (yield request))
 
     def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
         """Send the request, and retry it with a login if the server requires a login.
@@ -160,6 +148,13 @@ class HttpLogin:
         return request.sign(value)
 
     @property
+    def _sessions(self) -> AuthSessions:
+        memory = self._options.memory
+        held = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
+        assert isinstance(held, AuthSessions)
+        return held
+
+    @property
     def _place(self) -> Place:
         assert self._credentials is not None
         return comparable_host(self._url.host), self._url.effective_port, self._credentials
@@ -171,7 +166,8 @@ class HttpLogin:
         """
 
         if self._credentials is None:
-            self._credentials = yield from self._find_credentials(challenged=True)
+            wanted_login = RequestCredentials(self._url.user or None, None)
+            self._credentials = cast("Credentials | None", (yield wanted_login))
         if self._credentials is None:
             return False
         challenges = parse_challenges(answer.head.values("www-authenticate"))

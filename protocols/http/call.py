@@ -200,49 +200,30 @@ def _perform_by_proxy(
 
 
 def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
-    call = _HttpCall(request, limits)
-    used = yield Acquire(request.pool_key, tls=tls)
-    if options.http2 is None and _frames_of(used) is not None:
-        used = yield from _acquire_another(request, used, tls)
-    try:
-        return (yield from _exchange(call, request, options, limits, used, tls))
-    except Disconnected:
-        if used is None or not request.repeatable:
-            raise
-    yield Connect(tls=tls)
-    return (yield from _exchange(_HttpCall(request, limits), request, options, limits, None, tls))
-
-
-def _acquire_another(request: HttpRequest, used: object | None, tls: bool) -> Dialogue[object | None]:
-    """Return an HTTP/2 connection to the pool, and acquire a connection that does not use HTTP/2."""
-    yield ReleaseToPool(used)
-    return (yield Acquire((request.pool_key, "not in frames"), tls=tls))
-
-
-def _frames_of(used: object | None) -> Frames | None:
-    return None if used is None or used is True else cast(Frames, used)
-
-
-def _exchange(
-    call: _HttpCall,
-    request: HttpRequest,
-    options: Options,
-    limits: Limits,
-    used: object | None,
-    secured: bool,
-) -> Dialogue[HttpAnswer]:
-    """Send the request and receive the head of the response.
+    """Send the request and receive the head of the response, on a pooled connection or a new connection.
 
     HTTP/2 is used if the connection already uses HTTP/2. On a new connection, HTTP/2 is used if the peer
     chose h2 in ALPN.
     """
-    frames = _frames_of(used)
-    if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
-        frames = options.http2(header_section(limits))
-    if frames is None:
-        return HttpAnswer(call.exchange, (yield from call.hear_head()), secured)
-    exchange = Http2Exchange(request, limits, frames)
-    return HttpAnswer(exchange, (yield from _hear_head(exchange)), secured)
+    call = _HttpCall(request, limits)
+    used = yield Acquire(request.pool_key, tls=tls)
+    if options.http2 is None and used is not None and used is not True:
+        yield ReleaseToPool(used)  # the connection uses HTTP/2
+        used = yield Acquire((request.pool_key, "not in frames"), tls=tls)
+    while True:
+        frames = None if used is None or used is True else cast(Frames, used)
+        if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
+            frames = options.http2(header_section(limits))
+        try:
+            if frames is None:
+                return HttpAnswer(call.exchange, (yield from call.hear_head()), tls)
+            exchange = Http2Exchange(request, limits, frames)
+            return HttpAnswer(exchange, (yield from _hear_head(exchange)), tls)
+        except Disconnected:
+            if used is None or not request.repeatable:
+                raise
+        yield Connect(tls=tls)
+        call, used = _HttpCall(request, limits), None
 
 
 class _HttpCall:

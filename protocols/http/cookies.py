@@ -97,11 +97,10 @@ class Jar:
 
     def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
         """Store the cookies of a response. Without `suffix_of`, each cookie is valid for one host only."""
-        fields = head.values("set-cookie")[:_MOST_SET]
-        if not fields:
+        if "set-cookie" not in head.first:
             return
-        now = "".join(head.values("date")[:1])
-        for text in fields:
+        now = head.first.get("date", "")
+        for text in head.values("set-cookie")[:_MOST_SET]:
             self._set(text, url, suffix_of, now)
 
     def _set(self, text: str, url: HttpUrl, suffix_of: SuffixOf | None, now: str) -> None:

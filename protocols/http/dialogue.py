@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from protocols.contract import Moved, Reply
 from protocols.errors import ResolveError
@@ -11,15 +10,19 @@ from protocols.http.auth import HttpLogin
 from protocols.http.call import HttpAnswer, perform
 from protocols.http.codings import ALWAYS, Decoding, choose
 from protocols.http.request import HttpRequest, check_part, compose, is_part, strong_etag
-from protocols.http.response import SWITCHING, BodyFraming, ResponseHead
+from protocols.http.response import (
+    SWITCHING,
+    BodyFraming,
+    ResponseHead,
+    check_status,
+    landed_elsewhere,
+    parse_date,
+    parse_suggested_name,
+)
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import DecodingBudget, Limits, Options, Validators
 from protocols.step import CopyBody, Dialogue, PlanNote, StartBody, copy_body
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 _OK = 200
 #: The status codes of a server that does not support HEAD.
@@ -70,7 +73,8 @@ def _settle(
     try:
         if login.refusal is not None:
             raise login.refusal
-        moved = _judge_status(answer.head, part=start > 0 or stop is not None)
+        is_part = start > 0 or stop is not None
+        moved = None if answer.head.status == _OK else check_status(answer.head, part=is_part)
     except ResolveError as error:
         if options.want != "facts" and answer.head.framing is not BodyFraming.NONE:
             yield from _give_refusal(answer, options, limits, error)
@@ -83,7 +87,8 @@ def _settle(
     reply = _describe(answer.head, start, stop, raw=options.raw)
     reply.findings.extend(findings)
     if options.asked is not None:
-        reply.findings.extend(_landing(url, options.asked, reply.media_type))
+        found = landed_elsewhere(url, options.asked, reply.media_type)
+        reply.findings.extend([] if found is None else [found])
     decoding = _decoding(answer.head, options, limits, reply)
     if _is_conditional(options) and _is_covered(options.held, reply):
         yield from answer.pass_over(reply.findings)
@@ -116,13 +121,6 @@ def _is_covered(held: Validators | None, reply: Reply) -> bool:
     return held is not None and held.covers(now)
 
 
-def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> list[Finding]:
-    from protocols.http.response import landed_elsewhere  # lazy import: few URLs redirect to another host
-
-    found = landed_elsewhere(url, asked, media_type)
-    return [] if found is None else [found]
-
-
 def _give_refusal(
     answer: HttpAnswer, options: Options, limits: Limits, error: ResolveError
 ) -> Dialogue[None]:
@@ -137,33 +135,6 @@ def _give_refusal(
     raise error
 
 
-def _judge_status(head: ResponseHead, *, part: bool) -> Moved | None:
-    if head.status == _OK:
-        return None
-    # lazy import: the module `response` also imports date parsers, which `explain` does not need
-    from protocols.http.response import check_status
-
-    return check_status(head, part=part)
-
-
-def _modified(head: ResponseHead) -> datetime | None:
-    dates = head.values("last-modified")
-    if not dates:
-        return None
-    from protocols.http.response import parse_date  # lazy import: `explain` does not parse dates
-
-    return parse_date(dates[0])
-
-
-def _read_suggested_name(head: ResponseHead) -> bytes | None:
-    fields = head.values("content-disposition")
-    if not fields:
-        return None
-    from protocols.http.response import parse_suggested_name  # lazy import: few responses suggest a name
-
-    return parse_suggested_name(fields[0])
-
-
 def _leading_on(head: ResponseHead, moved: Moved, findings: list[Finding]) -> Reply:
     return Reply(
         kind=Kind.LINK, meta=head.fields, moved=moved, extra={"status": head.status}, findings=findings
@@ -175,6 +146,7 @@ def _describe(head: ResponseHead, start: int, stop: int | None, *, raw: bool) ->
         start, stop = 0, None
     is_part = start > 0 or stop is not None
     coded = bool(head.codings) and not raw
+    modified, suggested = head.first.get("last-modified"), head.first.get("content-disposition")
     return Reply(
         kind=Kind.DOCUMENT,
         media_type=head.media_type,
@@ -182,9 +154,9 @@ def _describe(head: ResponseHead, start: int, stop: int | None, *, raw: bool) ->
         size=check_part(head, start, stop) if is_part else None if coded else head.announced,
         start=start,
         stop=stop,
-        modified=_modified(head),
+        modified=parse_date(modified) if modified else None,
         etag=None if coded else strong_etag(head),
-        suggested=_read_suggested_name(head),
+        suggested=parse_suggested_name(suggested) if suggested else None,
         meta=head.fields,
         extra={"status": head.status},
     )

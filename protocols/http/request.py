@@ -323,7 +323,7 @@ def strong_etag(head: ResponseHead) -> str | None:
 
     Equal strong entity tags guarantee equal bytes (RFC 9110 8.8.1).
     """
-    tag = head.get_first("etag")
+    tag = head.first.get("etag", "")
     return tag if _STRONG.fullmatch(tag) else None
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 import re
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from protocols.authority import comparable_host
 from protocols.contract import Moved
@@ -47,10 +47,11 @@ class BodyFraming(enum.Enum):
     CLOSE = "the end of the connection"
 
 
-class ResponseHead(NamedTuple):
+@dataclass(slots=True)
+class ResponseHead:
     """The status line and the header fields of a final response.
 
-    `length` is set only if the framing is LENGTH.
+    `length` is set only if the framing is LENGTH. `first` contains the first value of each field.
     """
 
     status: int
@@ -58,21 +59,14 @@ class ResponseHead(NamedTuple):
     fields: tuple[tuple[str, str], ...]
     framing: BodyFraming = BodyFraming.CLOSE
     length: int | None = None
+    first: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.first = dict(self.fields[::-1])
 
     def values(self, name: str) -> list[str]:
         """Return the values of all fields with a (lower-case) name."""
-        found: list[str] = []
-        for field, value in self.fields:
-            if field == name:
-                found += (value,)
-        return found
-
-    def get_first(self, name: str) -> str:
-        """Return the value of the first field with a name, or an empty string."""
-        for field, value in self.fields:
-            if field == name:
-                return value
-        return ""
+        return [value for each, value in self.fields if each == name]
 
     @property
     def shown(self) -> str:
@@ -82,13 +76,13 @@ class ResponseHead(NamedTuple):
     @property
     def media_type(self) -> str | None:
         """Return the media type and subtype in lower case, or None if the field is absent or invalid."""
-        essence = self.get_first("content-type").partition(";")[0].strip()
+        essence = self.first.get("content-type", "").partition(";")[0].strip()
         return essence.lower() if _ESSENCE.fullmatch(essence) else None
 
     @property
     def charset(self) -> str | None:
         """Return the charset parameter unchanged."""
-        found = _PARAMETER.search(self.get_first("content-type"))
+        found = _PARAMETER.search(self.first.get("content-type", ""))
         return None if found is None else (found[1] or found[2] or None)
 
     @property
@@ -100,15 +94,17 @@ class ResponseHead(NamedTuple):
         With a transfer coding, the result is `None`, because Content-Length is then meaningless (RFC 9112
         6.3). The result is also `None` for 204, because a 204 response has no content (RFC 9110 15.3.5).
         """
-        values = self.values("content-length")
-        void = self.status == 204 or self.values("transfer-encoding")
-        return content_length(values[0]) if values and not void else None
+        value = self.first.get("content-length")
+        if value is None or self.status == 204 or "transfer-encoding" in self.first:
+            return None
+        return content_length(value)
 
     @property
     def codings(self) -> list[str]:
         """Return the content codings in lower case, without `identity`."""
-        if not (values := self.values("content-encoding")):
+        if "content-encoding" not in self.first:
             return []
+        values = self.values("content-encoding")
         named = [coding.strip().lower() for coding in ",".join(values).split(",")]
         return [coding for coding in named if coding not in ("", "identity")]
 
@@ -297,10 +293,10 @@ def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
     If the response has a Date field, a date in Retry-After is converted: the result is the number of seconds
     between the two dates.
     """
-    value = "".join(head.values("retry-after")[:1])
+    value = head.first.get("retry-after", "")
     if _SECONDS.fullmatch(value):
         return min(float(value), _LONGEST_WAIT), None
-    until, now = parse_date(value), parse_date("".join(head.values("date")[:1]))
+    until, now = parse_date(value), parse_date(head.first.get("date", ""))
     if until is None or now is None:
         return None, until
     return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT), None
