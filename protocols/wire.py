@@ -127,6 +127,12 @@ def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Lin
     stray = b"\0" in head or head.count(b"\r") != lines or head.count(b"\n") != lines
     if stray or head.find(_CRLF * 2) != len(head) - 4:
         raise Refused("S02", "cannot send the request head: it would end early")
+    return _hide_in_head(head, secrets)
+
+
+def _hide_in_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]]) -> Line:
+    if not secrets:
+        return Line(head, head)
     shown = head
     for name, value in secrets:
         start = _CRLF + name + b": "
@@ -138,10 +144,12 @@ def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, byt
     """Return a request head from its lines.
 
     Raises:
-        Refused: A line contains a line end (S02, command injection).
+        Refused: A line contains a line end, or is empty (S02, command injection).
     """
     _check_word(b"".join(lines))
-    return encode_head(_CRLF.join([*lines, b"", b""]), secrets)
+    if b"" in lines:
+        raise Refused("S02", "cannot send the request head: it would end early")
+    return _hide_in_head(_CRLF.join([*lines, b"", b""]), secrets)
 
 
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:

@@ -86,6 +86,7 @@ _GLOBAL = "2000::/3"
 _STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
+@lru_cache(maxsize=1024)
 def literal_addresses(host: str) -> tuple[str, ...] | None:
     """Return the addresses of a host that needs no DNS lookup, or None for any other host.
 
@@ -146,16 +147,19 @@ def judge_address(
     `referrer_address` is the IP address of the server that sent the referring document.
     """
     reach = classify(address)
-    if reach is AddressScope.PUBLIC or _is_allowed(address, policy.allow_address):
+    is_link_local = reach is AddressScope.LINK_LOCAL
+    if reach is AddressScope.PUBLIC or (policy.allow_address and _is_allowed(address, policy.allow_address)):
         return None
-    kind = reach.name.lower().replace("_", "-")
     if reach is AddressScope.NEVER:
         return _refusal(address, f"{address} is not a host address")
+    if origin == "user" and not (is_link_local or policy.public_only):
+        return None
+    kind = reach.name.lower().replace("_", "-")
     if policy.public_only:
         return _refusal(address, f"{address} is {kind}, and the policy allows only public addresses")
     if origin == "user":
-        return _warning(address, kind) if reach is AddressScope.LINK_LOCAL else None
-    if reach is AddressScope.LINK_LOCAL:
+        return _warning(address, kind)
+    if is_link_local:
         return _refusal(address, f"{address} is {kind}: only a URL from the user may lead there")
     if referrer_address is not None and reach <= _depth(referrer_address):
         return None
@@ -186,7 +190,7 @@ def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
     An IPv6 address may embed IPv4 addresses. The result is also True if the ranges contain every embedded
     IPv4 address.
     """
-    found = _read(address) if ranges else None
+    found = _read(address)
     if found is None:
         return False
     networks = [_network(text) for text in ranges]

@@ -180,7 +180,7 @@ class Network:
         place = None if hosts is None else endpoint_of(url)
         return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
-    def _check_run(self) -> Loop | None:
+    def _check_run(self, loop: Loop | None = None) -> Loop | None:
         """Return the event loop of the run.
 
         The result is `None` if this network was not entered.
@@ -190,7 +190,7 @@ class Network:
         """
         if self._run is None:
             return None
-        loop = running()
+        loop = loop or running()
         if self._run is not loop.run():
             raise RuntimeError(_ANOTHER_RUN)
         return loop
@@ -262,6 +262,7 @@ class Network:
         options: Options | None = None,
         in_clear: bool = False,
         mask: Mask | None = None,
+        loop: Loop | None = None,
     ) -> Admission:
         """Check a URL against the policy.
 
@@ -269,13 +270,14 @@ class Network:
 
         `server` is the server for a `news:` URL that does not name a server. The default is the user's
         setting. `options` are the options of the retrieval. `Admission` describes `in_clear` and `mask`.
+        `loop` is the current event loop, if the caller knows it.
 
         Raises:
             Refused: if the policy forbids the URL, before any DNS lookup.
             UnsupportedScheme: if the scheme is not supported, before any DNS lookup.
             NotConfigured: if the server of a `news:` URL is neither in the URL nor configured.
         """
-        loop = self._check_run()
+        loop = self._check_run(loop)
         judge = partial(Admission, self._shared, url, origin, referrer)
         admission = judge(server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:

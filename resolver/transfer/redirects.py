@@ -126,7 +126,7 @@ def count_learnt(options: Options) -> int:
 
     All requests of the run share these cookies.
     """
-    return sum(getattr(each, "revision", 0) for each in options.memory.values())
+    return sum([getattr(each, "revision", 0) for each in options.memory.values()])
 
 
 def _retry(request: RetrievalRequest) -> Options:

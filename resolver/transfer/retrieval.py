@@ -175,14 +175,14 @@ class Retrieval:
         request = self._request
         if self._network.quota is not None:
             self._network.quota.check(0)
-        url_gate = self._admit(request)
+        url_gate = self._admit(request, clock)
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
         if through is not None:  # the origin is "user", because the user configured the gateway
             request = self._request = RetrievalRequest(
                 through, options=request.options, transfer=request.transfer
             )
-            url_gate = self._admit(request)
+            url_gate = self._admit(request, clock)
         scheme = url_gate.row
         if scheme is None or not registry.can_resolve(scheme):
             raise no_handler(request.url)
@@ -236,7 +236,7 @@ class Retrieval:
         self._opened = opened
         return reply
 
-    def _admit(self, request: RetrievalRequest) -> UrlGate:
+    def _admit(self, request: RetrievalRequest, clock: Clock) -> UrlGate:
         limits, options = self._limits, request.options
         if request is not self._requested:
             limits = self._network.limits_of(request.url)
@@ -250,6 +250,7 @@ class Retrieval:
             options=options if options.most == most else replace(options, most=most),
             in_clear=request.in_clear,
             mask=self._mask,
+            loop=clock.loop,
         )
         if self._network.archive is None:
             return UrlGate(admission)
