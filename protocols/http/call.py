@@ -35,7 +35,6 @@ from protocols.step import (
     Send,
     SendBody,
     StopCondition,
-    copy_body,
     receive,
 )
 from protocols.wire import Reader, count_waiting
@@ -74,7 +73,7 @@ class HttpAnswer(NamedTuple):
             yield from _give_chunks(self.exchange, decoding)
             reply.verified.add("terminator")
         else:
-            passed = yield from copy_body(CopyBody(_BODY, self.head.length, filter=decoding))
+            passed = cast(CopiedBody, (yield CopyBody(_BODY, self.head.length, filter=decoding)))
             if self.head.framing is BodyFraming.LENGTH:
                 reply.verified.add("length")
             else:

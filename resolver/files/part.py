@@ -104,6 +104,7 @@ class PartFile:
         self._exists = exists
         self._source = source
         self._adopt = adopt
+        self._is_taken = False
         self._mark: FileIdentity | None = None
         self._withheld = 0
         self.directory = DirectoryHandle(
@@ -141,19 +142,17 @@ class PartFile:
             if self._exists == "fail" or self._adopt:
                 return False
             check_replaceable(there, self.path)
-        if any(
-            status_of(name) is not None
-            for name in (self._part, self._state, make_temporary_name(self._state))
-        ):
-            return False
+        self._is_taken = there is not None
+        for name in (self._part, self._state, make_temporary_name(self._state)):
+            if status_of(name) is not None:
+                return False
         self._adopt = False
         return self.directory.may_be_written
 
     @property
     def is_free(self) -> bool:
-        """Return whether the final name and NAME.part are free."""
-        status_of = self.directory.status_of
-        return status_of(self._part) is None and status_of(self.name) is None
+        """Return whether NAME.part is free, and the final name was free when `look` was called."""
+        return not self._is_taken and self.directory.status_of(self._part) is None
 
     @property
     def replaces(self) -> bool:

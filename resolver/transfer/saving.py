@@ -229,7 +229,8 @@ class Saver:
         self._network = network
         self._order = order
         self._retry_policy = retry_policy
-        self._clock = Clock(network.limits_of(order.requests[0].url).total)
+        self._first = order.requests[0]
+        self._clock = Clock(network.limits_of(self._first.url).total)
         self._path = order.path
         self._findings: list[Finding] = []
         self._attempts = 0
@@ -244,11 +245,11 @@ class Saver:
         Raises `ResolveError`. After an error, a file with the final name is unchanged. The received bytes
         stay in NAME.part if another run can resume them.
         """
-        check_name(self._path)
-        # for other values of `exists`, symlinks are checked when the path is opened
-        looks = self._order.dry_run or self._order.exists in _LOOKS
-        if looks and self._order.below is not None:
-            check_way(self._path, self._order.below)
+        # for other values of `exists`, the code that opens the path checks the name and looks for symlinks
+        if self._order.dry_run or self._order.exists in _LOOKS:
+            check_name(self._path)
+            if self._order.below is not None:
+                check_way(self._path, self._order.below)
         if self._stays():
             return self._left_alone()
         if self._order.dry_run:
@@ -277,10 +278,6 @@ class Saver:
                 url, row = self._first.url, registry.find(self._first.url.scheme)
                 resumes = row is not None and row.resumes
                 self._network.on_event(Kept(url.shown, self._path, file.left, resumes))
-
-    @property
-    def _first(self) -> RetrievalRequest:
-        return self._order.requests[0]
 
     def _stays(self) -> bool:
         """Return whether the existing file is not changed.
@@ -336,9 +333,7 @@ class Saver:
             self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
         order = self._order
-        # `tries_before_data` does not apply to digest files, because the server has already responded
-        patience = replace(self._retry_policy, tries_before_data=None)
-        proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
+        proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, self._retry_policy)
         reply, proved = await self._bring(sink, proof)
         if self._covers(reply):
             sink.discard()
@@ -454,7 +449,7 @@ class Saver:
     async def _retry(self, sink: PartialFile) -> StreamingResponse:
         places = sorted(self._order.requests, key=lambda place: place.url in self._wrong)
         requests = list(map(self._conditional, places))
-        retrier = self._retrier(requests, sink, lambda reply: self._fill(reply, sink))
+        retrier = self._retrier(requests, sink, partial(self._fill, sink))
         try:
             return await retrier.retry(self._clock)
         except ResolveError as error:
@@ -474,7 +469,7 @@ class Saver:
             return request
         return replace(request, options=replace(request.options, held=self._held, prompt=False))
 
-    async def _fill(self, reply: StreamingResponse, sink: PartialFile) -> None:
+    async def _fill(self, sink: PartialFile, reply: StreamingResponse) -> None:
         if self._covers(reply):
             return
         if not self._order.listings:

@@ -213,7 +213,8 @@ class ExpectedDigest:
             (request,),
             memory,
             lambda found: memory.fill(found.body),
-            self._retry_policy,
+            # the server has already responded, so `tries_before_data` does not apply
+            replace(self._retry_policy, tries_before_data=None),
             self._network.on_event,
         )
         try:
