@@ -274,6 +274,39 @@ def with_requests(work: Work) -> Told:
     return watch.tell(sum(octets))
 
 
+def in_sequence(get: Callable[[str], bytes], work: Work) -> Told:
+    get(work.at(work.first))
+    watch = Watch()
+    return watch.tell(sum(len(get(url)) for url in work.urls()))
+
+
+def ours_blocking(work: Work) -> Told:
+    import resolver
+    from resolver import blocking
+
+    policy = resolver.Policy(allow_port=frozenset({work.port}))
+    with blocking.Resolver(policy=policy, environment={}) as session:
+        return in_sequence(lambda url: session.fetch(url).content, work)
+
+
+def with_sync_httpx(work: Work) -> Told:
+    import httpx
+
+    with httpx.Client(trust_env=False, timeout=None) as session:
+        return in_sequence(lambda url: session.get(url).content, work)
+
+
+def with_sync_transport(work: Work) -> Told:
+    import httpx
+
+    import resolver
+
+    policy = resolver.Policy(allow_port=frozenset({work.port}))
+    transport = resolver.HttpxTransport(policy=policy, environment={})
+    with httpx.Client(transport=transport, timeout=None) as session:
+        return in_sequence(lambda url: session.get(url).content, work)
+
+
 def with_nntplib(work: Work) -> Told:
     """Fetch articles one after another over one connection; Python 3.13 removed nntplib."""
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -315,6 +348,9 @@ UNDER_TRIO: dict[str, Client] = {
 }
 UNDER_ASYNCIO: dict[str, Client] = {"aiohttp": with_aiohttp}
 ALONE: dict[str, Callable[[Work], Told]] = {
+    "blocking": ours_blocking,
+    "httpx-sync": with_sync_httpx,
+    "transport-sync": with_sync_transport,
     "requests": with_requests,
     "nntplib": with_nntplib,
     "get": with_get,

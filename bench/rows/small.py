@@ -34,23 +34,23 @@ def curl_to_nowhere(url: str, count: int, at_once: int) -> Contestant | Missing:
     )
 
 
-def write_small(tree: Path, count: int) -> None:
+def write_small(tree: Path, count: int, size: int = SIZE) -> None:
     """Write the files as `small/NUMBER.bin`."""
     (tree / "small").mkdir(parents=True)
     chance = random.Random(0)
     for number in range(count):
-        (tree / "small" / f"{number}.bin").write_bytes(chance.randbytes(SIZE))
+        (tree / "small" / f"{number}.bin").write_bytes(chance.randbytes(size))
 
 
 @contextmanager
-def small_files(folder: Path, count: int) -> Iterator[str]:
+def small_files(folder: Path, count: int, size: int = SIZE) -> Iterator[str]:
     """Serve small files by nginx, and yield their URL; `{}` in the URL is replaced by the number of the file.
 
     The file name extension of the files prevents compression by nginx.
     """
     tree, state = folder / "tree", folder / "state"
     state.mkdir()
-    write_small(tree, count)
+    write_small(tree, count, size)
     with nginx(tree, state, write_certificates(state)) as server:
         yield server.url("/small/{}.bin")
 
@@ -71,6 +71,17 @@ def _http(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
 
 
 @contextmanager
+def _blocking(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    with small_files(folder, count) as url:
+        yield [
+            client("resolver.blocking", "blocking", url, count),
+            client("httpx.Client with HttpxTransport", "transport-sync", url, count),
+            client("httpx.Client", "httpx-sync", url, count),
+            client("requests", "requests", url, count),
+        ]
+
+
+@contextmanager
 def _gopher(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     with served("gopher", SIZE, 1) as port:
         url = f"gopher://127.0.0.1:{port}/9{{}}"
@@ -81,13 +92,13 @@ def _gopher(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]
         ]
 
 
-def _saving(kept: str) -> Open:
-    """Return the task that saves the files; `kept` is the value of the option `--sync`."""
+def _saving(kept: str, size: int = SIZE, *, has_ledger: bool = False) -> Open:
+    """Return the task that saves files of `size` bytes; `kept` is the value of the option `--sync`."""
 
     @contextmanager
     def opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
         target = Target(folder)
-        with small_files(folder, count) as url:
+        with small_files(folder, count, size) as url:
             lines, listed = folder / "lines", folder / "curl.list"
             lines.write_text("".join(f"{url.format(number)}\n" for number in range(count)))
             listed.write_text(
@@ -100,17 +111,21 @@ def _saving(kept: str) -> Open:
                 each
                 if isinstance(each, Missing)
                 else _checked(each, target, folder / "tree/small", range(count))
-                for each in _savers(url, count, target.path, kept)
+                for each in _savers(url, count, target.path, kept, has_ledger=has_ledger)
             ]
 
     return opened
 
 
-def _savers(url: str, count: int, target: Path, kept: str) -> Iterator[Contestant | Missing]:
+def _savers(
+    url: str, count: int, target: Path, kept: str, *, has_ledger: bool
+) -> Iterator[Contestant | Missing]:
     many, port = str(AT_ONCE), str(urlsplit(url).port)
     lines, listed = target.with_name("lines"), target.with_name("curl.list")
     words = [*RESOLVE, "get", "-q", "--progress", "none", "-j", many, "--per-host", many, "--sync", kept]
     words += ["--allow-port", port, "-d", str(target), "-i", str(lines)]
+    if has_ledger:
+        yield Contestant("resolve get --ledger", [*words, "--ledger", str(target / "ledger")], count)
     yield Contestant("resolve get", words, count)
     yield client("Resolver.save", f"saving-{kept}", url, count, at_once=AT_ONCE, more=str(target))
     if curl := program("curl"):
@@ -150,6 +165,18 @@ ROWS = (
         seconds=60,
     ),
     Row(
+        "blocking",
+        "{:,} bodies of 2 KiB from nginx into memory, one at a time, without an event loop of the caller",
+        "rate",
+        2_000,
+        20,
+        _blocking,
+        aims=[
+            Aim("resolver.blocking", "httpx.Client", least=1.0),
+            Aim("httpx.Client with HttpxTransport", "httpx.Client", least=0.8),
+        ],
+    ),
+    Row(
         "gopher",
         f"{{:,}} bodies of 2 KiB from a server of ours into memory, {AT_ONCE} at once",
         "rate",
@@ -165,7 +192,10 @@ ROWS = (
         COUNT,
         20,
         _saving("group"),
-        aims=[Aim("resolve get", "curl -Z", least=0.32)],
+        aims=[
+            Aim("resolve get", "curl -Z", least=0.32),
+            Aim("resolve get", "curl -Z, then sync", least=0.32),
+        ],
         seconds=60,
     ),
     Row(
@@ -175,6 +205,17 @@ ROWS = (
         COUNT,
         20,
         _saving("never"),
+        long=True,
+    ),
+    Row(
+        "list",
+        f"{{:,}} files of 1 kB from nginx to the disk, with a ledger, {AT_ONCE} at once",
+        "rate",
+        20_000,
+        20,
+        _saving("group", 1_000, has_ledger=True),
+        aims=[Aim("resolve get --ledger", "curl -Z, then sync", least=0.32)],
+        seconds=120,
         long=True,
     ),
 )
