@@ -40,6 +40,7 @@ from resolver.adapters.fsspec.listings import (
     translate_errors,
     written,
 )
+from resolver.network.events import Listener
 
 #: The fsspec callback that receives the progress of the current task.
 _CALLBACK: ContextVar[Callback | None] = ContextVar("resolver.adapters.fsspec.callback", default=None)
@@ -83,7 +84,7 @@ class UrlFileSystem(Walks):
         self._settings = settings_of(options)
         if password is None and password_env is not None:
             password = password_in(password_env)
-        self._settings["on_event"] = self._heard
+        self._settings["on_event"] = Listener(self._heard, {resolver.Progress})
         login = login_of(self.scheme, host, port, username, password)
         if login is not None:
             self._settings["credentials"] = login
@@ -179,7 +180,8 @@ class UrlFileSystem(Walks):
             return await octets.read(start, end)
 
     async def _cat(self, path: str | list[str], *args: Any, **kwargs: Any) -> bytes | dict[str, Any]:
-        return cast("bytes | dict[str, Any]", await super()._cat(self._resolve_names(path), *args, **kwargs))
+        complete = path if isinstance(path, list) else self._resolve_names(path)
+        return cast("bytes | dict[str, Any]", await super()._cat(complete, *args, **kwargs))
 
     async def _cat_ranges(
         self,
