@@ -243,9 +243,7 @@ def _temporary() -> Connection:
     database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode=OFF")
     database.execute("CREATE TABLE aside (text INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
-    database.execute(
-        "BEGIN"
-    )  # never committed, because the data is not needed after the run
+    database.execute("BEGIN")  # never committed, because the data is not needed after the run
     return database
 
 
