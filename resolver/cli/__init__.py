@@ -1,7 +1,7 @@
 """The command-line program `resolve`.
 
 - `arguments` parses the command line.
-- `vocabulary` has a table of the commands and the function of each command.
+- `vocabulary` has the table of commands, with a function for each command.
 - `streams` reads and writes the standard streams.
 - `messages` formats error messages.
 
@@ -24,9 +24,9 @@ from resolver.version import VERSION
 
 def run() -> None:
     """Run `resolve` with the arguments of the process, and end the process."""
-    # Imports create 100,000 objects that stay in memory, and each garbage collection would examine all of
-    # them. Without garbage collection, `parse` takes 68 ms of CPU time, and `cat` of a small file 195 ms.
-    # With garbage collection, the times are 76 ms and 224 ms.
+    # Imports create 100,000 objects that stay in memory. Each garbage collection would examine all of them.
+    # Without garbage collection, `parse` takes 68 ms of CPU time, and `cat` of a small file 195 ms. With
+    # garbage collection, the times are 76 ms and 224 ms.
     gc.disable()
     status = main(sys.argv[1:])
     gc.freeze()
@@ -45,7 +45,10 @@ def main(argv: list[str]) -> int:
 
 
 def _run_and_flush(argv: list[str]) -> int:
-    """Run one command line, flush the output even after an error, and return the exit status."""
+    """Run one command line.
+
+    The output is flushed even after an error. Return the exit status.
+    """
     try:
         status = _perform(argv)
     except ResolveError as error:

@@ -33,7 +33,7 @@ class Command(CommandOptions):
     verb: str
     #: The URLs or other arguments after the command, as typed.
     urls: tuple[str, ...]
-    #: The configuration file, which has the values of options that are not on the command line.
+    #: The configuration file, with the values of options that the command line does not set.
     configuration: Configuration
     #: The path of the archive to extract completely (`warc extract` without URLs).
     extracts: str | None = None
@@ -59,12 +59,15 @@ class Command(CommandOptions):
 
     @property
     def family(self) -> Literal["4", "6"] | None:
-        """Return the only IP version to use, or None for both."""
+        """Return the only IP version to use.
+
+        The result is `None` if both versions may be used.
+        """
         return "4" if self.only_ipv4 else "6" if self.only_ipv6 else None
 
     @property
     def url_options(self) -> tuple[tuple[str, str], ...]:
-        """Return name and value of each option that changes the URL: `search`, `view` and `type`."""
+        """Return the options that change the URL, by name: `search`, `view` and `type`."""
         named = (("search", self.search), ("view", self.view), ("type", self.type))
         return tuple((name, value) for name, value in named if value is not None)
 
@@ -87,7 +90,7 @@ def read(argv: list[str]) -> Command | None:
         return _help(argv[1:])
     if argv[:1] == ["ledger"]:  # by default, `ledger --failed` writes to standard output
         argv = ["--failed=-" if argument == "--failed" else argument for argument in argv]
-    if argv[:1] == ["bulk"]:  # `bulk --warc` has no FILE: its archives are written below --out
+    if argv[:1] == ["bulk"]:  # `bulk --warc` has no FILE, because its archives are written below --out
         argv = ["--warc=-" if argument == "--warc" else argument for argument in argv]
     end = argv.index("--") if "--" in argv else len(argv)
     for argument in argv:
@@ -127,7 +130,9 @@ def _help(words: list[str]) -> Command:
 
 
 def _apply_defaults(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
-    """Return the values of all options, and the configuration, which contains the source of each value.
+    """Return the values of all options, and the configuration.
+
+    The configuration contains the source of each value.
 
     If an option is not on the command line, its value is the configured value, or else the default. For a
     repeatable option, values of the command line are appended to the configured values. If the command does
@@ -151,7 +156,9 @@ def _source(row: Option, of_file: str | None, *, given: bool) -> str:
 
 
 def _verb(words: list[str]) -> str | None:
-    """Return the first argument if it is the name of a command, or None if it is a URL.
+    """Return the first argument if it is the name of a command.
+
+    The result is `None` if it is a URL.
 
     Raises `UsageError` for any other argument, such as a mistyped command or a URL without its scheme. The
     message suggests a correction, but the correction is never applied.
@@ -249,11 +256,14 @@ def _check_proxy(command: Command) -> None:
 
 
 def _check_mcp(command: Command) -> None:
-    """Check the options of `mcp`, which listens only on loopback: the token would be sent unencrypted."""
+    """Check the options of `mcp`.
+
+    `mcp` listens only on loopback, because the token is sent unencrypted.
+    """
     if command.urls or command.lists:
         raise UsageError("mcp does not take a URL: agents send them")
     sources = command.configuration.sources
-    if sources["listen"] != "the command line":  # a configured address is for `serve`, not for `mcp`
+    if sources["listen"] != "the command line":  # `mcp` ignores a configured address, which is for `serve`
         command.listen = None
         if sources["port"] == "the command line":
             raise UsageError("mcp: --port needs --listen")
@@ -351,7 +361,9 @@ def _check_urls(command: Command) -> None:
 
 
 def _check_output(command: Command) -> None:
-    """Check the output options: `-O FILE` and `-d` are only for `get` and `explain`.
+    """Check the output options.
+
+    `-O FILE` and `-d` are only for `get` and `explain`.
 
     `explain` accepts these options because it describes the effect of `get`.
     """
@@ -379,7 +391,7 @@ def _check_output(command: Command) -> None:
         raise UsageError("--host-directories and --cut-dirs cannot be combined with -O FILE")
 
 
-#: Options of `get` that are valid only for a single file whose name comes from the URL.
+#: Options of `get` that are valid only for a single file, with a name from its URL.
 _ONE_FILE = [
     "output",
     "directory",
@@ -447,7 +459,7 @@ def _gateways(texts: list[str]) -> dict[str, str]:
 # The command line of `bulk`. Options for one process or one URL are rejected, because a cluster cannot apply
 # them.
 
-#: The number of batches of requests (slices) that a worker process runs concurrently. Each slice blocks one
+#: The number of slices (groups of requests) that a worker process runs concurrently. Each slice blocks one
 #: thread until an event loop has performed the requests.
 THREADS = 16
 

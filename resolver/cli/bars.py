@@ -18,13 +18,13 @@ from resolver.cli.transfers import TransferProgress, TransferTracker, countdown,
 #: transfer.
 _AGE = 0.3
 
-#: The minimum number of columns for the file name and the bar together. Another figure, such as the transfer
-#: rate, is shown only if the name and the bar still have this minimum.
+#: The minimum number of columns for the file name and the bar together. Other figures, such as the transfer
+#: rate, are shown only if this minimum remains.
 _LEAST = 25
 _LEAST_BAR = 6
 
-#: The characters of a progress bar: for bytes of an earlier run, for received bytes, and for missing bytes.
-#: `_ASCII_GLYPHS` is for terminals that cannot show block characters.
+#: The characters of a progress bar: for the bytes of an earlier run, for the received bytes, and for the
+#: missing bytes. `_ASCII_GLYPHS` is for terminals that cannot show block characters.
 _GLYPHS = ("▒", "█", "░")
 _ASCII_GLYPHS = ("+", "=", ".")
 _STYLES = ("cyan", "green", "bright_black")
@@ -43,7 +43,9 @@ class Bars:
         return self._console.is_dumb_terminal
 
     def lines(self, transfers: TransferTracker, size: tuple[int, int], now: float) -> list[str]:
-        """Return one line per transfer, at most as many lines as fit on the terminal.
+        """Return one line per transfer.
+
+        The number of lines is limited by the height of the terminal.
 
         If the run has several transfers, the last line is the total. Lines are one column narrower than the
         terminal, because the terminal may show a name wider than calculated.

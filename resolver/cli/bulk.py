@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 
 # Logins for the workers of a cluster. A login is sent to the workers only if a list contains a URL with the
-# host of the login. Workers do not prompt, run commands or read keyrings.
+# same host as the login. Workers do not prompt, run commands or read keyrings.
 
 
 class PickledSecrets(CommandSecrets):
-    """Logins that can be pickled for the workers, after the hosts of all lists are admitted."""
+    """Logins in a form that can be pickled for the workers. The hosts of all lists must be admitted first."""
 
     def __init__(self, sections: Mapping[str, HostSection], default: HostSection | None) -> None:
         told = {name: section for name, section in sections.items() if section.password is not None}
@@ -60,7 +60,7 @@ class PickledSecrets(CommandSecrets):
         return self._default is not None or bool(self._sections)
 
     def admit(self, url: Url) -> None:
-        """Admit the host of a URL if a login for the host is configured.
+        """Permit the use of a configured login for the host of a URL.
 
         Other hosts are not stored, because a list may contain any number of hosts.
         """
@@ -80,7 +80,7 @@ class PickledSecrets(CommandSecrets):
 
 T = TypeVar("T")
 
-#: Columns of the progress bar, and the minimum columns of a terminal on which the bar is drawn.
+#: The number of columns of the progress bar. A terminal needs at least this number of columns for the bar.
 _BAR = 20
 _WIDE = 60
 
@@ -207,15 +207,15 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
 # - If a signal handler raises an exception in a finalizer or in a callback of the garbage collector, Python
 #   ignores the exception. The signal is then sent again.
 # - The close of the cluster may block, and the threads that Python joins at exit may block, too. A second
-#   signal therefore ends the process immediately. After the first signal, the process ends after `PATIENCE`
-#   at the latest.
+#   signal therefore ends the process immediately. After the first signal, the process ends after at most
+#   `PATIENCE` seconds.
 
 #: The maximum time in seconds from the first signal to the end of the process. Dask waits 4 s until a worker
 #: ends, and another 5 s after it has killed the worker.
 PATIENCE = 10.0
 
-#: Seconds until a signal is sent again, because Python ignores the exception of a signal handler in a
-#: finalizer. After this time, the finalizer has ended.
+#: The delay in seconds before a signal is sent again. If a signal handler runs in a finalizer, Python ignores
+#: its exception. After this time, the finalizer has ended.
 _AGAIN = 0.05
 
 #: The timeout in seconds to write the last message, because the reader of standard error may be blocked.
@@ -247,7 +247,7 @@ class Interrupts:
         Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()
         self._hook = sys.unraisablehook
         sys.unraisablehook = self._hear_of_dropped
-        for number in STATUS_BY_SIGNAL:  # even if the shell set SIGINT to be ignored
+        for number in STATUS_BY_SIGNAL:  # signals are handled even if the shell set SIGINT to be ignored
             self._before.append((number, signal.signal(number, self._hear)))
         return self
 
@@ -327,7 +327,10 @@ class Interrupts:
 
 
 def perform(command: Command) -> int:
-    """Run `bulk` or, with `--dry-run`, print its plan; return the exit status."""
+    """Run `bulk`.
+
+    With `--dry-run`, the plan is printed instead. Return the exit status.
+    """
 
     def tell(how: str) -> None:
         if not command.is_quiet:
@@ -395,7 +398,8 @@ class _BulkCommand:
     def _requests(self, fetched: Mapping[str, FetchedList]) -> Iterator[SaveRequest]:
         """Yield the requests of the lists.
 
-        The file name of a request depends only on its URL, so that two machines never use the same name.
+        The file name of a request depends only on its URL. Therefore two machines never use the same name for
+        different URLs.
         """
         for target in targets(self._command, self.report, fetched):
             self._admit(target)
@@ -409,12 +413,15 @@ class _BulkCommand:
             )
 
     def _admit(self, target: CommandTarget) -> None:
-        """Allow the configured login for the target's host, if the URL is from the user."""
+        """Permit the use of the configured login for the target's host.
+
+        The URL must come from the user.
+        """
         if self._carried.has_any and target.origin == "user":
             try:
                 self._carried.admit(target.parsed(self._command))
             except ResolveError:
-                return  # the worker reports the error as the outcome of this request
+                return  # the worker reports the error as the outcome of the request
 
     def _fetch_lists(self) -> Mapping[str, FetchedList]:
         """Fetch the lists of URLs that are themselves URLs."""
@@ -427,7 +434,7 @@ class _BulkCommand:
             return await fetch_lists(session, self._command, self._carried, self.report)
 
     def report(self, error: ResolveError) -> None:
-        """Report an error of a list or of one of its lines."""
+        """Report an error of a list, or of a line in a list."""
         if not self._command.silent:
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
@@ -435,7 +442,10 @@ class _BulkCommand:
 
 
 def settings_of(command: Command, carried: PickledSecrets) -> Settings:
-    """Return the request settings of the workers; file paths are absolute paths of this machine."""
+    """Return the request settings for the workers.
+
+    File paths are absolute paths of this machine.
+    """
     policy = policy_of(command)
     return Settings(
         policy=policy,
@@ -486,7 +496,10 @@ def _collect_logins(command: Command) -> PickledSecrets:
 
 
 def _place(out: str) -> str:
-    """Return the output directory as an absolute path, because each worker has its own working directory."""
+    """Return the output directory as an absolute path.
+
+    Each worker has its own working directory.
+    """
     if out.startswith("-"):
         raise LocalError(f"--out {out}: must not start with -")
     return out if is_url(out) else os.path.abspath(out)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tornado.ioloop import IOLoop
 
 
-#: The IP address on which a local cluster listens: the scheduler, the workers, and their web pages.
+#: The loopback address of a local cluster. The scheduler, the workers and their web pages listen on this IP
+#: address.
 _LOOPBACK = "127.0.0.1"
 
 #: Settings of a cluster without a dashboard. Profiles of workers are disabled, because only the dashboard
@@ -75,7 +76,9 @@ def _start_cluster(many: str) -> Iterator[Client]:
 
 @contextmanager
 def _loop() -> Iterator[IOLoop]:
-    """Yield the event loop of a local cluster, which runs in a thread that blocks SIGINT.
+    """Yield the event loop of a local cluster.
+
+    The loop runs in a thread that blocks SIGINT.
 
     Worker processes inherit the blocked signal, so Ctrl-C does not interrupt them. This process handles
     Ctrl-C and ends the workers.

@@ -28,10 +28,10 @@ from resolver.policy.environment import own_folder
 from resolver.policy.schemes import check_gateway
 from resolver.policy.settings import Host, Policy, names_of, normal_name
 
-# Each configured value is checked separately, so that an error message can name the file and the line.
+# Each configured value is checked separately. Therefore error messages name the file and the line.
 #
-# The same checks are later applied to the merged command line. Modules are imported only if the file has a
-# value that needs them.
+# The same checks are later applied to the merged command line. A module is imported only if a value in the
+# file needs it.
 
 _OF_POLICY = frozenset(
     {
@@ -75,7 +75,10 @@ def _check_mirror(text: str) -> None:
 
 
 def check_prefix(text: str) -> None:
-    """Check a URL prefix of `[[mirror]]`: it must contain a host. Raises `BadValue`."""
+    """Check a URL prefix of `[[mirror]]`.
+
+    The prefix must contain a host. Raises `BadValue`.
+    """
     from resolver.transfer.redirects import MirrorPrefixes
 
     try:
@@ -115,7 +118,7 @@ _TABLES: Mapping[str, str] = {"gateways": "gateway", "limits": "limit"}
 #: The key of the `[[mirror]]` tables, each of which is for one URL prefix.
 MIRROR = "mirror"
 
-#: The keys in the section of a host: first the keys of the login, then the options for a single host.
+#: The keys in the section of a host: the keys of the login come first, then the options for a single host.
 _OF_A_LOGIN = ("user", "password", "password_command", "keyring")
 _WAYS_TO_A_PASSWORD = _OF_A_LOGIN[1:]
 _OF_A_HOST = (
@@ -134,8 +137,8 @@ class ConfiguredValue(NamedTuple):
 class HostSection(NamedTuple):
     """A section `["host"]` or `["host:port"]`: its login, and its `settings` by option name.
 
-    The section has at most one source of the password. The source is the password itself, a command that
-    prints the password as its first line, or the keyring of the system.
+    The section has at most one source of the password. The source is the password itself, a command whose
+    first output line is the password, or the keyring of the system.
     """
 
     user: str | None = None
@@ -174,7 +177,8 @@ def load(named: str | None) -> Configuration:
     """Read the configuration file.
 
     Args:
-        named: the path, `none` to read no file, or None for the user's default file, which may be missing.
+        named: the path. The value `none` reads no file. None reads the user's default file, which may be
+            missing.
 
     Raises:
         UsageError: the file is not valid; the message contains the file, the line and the fix.
@@ -196,7 +200,10 @@ def load(named: str | None) -> Configuration:
 
 
 def own_path() -> str | None:
-    """Return the path of the user's default configuration file, or None without a configuration directory."""
+    """Return the path of the user's default configuration file.
+
+    The result is `None` without a configuration directory.
+    """
     folder = own_folder()
     return None if folder is None else os.path.join(folder, "config.toml")
 
@@ -241,7 +248,10 @@ class _ConfigurationFile:
         return Configuration(self._path, settings, hosts, dict(self._mirrors()))
 
     def _meant_a_table(self, key: str) -> bool:
-        """Return whether a key is probably a mistyped table name and not a host name without a dot."""
+        """Return whether a key is probably a mistyped table name.
+
+        A host name without a dot is another possible meaning of the key.
+        """
         from difflib import get_close_matches  # lazy import: few files have such a mistake
 
         return "." not in key and bool(get_close_matches(key, _TABLES, 1))
@@ -358,7 +368,10 @@ class _ConfigurationFile:
                 yield key, ConfiguredValue(self._value(every[key], value, host), self._locate(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
-        """Return the arguments of `password_command`, which runs without a shell."""
+        """Return the arguments of `password_command`.
+
+        The command runs without a shell.
+        """
         if not isinstance(value, list) or not all(
             isinstance(word, str) and "\0" not in word for word in value
         ):
@@ -378,7 +391,10 @@ class _ConfigurationFile:
         raise UsageError(f"{self._locate(key, table)}: {key}: {what}")
 
     def _locate(self, key: str, table: str | None = None) -> str:
-        """Return the file and line of a key; for a key of an inline table, the line of the table."""
+        """Return the file and line of a key.
+
+        For a key of an inline table, the line of the table is returned.
+        """
         lines = {(*found,): number for number, *found in reversed(list(self._lines()))}
         outer, _, inner = (table or "").rpartition(".")
         places = ((table, key), (None, f"{table}.{key}"), (outer or None, inner or key))
@@ -386,7 +402,9 @@ class _ConfigurationFile:
         return self._path if line is None else f"{self._path}, line {line}"
 
     def _lines(self) -> Iterator[tuple[int, str | None, str]]:
-        """Yield the line number, table and key of each line; used only for error messages.
+        """Yield the line number, table and key of each line.
+
+        Only error messages need these values.
 
         A key whose text spans several lines is not found.
         """
@@ -414,7 +432,10 @@ def _set_outside() -> Iterator[str]:
 
 
 def _text(value: object) -> str | None:
-    """Return a number or a string in its command-line form, or None for any other type."""
+    """Return a number or a string as on the command line.
+
+    The result is `None` for another type.
+    """
     return str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
 
 
@@ -423,7 +444,7 @@ def configurable() -> Iterator[Option]:
     return (row for row in rows() if row.name not in _OF_ONE_RUN)
 
 
-# The settings of single hosts, converted for the class `Resolver`.
+# The settings of single hosts, in the form that the class `Resolver` needs.
 #
 # The command line overrides the section of a host. The section overrides environment variables and the
 # settings for all hosts, because the section is more specific.
@@ -433,7 +454,10 @@ BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max
 
 
 def hosts_of(configuration: Configuration) -> dict[str, Host]:
-    """Return the settings of all host sections, without logins; logins are read on demand."""
+    """Return the settings of all host sections.
+
+    Logins are not included, because they are read on demand.
+    """
     return {
         name: _host(settings, configuration)
         for name, section in configuration.hosts.items()
@@ -460,7 +484,10 @@ def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None
 def _with_wider(
     name: str, section: HostSection, configuration: Configuration
 ) -> Mapping[str, ConfiguredValue]:
-    """Return the settings of a section; a `["host:port"]` section inherits the limits of `["host"]`."""
+    """Return the settings of a section.
+
+    A `["host:port"]` section inherits the limits of `["host"]`.
+    """
     wider = configuration.hosts.get(name.rpartition(":")[0], HostSection()).settings
     return merge_values({key: wider[key] for key in BOUNDS & wider.keys()}, section.settings)
 
@@ -498,7 +525,10 @@ def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
 
 
 def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
-    """Return the settings from the sections of a host and port; settings of the command line are omitted."""
+    """Return the settings from the sections of a host and port.
+
+    Settings that the command line also has are omitted.
+    """
     found: dict[str, ConfiguredValue] = {}
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())

@@ -89,7 +89,10 @@ class Console:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return the columns and rows of the terminal; both are 0 if its size is unknown."""
+        """Return the number of columns and rows of the terminal.
+
+        Both are 0 if the size is unknown.
+        """
         try:
             columns, rows = os.get_terminal_size(self._output)
         except OSError:
@@ -108,7 +111,7 @@ class Console:
 
     @property
     def _waiting(self) -> int:
-        """Return the number of typed bytes that wait in the terminal's input buffer."""
+        """Return the number of bytes in the terminal's input buffer."""
         try:
             count = fcntl.ioctl(self._input, termios.FIONREAD, bytes(4))
         except OSError as error:
@@ -132,7 +135,7 @@ class Console:
             signal.signal(signal.SIGTTOU, before)
 
     def sit_again(self) -> None:
-        """Set the mode of the session again after a stop (SIGCONT).
+        """Set the terminal mode of the session again when a stopped process continues (SIGCONT).
 
         Another process, such as the shell, may have changed the settings.
         """
@@ -144,7 +147,7 @@ class Console:
     def restore_terminal(self) -> Iterator[None]:
         """Restore the original settings during the block.
 
-        If the settings are changed inside the block, `leave` later restores the changed settings.
+        If the settings change inside the block, `leave` restores the changed settings later.
         """
         was_set = self._is_set
         self.leave()
@@ -172,7 +175,7 @@ class Console:
             try:
                 typed = os.read(self._input, self._edited or _READ_AT_ONCE)
                 if not typed:
-                    # For a closed terminal, a read also returns zero bytes, but tcgetattr fails.
+                    # after the terminal was closed, a read also returns zero bytes, but tcgetattr fails
                     termios.tcgetattr(self._input)
             except BlockingIOError:
                 continue
@@ -200,7 +203,9 @@ class Console:
 
 
 def _reopen_terminal(fd: int, way: int) -> int:
-    """Open the terminal of a descriptor again, if possible as /dev/tty.
+    """Open the terminal of a descriptor again.
+
+    If possible, it is opened as /dev/tty.
 
     After `su`, the terminal device may belong to another user, but all users can open /dev/tty.
     """

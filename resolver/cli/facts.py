@@ -1,8 +1,8 @@
 """The text format of JSON metadata: lines of the form `name: value`, one value per line.
 
 The name of a nested value contains the names of all levels, as in `admin.name`. The elements of a list are
-numbered if they are objects or lists. For a list of plain values, each value is printed on a separate line
-with the same name.
+numbered if they are objects or lists. For a list of plain values, each value is printed on a separate line,
+and each line has the name of the list.
 """
 
 from __future__ import annotations

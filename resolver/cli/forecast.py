@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 # The chart of a bulk run's plan, as lines of text. The chart shows the slowest hosts, the number of requests
-# per host, and the expected time by number of workers. The chart does not use color. Next to each bar, its
-# value is a number, so that a screen reader can read the chart.
+# per host, and the expected time by number of workers. The chart does not use color. The value of each bar is
+# also printed as a number, so that a screen reader can read the chart.
 
 #: Maximum columns of the chart, because wider lines are hard to read.
 _WIDEST = 110
@@ -110,7 +110,10 @@ def _crowds(found: Forecast) -> list[BarRow]:
 
 
 def _workers(found: Forecast) -> list[BarRow]:
-    """Return a bar for the duration with each number of workers, and a bar for the minimum duration."""
+    """Return a bar for the duration with each number of workers.
+
+    The last bar is the minimum duration.
+    """
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
         BarRow(
@@ -127,7 +130,7 @@ def _workers(found: Forecast) -> list[BarRow]:
 def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
     """Format the rows of the chart as lines with labels, aligned numbers and bars.
 
-    On a narrow terminal, only the last number of each row is shown. On an even narrower terminal, the bars
+    On a narrow terminal, only the last figure of each row is shown. On an even narrower terminal, the bars
     are omitted.
     """
     wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
@@ -146,12 +149,15 @@ def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[
 
 
 def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
-    """Return the width that a label and a bar share on a line of the chart with `many` numbers."""
+    """Return the width for the label and the bar of a line.
+
+    `many` is the number of figures in the line.
+    """
     return columns - len("  ") - len(_figures(rows, many)[0])
 
 
 def _figures(rows: Sequence[BarRow], many: int) -> list[str]:
-    """Format the last `many` numbers of each row of the chart, in right-aligned columns."""
+    """Format the last `many` figures of each row of the chart in right-aligned columns."""
     told = [row.figures[-many:] for row in rows]
     widths = [max(map(len, column)) for column in zip(*told, strict=True)]
     return [
@@ -164,7 +170,10 @@ def _fit_label(label: str, width: int, glyphs: BarGlyphs) -> str:
 
 
 def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
-    """Draw the bar of a row; the bar of a value above 0 has at least one character."""
+    """Draw the bar of a row.
+
+    The bar of a value above 0 has at least one character.
+    """
     full = max(round(row.full * width), 1 if row.full else 0)
     light = min(round((row.full + row.light) * width), width) - full
     return glyphs.full * full + glyphs.light * light
@@ -175,7 +184,10 @@ def _format_count(count: int, what: str) -> str:
 
 
 def tell(plan: BulkPlan, command: Command) -> None:
-    """Print the forecast of a bulk run as a chart or, with `--json`, as one JSON object."""
+    """Print the forecast of a bulk run as a chart.
+
+    With `--json`, one JSON object is printed.
+    """
     from resolver.bulk.plan import forecast
 
     found = forecast(plan, threads=THREADS)

@@ -12,7 +12,7 @@ from resolver.cli.values import BadValue, UsageError, suggest_nearest
 
 
 class _SwitchAction(argparse.Action):
-    """The action of an option without a value (a switch); `const` is the row of the option."""
+    """The action for an option without a value (a switch). `const` is the row of the option."""
 
     def __init__(self, option_strings: list[str], dest: str, const: Option, default: str) -> None:
         super().__init__(option_strings, dest, nargs=0, const=const, default=default)
@@ -99,7 +99,7 @@ def _refused(message: str) -> UsageError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # The empty usage text prevents argparse from generating a usage text, which would never be shown.
+    # The usage text is empty, so that argparse does not generate a usage text, which would never be shown.
     parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():

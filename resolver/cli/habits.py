@@ -110,10 +110,14 @@ ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
     }
 )
 
-#: Matches the start of data for curl's `-d`: a form field (`a=1`), JSON, or the name of a file (`@FILE`).
+#: Matches the start of data for curl's `-d`: a form field (`a=1`), JSON, or a file to read the data from
+#: (`@FILE`).
 _DATA = re.compile(r"[^/=]*=|[{\[@]")
 
 
 def looks_like_data(directory: str) -> bool:
-    """Return whether the value of `-d` looks like data for a request, which curl sends with `-d`."""
+    """Return whether the value of `-d` looks like request data.
+
+    curl sends the value of `-d` as data.
+    """
     return _DATA.match(directory) is not None

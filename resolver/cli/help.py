@@ -32,7 +32,9 @@ def show(command: Command) -> int:
 
 
 def page(words: tuple[str, ...], columns: int) -> str:
-    """Return the help page of some topics or, without topics, of all commands and options.
+    """Return the help page of the given topics.
+
+    Without topics, the page lists all commands and options.
 
     Raises `UsageError` for an unknown topic.
     """
@@ -46,7 +48,7 @@ def page(words: tuple[str, ...], columns: int) -> str:
 
 
 def orientation() -> list[str]:
-    """Return the ten lines that are printed for a command line without arguments."""
+    """Return the ten lines of help for a command line without arguments."""
     first = [
         "expected a command or a URL, such as",
         "  resolve URL           download it to a file",
@@ -98,7 +100,8 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
 def _search(word: str, width: int) -> Iterator[str]:
     """Yield the help entries that contain a search term.
 
-    If the search term is an option of another client, the first entry describes the equivalent option.
+    If the search term is an option of another client, the first entry describes the corresponding option of
+    `resolve`.
     """
     from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION  # lazy import: rarely needed
 

@@ -17,7 +17,10 @@ _WILDCARD = re.compile(r"[*?]|\[[^\]]+\]")
 
 
 def hint(error: ResolveError, text: str) -> str | None:
-    """Return a hint for an error about the URL `text` (as typed), or None."""
+    """Return a hint for an error, or None.
+
+    `text` is the URL as typed.
+    """
     if not isinstance(error, (InvalidUrl, UnsupportedScheme)):
         return None
     reason = _reason(text, error.position) if isinstance(error, InvalidUrl) else None
@@ -27,7 +30,9 @@ def hint(error: ResolveError, text: str) -> str | None:
 
 
 def hint_at_pattern(text: str) -> str | None:
-    """Return a hint if the URL of a missing object is perhaps a glob pattern, or None.
+    """Return a hint if the URL of a missing object may be a glob pattern.
+
+    Otherwise the result is `None`.
 
     The hint requires a wildcard in the last path segment, and a scheme with directories.
     """
@@ -41,7 +46,10 @@ def hint_at_pattern(text: str) -> str | None:
 
 
 def proposal(text: str) -> str | None:
-    """Return a valid URL that is similar to the text, with its password redacted, or None."""
+    """Return a valid URL that is similar to the text.
+
+    The password is redacted. The result is `None` if no such URL is found.
+    """
     meant = closest_url(text)
     return None if meant is None else redact(meant)
 
@@ -60,7 +68,7 @@ def _reason(text: str, position: int) -> str | None:
 
 
 def advise(url: Url, *, quiet: bool) -> None:
-    """Print the user name that the URL of an interactive service suggests for the login (RFC 1738, 3.8)."""
+    """Print the login name that the URL of an interactive service suggests (RFC 1738, 3.8)."""
     if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return
     password = "" if url.password is None else "; its password is neither sent nor shown"

@@ -78,7 +78,10 @@ def explain(command: Command) -> int:
 
 
 def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
-    """Print the plan of one URL or, with `drawn`, append the plan to this list for the HTML page."""
+    """Print the plan of one URL.
+
+    If `drawn` is a list, the plan is appended to it instead, for the HTML page.
+    """
     try:
         from resolver.cli.plans import plan_of  # lazy import: `parse` does not need the policy and protocols
 

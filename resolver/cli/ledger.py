@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from resolver.ledger.report import LedgerReport, PendingRow
 
 
-#: The batch size: the maximum number of lines that are read together from a list file. Lines of a pipe are
-#: read one by one.
+#: The maximum number of lines that are read from a list file in one step. Lines of a pipe are read one by
+#: one.
 _AT_ONCE = 500
 
 
 def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
-    """Return the ledger of this run, or None without `--ledger`."""
+    """Return the ledger of this run.
+
+    The result is `None` without `--ledger`.
+    """
     if command.ledger is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # lazy import: the ledger needs sqlite3
@@ -46,7 +49,7 @@ def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
 
 
 class SkippedLines(NamedTuple):
-    """A group of successive list lines that are skipped, because earlier runs completed their requests.
+    """A group of successive list lines that are skipped, because earlier runs completed them.
 
     Attributes:
         number: the number of lines.
@@ -57,12 +60,13 @@ class SkippedLines(NamedTuple):
     octets: bytes
 
 
-#: An element of the input: a target with its row in the ledger, or completed lines, which are only counted.
+#: An element of the input: a target with its row in the ledger, or a group of completed lines, of which only
+#: the number is needed.
 Part: TypeAlias = "SkippedLines | tuple[CommandTarget, LedgerEntry | None]"
 
 
 class LedgerInput:
-    """A reader of the targets of a run, which finds the row of each target in the ledger."""
+    """The reader of a run's targets. It finds the row of each target in the ledger."""
 
     def __init__(
         self,
@@ -96,7 +100,9 @@ class LedgerInput:
             raise fault
 
     async def _take_next(self) -> tuple[list[Part], LocalError | None]:
-        """Return the next targets, and the error that ended the input, if any.
+        """Return the next targets.
+
+        The second value is the error that ended the input, or None.
 
         A thread reads the lists, because a list from a pipe may be idle for hours.
         """
@@ -133,10 +139,12 @@ class LedgerInput:
         return parts
 
     def _find_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
-        """Yield groups of skipped lines for the targets that an earlier run completed.
+        """Yield groups of skipped lines.
 
-        If the file name of a target now differs from the ledger, the target is not skipped, but is yielded
-        with its row.
+        An earlier run completed the targets of these lines.
+
+        If the file name of a target differs from its name in the ledger, the target is not skipped. It is
+        yielded with its row.
         """
         assert self._naming is not None
         fits = self._naming.find_again([known.where for _, known in pairs])
@@ -186,7 +194,10 @@ class EarlierRecords:
         return streams.record_octets({**self._alike, **record, "bytes": known.size, "digest": known.digest})
 
     def _scheme(self, target: CommandTarget) -> str:
-        """Return the scheme of a target, from a cache if the URL starts with the scheme's name."""
+        """Return the scheme of a target.
+
+        A cache is used if the URL starts with the name of the scheme.
+        """
         begin = target.url.partition(":")[0]
         scheme = self._schemes.get(begin)
         if scheme is None:
@@ -197,7 +208,9 @@ class EarlierRecords:
 
 
 def _make_row(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
-    """Return the ledger row of a target; the key of a row is the URL without a password, and the path.
+    """Return the ledger row of a target.
+
+    The key of the row is the URL without a password, and the path.
 
     The options `--search` and `--view` have already been applied to the URL in the key.
     """
@@ -232,7 +245,7 @@ def find_earlier(target: CommandTarget, entry: LedgerEntry, command: Command) ->
 
 
 def make_saved(shown: str, path: str, entry: LedgerEntry) -> Saved:
-    """Return the outcome of an earlier run for a target that is complete in the ledger.
+    """Return the outcome of an earlier run for a target that the ledger lists as complete.
 
     Args:
         shown: the URL without its password.
@@ -268,7 +281,10 @@ async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
 
 
 async def forget(entry: LedgerEntry | None) -> None:
-    """Remove the row of a target that turned out to be a directory. Raises `LedgerFault`."""
+    """Remove the row of a target.
+
+    The target is a directory, which was not known before. Raises `LedgerFault`.
+    """
     if entry is not None:
         await entry.forget()
 

@@ -1,9 +1,9 @@
 """The output of `ls`.
 
-Entries are printed in the server's order as they arrive, or with `--sort` after the last entry. In the long
-format and on a terminal, the name of a directory ends in a slash. On a terminal, names have the colors of
-LS_COLORS. On a narrow terminal, the lines of the long format are shortened. All other output is plain names,
-one per line, or JSON.
+Entries are printed as they arrive, in the order of the server. With `--sort`, they are printed after the last
+entry has arrived. In the long format and on a terminal, the name of a directory ends in a slash. On a
+terminal, names have the colors of LS_COLORS. On a narrow terminal, the lines of the long format are
+shortened. All other output is plain names, one per line, or JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _UNITS = "KMGTPE"
 
 
 def short_columns(entry: Entry, number: int) -> str:
-    """Format kind, size, date and number of an entry; `~` marks an approximate value, as in `long_line`."""
+    """Format the kind, size, date and number of an entry.
+
+    An approximate value has the prefix `~`, as in `long_line`.
+    """
     return f"{entry.kind.value[:3]:<3} {_size(entry):>{_LONGEST_SIZE}} {_day(entry):<11} {number:>4} "
 
 
@@ -73,7 +76,10 @@ def _width(text: str) -> int:
 
 
 def _size(entry: Entry) -> str:
-    """Format the size in at most `_LONGEST_SIZE` characters; a large size is rounded down and has a unit."""
+    """Format the size in at most `_LONGEST_SIZE` characters.
+
+    A large size is rounded down and has a unit.
+    """
     if entry.size is None:
         said = (entry.extra or {}).get("size_text")
         found = re.sub(r"[^0-9.,A-Za-z]", "", said) if isinstance(said, str) else ""
@@ -237,7 +243,10 @@ def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:
 
 
 def moment_of(entry: Entry) -> str:
-    """Return the modification time of an entry in UTC or, if unknown, in the server's local time."""
+    """Return the modification time of an entry in UTC.
+
+    If the UTC time is unknown, the result is in the server's local time.
+    """
     local: JsonValue = (entry.extra or {}).get("modified_local")
     return instant(entry.modified) or (local if isinstance(local, str) else "")
 
@@ -250,7 +259,10 @@ _ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
 
 
 async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:
-    """Return the target of entry `number` of a listing, with the origin `chosen`. Raises `NotFound`."""
+    """Return the target of a listing entry by its number.
+
+    The origin of the target is `chosen`. Raises `NotFound`.
+    """
     url = target.parsed(command)
     async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
         count = 0

@@ -43,7 +43,7 @@ Item: TypeAlias = "str | ListedFile"
 Report: TypeAlias = Callable[[LocalError], None]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-#: Maximum bytes of the first line that are needed to detect the format of a list.
+#: The number of bytes of the first line from which the format of a list is detected.
 _BEGINNING = 128
 _AT_ONCE = 65_536
 
@@ -154,7 +154,9 @@ def _lines(source: ListSource, pieces: Iterable[bytes], report: Report) -> Itera
 
 
 def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
-    """Return the file of a checksum line (`DIGEST  NAME`); its URL is relative to the URL of the list.
+    """Return the file of a checksum line (`DIGEST NAME`).
+
+    Its URL is relative to the URL of the list.
 
     Raises:
         BadItem: the name is not valid.
@@ -175,7 +177,7 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
 
 
-# The selection of the mirrors that a list contains for one file.
+# The selection of the mirrors for one file of a list.
 
 #: The maximum number of skipped mirrors with a separate finding, because a list may contain a thousand
 #: mirrors.
@@ -185,7 +187,9 @@ _MOST_TOLD = 5
 def sift(
     urls: Iterable[str], source: ListSource, command: Command
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Return the URLs that the policy permits, in order, and findings about the refused URLs.
+    """Return the URLs that the policy permits, in order.
+
+    The second value has the findings about the refused URLs.
 
     If the policy refuses all URLs, all URLs are returned without findings.
     """
@@ -218,7 +222,10 @@ def sift(
 
 
 def _as_url(text: str) -> str:
-    """Convert an IRI, which a list may contain (RFC 5854, 1.1), to a URL."""
+    """Convert an IRI to a URL.
+
+    A list may contain IRIs (RFC 5854, 1.1).
+    """
     if not text.isascii():
         with suppress(InvalidUrl):  # the policy check later reports the error
             return convert_iri(text)
@@ -259,19 +266,21 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Comman
     return FetchedList(response.content, last, None if response.proxy else response.peer)
 
 
-# The command `warc extract FILE` saves the content of an archive as files. If URLs are given, the command is
-# the same as `get` from the archive. Without URLs, each resource that can be saved as a file is extracted
+# The command `warc extract FILE` saves the content of an archive as files. With URLs, the command has the
+# same effect as `get` from the archive. Without URLs, each resource that can be saved as a file is extracted
 # once.
 
-#: Records that are extracted: for each WARC record type, the permitted HTTP statuses or, for other schemes,
-#: the permitted kinds. A revisit record refers to an earlier record with the same content.
+#: Records that are extracted. For each WARC record type, the table has the permitted HTTP statuses, or for
+#: other schemes, the permitted kinds. A revisit record refers to an earlier record with the same content.
 _OBJECTS = {"response": ("200",), "resource": ("document",), "revisit": ("200", "-")}
 
 
 def urls_in(
     path: str, at: str | None, report: Callable[[ResolveError], None], *, quiet: bool
 ) -> Iterator[str]:
-    """Yield the URLs that were archived up to the time `at`, in the order of their first records.
+    """Yield the URLs that were archived up to the time `at`.
+
+    Their order is the order of their first records.
 
     `report` is called for damaged records. The number of listings is printed, because listings are not
     extracted as files. Raises `LocalError` if the file is not an archive.
@@ -305,7 +314,10 @@ def _is_later(found: ListedRecord, at: datetime) -> bool:
 
 
 def _digest_url(found: ListedRecord) -> bytes | None:
-    """Return a digest of the normalized URL, or None if the record cannot be extracted."""
+    """Return a digest of the normalized URL.
+
+    The result is `None` if the record cannot be extracted.
+    """
     head = found.head
     is_listing = head.type == "resource"
     if head.target is None or not (is_listing or found.kind in _OBJECTS.get(head.type, ())):

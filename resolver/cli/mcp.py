@@ -1,8 +1,8 @@
 """The command `mcp`: a server of the Model Context Protocol, with tools for AI agents.
 
 The server runs until the client closes standard input. Only messages of the protocol are written to standard
-output. With `--listen`, the server uses HTTP and runs until a signal arrives. The policy is `untrusted`, and
-only options of this command line override its rules. Logins of the user are never used.
+output. With `--listen`, the server uses HTTP and runs until a signal arrives. The policy is `untrusted`. Only
+options on the command line of `mcp` override its rules. Logins of the user are never used.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:
                 streams.print_line(f"Authorization: Bearer {running.token}")
                 streams.flush()
             except (BrokenPipeError, OutputFault) as error:
-                fault = error  # raised below, because the server would wrap it in an exception group
+                fault = error  # raised below, outside the server's exception group
             else:
                 async for number in signals:
                     return STATUS_BY_SIGNAL[signal.Signals(number)]
@@ -88,7 +88,7 @@ async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:
 
 
 def grant_of(command: Command) -> ToolGrant:
-    """Return the permissions that this command line grants to agents. Raises `UsageError`."""
+    """Return the permissions for agents that this command line grants. Raises `UsageError`."""
     from resolver.adapters.mcp import ToolGrant, limit_body
 
     _check_given(command)
@@ -110,8 +110,8 @@ def grant_of(command: Command) -> ToolGrant:
 def _check_given(command: Command) -> None:
     """Reject options that have no effect in `mcp`. Raises `UsageError`.
 
-    The user might rely on an option without an effect. Some of the rejected options also contain a secret,
-    which an agent could send to any host.
+    The user might rely on an option without an effect. Some of the rejected options contain a secret. An
+    agent could send this secret to any host.
     """
     for row in rows():
         given = command.configuration.sources[row.name] == "the command line"
@@ -138,7 +138,10 @@ class _StdinReader:
         return self
 
     async def __anext__(self) -> bytes | None:
-        """Return the next line, or None for a line that is longer than `streams.MOST_LINE`."""
+        """Return the next line.
+
+        The result is `None` for a line that is longer than `streams.MOST_LINE`.
+        """
         while line := await self._read_next():
             # Only the last line of the input may lack a line end. Any other line without a line end is the
             # start of a line that is too long.

@@ -20,12 +20,14 @@ _MOST_SHOWN = 200
 
 
 def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[str]:
-    """Format an error about the URL `text` (as typed) as lines for standard error.
+    """Format an error as lines for standard error.
+
+    `text` is the URL as typed.
 
     Passwords in the URL are redacted. A caret marks the position of a syntax error. The last line suggests a
     correction or, on a terminal, the help page of the policy rule. If the error is about another URL, such as
-    the target of a redirect, the message contains that URL, too. `typed` is true for a URL from the user, in
-    which wildcards may be a glob pattern.
+    the target of a redirect, the message names this URL, too. `typed` is true for a URL that the user typed.
+    Wildcards in such a URL may be a glob pattern.
     """
     shown = redact(text)
     blamed = shown if error.url is None else error.url
@@ -56,7 +58,10 @@ def _cut(shown: str) -> str:
 
 
 def _way_out(error: ResolveError, text: str) -> str:
-    """Return the fix of an error, or an empty string if the message already contains the fix."""
+    """Return the advice how to fix an error.
+
+    The result is empty if the message contains the advice already.
+    """
     if isinstance(error, LoginRequired):
         return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
@@ -64,7 +69,7 @@ def _way_out(error: ResolveError, text: str) -> str:
     if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
         return f"; {error.flag} would allow it"
     if isinstance(error, TlsError) and error.certificate is not None:
-        # A pin for the host of a redirect can only be set in the host's section of the configuration.
+        # for the host of a redirect, a pin must be set in the host's section of the configuration
         pin = f"--pin {error.certificate}" if error.url == redact(text) else f'pin = "{error.certificate}"'
         words = f"{pin} if the operator of the server confirms this digest"
         return f" ({words})" if error.setting is None else f" ({_option(error.setting)}, or {words})"
@@ -91,14 +96,14 @@ def _label(error: ResolveError) -> str:
 
 
 def _point_at(text: str, shown: str, position: int) -> list[str]:
-    """Return two lines: the redacted URL, and a caret under `position`.
+    """Return the redacted URL, and a second line with a caret under `position`.
 
     `position` is an offset in the URL as typed, and is corrected for a redacted password.
     """
     place = place_in_shown(text, shown, position)
     start = max(0, place - _MOST_SHOWN // 2)
     window = shown[start : start + _MOST_SHOWN]
-    # Each character must have the width of one column, so that the caret is at the correct position.
+    # each character must be one column wide, so that the caret is at the correct position
     printable = "".join(char if char.isprintable() else "?" for char in window)
     return [f"  {printable}", f"  {' ' * (place - start)}^"]
 
@@ -115,7 +120,10 @@ def way_of(saved: Saved) -> str:
 
 
 def way_on(kept: Sequence[Kept], again: str) -> str:
-    """Describe the partial files of failed transfers, and how to resume them with the command `again`."""
+    """Describe the partial files of failed transfers.
+
+    The command `again` resumes the transfers.
+    """
     match kept:
         case []:
             return "no partial files are kept"

@@ -45,7 +45,7 @@ _MOST = 64
 
 
 class TreeRun(Protocol):
-    """The methods of a run that `Trees` needs, to report and count outcomes."""
+    """The methods that `Trees` calls to report and count outcomes."""
 
     async def conclude(
         self,
@@ -104,7 +104,9 @@ class Trees:
         self._is_told = command.is_quiet or not command.ignore_robots
 
     async def plant(self, target: CommandTarget) -> None:
-        """Wait until fewer than the maximum number of trees are running, and then start a tree.
+        """Start a tree.
+
+        If the maximum number of trees is running, the method waits first.
 
         An error of the root URL is reported, and is not raised.
         """
@@ -134,7 +136,10 @@ class Trees:
             self._inventory.close()
 
     async def remove_surplus(self) -> None:
-        """Remove local files that the source no longer has; call this method after all trees have ended."""
+        """Remove local files that are not at the source anymore.
+
+        Call this method after all trees have ended.
+        """
         if self._inventory is not None:
             await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
 
@@ -203,7 +208,10 @@ async def _fail(error: ResolveError) -> Saved | None:
 
 
 def lane_of(task: BatchTask[None]) -> Hashable:
-    """Return the lane of a task; the work queue prefers to run tasks of the same lane successively."""
+    """Return the lane of a task.
+
+    The queue prefers to run tasks of the same lane one after the other.
+    """
     assert isinstance(task, _TreeTask)
     return task.lane
 
@@ -224,7 +232,7 @@ class _TreeTask:
         await self._trees.perform(self._number, self._item, self._entry)
 
 
-# The option `--delete` of `get -r`: local files that the source no longer has are listed, and are removed if
+# The option `--delete` of `get -r`. Local files that are not at the source anymore are listed, and removed if
 # the user agrees.
 
 #: Options that name files of this program. `--delete` never removes these files, even inside a tree.
@@ -236,7 +244,9 @@ Going = tuple[Pruner, SurplusFile, str]
 async def remove_surplus(
     tops: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
 ) -> None:
-    """Remove local files that the source no longer has, for all trees of a finished run.
+    """Remove local files that are not at the source anymore.
+
+    The function processes all trees of a finished run.
 
     `report` is called with the error of each file that cannot be removed.
     """

@@ -1,4 +1,4 @@
-"""The command `open`: a telnet session, a Gopher+ form, or a web page, depending on the scheme.
+"""The command `open`. The scheme of the URL decides between a telnet session, a Gopher+ form, and a web page.
 
 No other module of the command opens an interactive session (S18).
 """
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from protocols.contract import Line
 
 
-# A telnet session of a user: output of the service is shown, typed text is sent, and `^]` opens a prompt.
+# An interactive telnet session. The output of the service is shown, and typed text is sent. `^]` opens a
+# prompt.
 #
 # Four tasks receive data, read the keyboard, send data, and handle signals. While the prompt is open, no
 # output of the service is shown, because such output could overwrite the prompt. When the session ends, the
@@ -62,8 +63,8 @@ _HELP = (
     "help: show this; an empty line returns to the session",
 )
 
-#: The maximum number of bytes in the send queue, which fills if the service does not read. The limit is at
-#: least as large as the input buffer of a terminal driver.
+#: The maximum number of bytes in the send queue. The queue fills if the service does not read. The limit is
+#: at least as large as the input buffer of a terminal driver.
 _MOST_WAITING = 65_536
 _BELL = b"\x07"
 _END_OF_INPUT = b"\x04"
@@ -79,8 +80,8 @@ async def sit(
 ) -> None:
     """Run a telnet session until the user or the service closes the connection, or a signal arrives.
 
-    After the session, the signal that ended the session is raised again for the handlers of the process. If
-    the parent process ignores a signal, the session ignores that signal, too. Raises `ResolveError`.
+    Then the signal that ended the session is raised again for the handlers of the process. A signal that the
+    parent process ignores is also ignored by the session. Raises `ResolveError`.
     """
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     with trio.open_signal_receiver(*heard) as signals:
@@ -170,7 +171,7 @@ class _TerminalUser:
             lines, self._waiting, self._more = tuple(self._waiting), [], trio.Event()
             try:
                 await self._connection.send(*lines)
-            except Disconnected:  # output that arrived earlier must still be read
+            except Disconnected:  # output that arrived before the end must still be read
                 self._count = _MOST_WAITING
                 await trio.sleep_forever()
             self._count = 0 if not self._waiting else sum(len(line.octets) for line in self._waiting)
@@ -215,7 +216,9 @@ class _TerminalUser:
         self._say(*lines)
 
     async def _ask(self, typed: bytes) -> bytes | None:
-        """Run one command of the prompt; `typed` are the bytes that follow the escape character.
+        """Run one command at the `^]` prompt.
+
+        `typed` are the bytes after the escape character.
 
         Returns:
             The typed bytes after that command, or None to close the session.
@@ -322,7 +325,10 @@ def _first_line(typed: bytes) -> tuple[bytes, bytes]:
 async def perform(
     session: Resolver, url: Url, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    """Open a URL interactively, as its scheme requires, and return the findings."""
+    """Open a URL interactively.
+
+    The scheme determines how. Return the findings.
+    """
     if isinstance(url, HostUrl) and rules_of(url.scheme).session:
         _check_terminal("resolve cat --for SECONDS URL records a session")
         return await _sit_at(session, url, target, command)
@@ -413,7 +419,9 @@ async def _read_typed(prompt: str, *, hidden: bool = False) -> bytes:
 
 
 async def _line(line: AskLine) -> bytes:
-    """Ask for one line, and ask again if the answer is a lone period.
+    """Ask for one line.
+
+    The question is repeated if the answer is a lone period.
 
     A lone period would end the form on the server.
     """
@@ -434,7 +442,7 @@ async def _lines(line: AskLine) -> tuple[bytes, ...]:
 
 
 async def _choice(line: AskLine) -> bytes:
-    """Ask the user to select one of several choices by its number or its text."""
+    """Let the user select one of several choices by its number or its text."""
     if not line.choices:
         raise ProtocolError(f"the form has no choices for {line.prompt!r}")
     streams.note(line.prompt)
@@ -478,14 +486,14 @@ _ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
 
 
 # The command `open` for a Gopher+ item with a form. The user answers the questions and consents to sending
-# (S05). The reply is written to standard output. The form is never sent again after an error, because the
-# first attempt may have changed data on the server.
+# (S05). The reply is written to standard output. The form is never sent a second time after an error, because
+# the first attempt may have changed data on the server.
 
 
 async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:
     """Return the form of an item, or None.
 
-    Raises `NotFound` or `ProtocolError` if the URL asks for a form and the item has none.
+    Raises `NotFound` or `ProtocolError` if the URL requests a form and the item has no form.
     """
     if not may_have_form(url):
         return None
@@ -500,7 +508,9 @@ async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> Put
 async def fill_in(
     put: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    """Ask the questions, send the form, print the reply and return the findings.
+    """Ask the questions of a form, send the form and print the reply.
+
+    Return the findings.
 
     Raises `Refused` before the first question if the policy does not permit sending the form.
     """

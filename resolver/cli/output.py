@@ -47,7 +47,8 @@ class Outflow:
     async def put(self, octets: bytes) -> None:
         """Write all bytes.
 
-        After a cancellation, some bytes are already written, and a thread may still wait to write the others.
+        After a cancellation, some bytes are already written. A thread may still wait to write the other
+        bytes.
         """
         left = memoryview(octets)
         if self._ready is not None:
@@ -197,7 +198,7 @@ async def put(octets: bytes) -> None:
 
 
 class BufferedLines:
-    """A buffer of lines for standard output, which is flushed before each wait for the server.
+    """A buffer for lines of standard output. It is flushed before each wait for the server.
 
     The class is an async context manager. The buffer is flushed at the end of the block, also after an error.
     """
@@ -207,7 +208,10 @@ class BufferedLines:
         self._output = StandardOutput()
 
     async def add(self, octets: bytes, *, more: bool) -> None:
-        """Add a line; `more` means that the next line is available without a wait for the server."""
+        """Add a line.
+
+        `more` is set if the next line is available without waiting for the server.
+        """
         self._held += octets
         if not more or len(self._held) >= _AT_ONCE:
             await self._push()

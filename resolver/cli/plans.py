@@ -1,4 +1,4 @@
-"""The plan of a request (`explain`), from options, configuration and environment variables."""
+"""The plan of a request (`explain`), with the options, the configuration and the environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The displays of `--progress`, which show transfers from the public events of the package.
+"""The displays of `--progress`. They show transfers from the public events of the package.
 
 Progress bars are drawn only on a terminal. Lines of dots are for a log, and JSON objects are for a program.
 Dots and JSON are written to standard error, even if standard error is not a terminal.
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from resolver.cli.bars import Bars
 
-#: The time in seconds between two redraws, and the time in seconds before the first redraw. A shorter run
-#: does not need a bar.
+#: The seconds between two redraws, and the seconds before the first redraw. A shorter run does not need a
+#: bar.
 _LOOK_EVERY = 0.1
 _BEFORE_BARS = 0.4
 
@@ -122,7 +122,7 @@ class BarDisplay(Display):
 class DotDisplay(Display):
     """A display that prints lines of dots.
 
-    Only complete lines are printed, so that the lines of several transfers are not mixed.
+    Only complete lines are printed. Therefore the lines of several transfers are not mixed.
     """
 
     hears_of = _OF_TRANSFERS
@@ -160,7 +160,7 @@ class DotLines:
         self._reported = 0
 
     def lines(self, received: int) -> list[str]:
-        """Return the lines that became complete with `received` bytes."""
+        """Return the lines that `received` bytes have completed."""
         self.received = received
         found = []
         while received >= self._reported + _DOTS * self._dot:

@@ -1,4 +1,4 @@
-"""The command `proxy`: an egress proxy that applies the policy to the connections of other programs."""
+"""The command `proxy`: an egress proxy that checks the connections of other programs."""
 
 from __future__ import annotations
 

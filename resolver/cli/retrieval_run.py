@@ -1,7 +1,7 @@
 """The run of a command that retrieves URLs: one event loop, one `Resolver`, an exit status for each URL.
 
-A signal ends the run at the next checkpoint; the exit status is 130 for SIGINT and 143 for SIGTERM. If the
-reader of standard output closes the pipe, the run ends without a message (exit status 141). In all these
+A signal ends the run at the next checkpoint. The exit status is then 130 for SIGINT and 143 for SIGTERM. If
+the reader of standard output closes the pipe, the run ends without a message (exit status 141). In all these
 cases, an incomplete file never has its final name.
 """
 
@@ -69,7 +69,10 @@ _STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def perform(command: Command) -> int:
-    """Run a command that retrieves URLs, and return the exit status."""
+    """Run a command that retrieves URLs.
+
+    Return the exit status.
+    """
     try:
         watcher = _watcher(command)
         tally = RunSummary(command)
@@ -77,7 +80,7 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         return error.exit_code
     try:
-        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C works
+        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C is handled
             status = trio.run(_RetrievalRun(command, watcher, tally, archive).run_supervised)
     except ResolveError as error:
         streams.complain(error.message)
@@ -136,7 +139,10 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
 
 
 def _may_be_data(command: Command) -> bool:
-    """Return whether `-d` names a directory that does not exist and looks like data of curl's `-d`."""
+    """Return whether the value of `-d` looks like data for curl's `-d`.
+
+    This is asked only if the directory does not exist.
+    """
     directory = command.configuration.given.get("directory")
     if directory is None or os.path.lexists(directory):
         return False
@@ -241,7 +247,10 @@ class _RetrievalRun:
             self._statuses.add(error.exit_code)
 
     async def _is_directory_meant(self) -> bool:
-        """Ask at a terminal about a new directory of `-d` that looks like data, which curl would send."""
+        """Ask the user whether the value of `-d` is a new directory.
+
+        The value looks like data, which curl would send.
+        """
         command = self._command
         if command.yes or command.dry_run or not _may_be_data(command) or not streams.is_conversation():
             return True
@@ -299,7 +308,7 @@ class _RetrievalRun:
         )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
-        """Return the batch of the run, which runs the tasks of the URLs concurrently.
+        """Return the batch that runs the tasks of the URLs concurrently.
 
         If bodies are written to standard output, the URLs are processed sequentially, in list order.
         """
@@ -310,7 +319,10 @@ class _RetrievalRun:
         return Batch(hosts, concurrency=1, window=1)
 
     async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:
-        """Walk the directory trees (`-r`) and save their files; the lists of URLs are read lazily."""
+        """Walk the directory trees (`-r`) and save their files.
+
+        The lists of URLs are read lazily.
+        """
         from resolver.cli.mirror import (
             Trees,
             lane_of,  # lazy import: few runs have trees
@@ -384,7 +396,10 @@ class _RetrievalRun:
         self._statuses.add(error.exit_code)
 
     def _admit(self, target: CommandTarget) -> None:
-        """Allow logins for the target's host, if the URL is from the user."""
+        """Permit the use of logins for the target's host.
+
+        The URL must come from the user.
+        """
         if target.origin == "user":
             with suppress(ResolveError):  # the command reports the error
                 self._secrets.admit(target.parsed(self._command))
@@ -401,7 +416,7 @@ class _RetrievalRun:
         await self._separate(place)
         if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
-            # `--search`, `--view` and `--type` were applied to the URL of the listing.
+            # `--search`, `--view` and `--type` were already applied, to the URL of the listing
             command = replace(command, search=None, view=None, type=None)
         return await VERBS[command.verb](session, target, command)
 
@@ -449,7 +464,7 @@ class _RetrievalRun:
         if self._several and (is_full(error) or is_scarce(error)):  # each following URL would fail, too
             return self._end_with(error)
         self._statuses.add(error.exit_code)
-        if self._quota_met:  # the quota error was reported for an earlier URL
+        if self._quota_met:  # the quota error was already reported, for an earlier URL
             return None
         if not self._command.is_silent:
             typed = target.origin == "user" and not self._command.glob
@@ -468,7 +483,10 @@ class _RetrievalRun:
         return None
 
     def _end_with(self, error: ResolveError) -> None:
-        """End the run after a local error that would affect each following URL, such as a full disk."""
+        """End the run after a local error.
+
+        The error, such as a full disk, would affect each following URL.
+        """
         self._statuses.add(error.exit_code)
         if not self._command.is_silent and not self._scope.cancel_called:
             streams.complain(error.message)

@@ -16,7 +16,7 @@ class RuleDetails(NamedTuple):
         threat: the attack or mistake that the rule prevents.
         check: the checked values, and the time of the check.
         override: the effect of the options that override the rule.
-        example: a command and its output; `…` stands for the lines that repeat the URL and mark a position.
+        example: a command and its output. `…` replaces the lines that repeat the URL and mark a position.
     """
 
     threat: str

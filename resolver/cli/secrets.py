@@ -2,8 +2,8 @@
 
 Passwords are never arguments of the command line. A password is sent to the host of a URL from the user.
 After a redirect to another host, a password is sent only under two conditions (S11). First, a section or a
-netrc entry must name the host, and also the port if it is not the default port. Second, TLS must protect the
-connection. The first available source is used, in this order:
+netrc entry must name the host. It must also name the port if the port is not the default port. Second, TLS
+must protect the connection. The first available source is used, in this order:
 
 1. `--user` with `--password-file`
 2. the section of the host in the configuration
@@ -61,16 +61,19 @@ class CommandSecrets:
         self._places: set[tuple[str, str, int]] = set()
 
     def admit(self, url: Url) -> None:
-        """Allow credentials for the scheme, host and port of a URL; the URL must be from the user."""
+        """Permit the use of credentials for the scheme, host and port of a URL.
+
+        The URL must come from the user.
+        """
         if isinstance(url, HostUrl):
             self._places.add((url.scheme, comparable_host(url.host), url.effective_port))
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """Return the credentials for a host and port.
 
-        Returns None if no user name or no source of the password is available. If the user name is not from
-        the URL, it is used only with a password that is typed, or that is configured for this user name.
-        Raises `NotConfigured` if a configured source does not return a password.
+        Returns None if no user name or no source of the password is available. A user name that is not from
+        the URL is used only in two cases: the password is typed, or the password is configured for this user
+        name. Raises `NotConfigured` if a configured source does not return a password.
         """
         named = (scheme, host, port) in self._places
         if not named and not self._is_protected(scheme, host, port):
@@ -88,9 +91,9 @@ class CommandSecrets:
         return None if password is None else Credentials(name, password)
 
     def _is_protected(self, scheme: str, host: str, port: int) -> bool:
-        """Return whether the scheme always uses TLS, and the user meant this port.
+        """Return whether the scheme always uses TLS and the user has named this port.
 
-        The port is the default port of the scheme, or a section names the host with this port.
+        The port must be the default port of the scheme, or a section must name the host with this port.
         """
         row = registry.find(scheme)
         if row is None or row.tls != "always":
@@ -101,7 +104,9 @@ class CommandSecrets:
         return await streams.request_secret(prompt)
 
     def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _LoginSection:
-        """Return the login section of the host and port, or else of the host.
+        """Return the login section of the host and port.
+
+        Without such a section, the section of the host is returned.
 
         A section with another user name is skipped.
         """
@@ -115,7 +120,9 @@ class CommandSecrets:
 
 
 async def password_of_key(certfile: str | None) -> bytes | None:
-    """Ask the user for the password of a certificate's private key, if the key is encrypted.
+    """Ask the user for the password of a certificate's private key.
+
+    If the key is not encrypted, the user is not asked.
 
     Raises `NotConfigured` without a terminal. The password is never read from standard input.
     """
@@ -146,7 +153,9 @@ class _LoginSection:
         return None if self._found.user is None else _octets(self._found.user)
 
     async def password_for(self, host: str, user: bytes) -> bytes | None:
-        """Return the password, or None if the section has no source of a password.
+        """Return the password.
+
+        The result is `None` if the section has no source for a password.
 
         Raises `NotConfigured` if the source fails.
         """
@@ -161,7 +170,9 @@ class _LoginSection:
         return None
 
     async def _run_command(self) -> bytes:
-        """Run `password_command` and return the first line of its output.
+        """Run `password_command`.
+
+        The first line of its output is the password.
 
         The command runs without a timeout, because it may prompt the user.
         """
@@ -216,8 +227,8 @@ def _first_line(name: str) -> bytes:
 # the configuration file. For the same host, the configuration file overrides the netrc file.
 #
 # The standard library parses the file. The file must belong to the user, and other users must not have read
-# permission. An error message contains the line number of a mistake, but not the text of the line, which may
-# be a password.
+# permission. An error message has the line number of a mistake. The message does not have the text of the
+# line, which may be a password.
 
 _MOST = 1_048_576  # maximum bytes of a netrc file
 

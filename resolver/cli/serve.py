@@ -1,7 +1,7 @@
 """The command `serve`: a local web UI, and the registration of desktop handlers for URL schemes.
 
-The entry URL, which is valid for one use, is printed on standard output. Refused requests are logged on
-standard error.
+The entry URL is printed on standard output. It is valid for one use. Refused requests are logged on standard
+error.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 # The start of the user's browser.
 #
 # All users of the machine can read the command line of each process. The command line of the browser must
-# therefore not contain a URL with a token. The browser opens a local page instead, which only the user can
+# therefore not contain a URL with a token. Instead, the browser opens a local page that only the user can
 # read. The page redirects to the URL with the token.
 
-#: The time in seconds until the redirect page is removed, which is also the lifetime of its token. Within
-#: this time, a browser must start and read the page.
+#: The time in seconds until the redirect page is removed. The token of the page is valid for the same time.
+#: Within this time, a browser must start and read the page.
 _PAGE_LASTS = 60.0
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -115,7 +115,7 @@ def perform(command: Command) -> int:
     try:
         if registers:
             return trio.run(_register_handlers, command)
-        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C works
+        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C is handled
             return trio.run(_serve, command, archive)
     except ResolveError as error:
         streams.complain(error.message)
@@ -150,7 +150,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
 
 
 async def _lead_on(command: Command, process: int, address: str) -> int:
-    """Open or print the entry URL of a server that is already running."""
+    """Open or print the entry URL of the running server."""
     if not command.is_quiet:
         streams.complain(f"a server is already running (process {process}); its settings apply")
     if command.open:
@@ -212,7 +212,10 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
 
 
 def _certificate(named: str | None) -> Certificate | None:
-    """Return the certificate and the key, which are in one file or in two files."""
+    """Return the certificate and the key.
+
+    They are in one file or in two files.
+    """
     from resolver.web.access import Certificate
 
     if named is None:
@@ -222,7 +225,7 @@ def _certificate(named: str | None) -> Certificate | None:
 
 
 def _collect_facts(command: Command) -> OwnPageFacts:
-    """Return the data about this command that the server's own pages show."""
+    """Return the data about this command that the server's own pages display."""
     from resolver.web.own_pages import OwnPageFacts
     from resolver.web.pages.own import RuleRow as Told
     from resolver.web.pages.page import FactRow
@@ -249,7 +252,7 @@ def settings_of(command: Command) -> Settings:
         cafile=command.cacert,
         family=command.family,
         strict=command.strict,
-        # pages of listings have columns for the details of each entry
+        # listing pages have columns for the details of each entry
         options=replace(options_of(command, policy, keep=True), detailed=True),
         news_server=command.news_server,
         proxy=command.proxy,
@@ -258,8 +261,8 @@ def settings_of(command: Command) -> Settings:
     )
 
 
-# `serve --register` makes this command the desktop's handler of the URL schemes that browsers no longer
-# support. The specifications are Desktop Entry and MIME Applications (freedesktop.org). `--unregister`
+# `serve --register` registers this command as the desktop's handler for the URL schemes that browsers no
+# longer support. The specifications are Desktop Entry and MIME Applications (freedesktop.org). `--unregister`
 # restores the previous handlers.
 #
 # Files are written only in the user's own directories. A state file stores the previous handlers.
@@ -290,7 +293,7 @@ class DesktopState(NamedTuple):
 async def register(quiet: bool) -> None:
     """Register this command as the desktop's handler of URL schemes.
 
-    Raises `LocalError`, also if the desktop cannot run the program from its path.
+    Raises `LocalError`, for example if the desktop cannot run the program from its path.
     """
     entry = desktop_entry(_words())  # an invalid program path raises before any file is written
     _check_places()
@@ -313,7 +316,7 @@ async def register(quiet: bool) -> None:
 async def unregister(quiet: bool) -> None:
     """Restore the previous handlers. Raises `LocalError`.
 
-    If the handler of a scheme was changed after the registration, the new handler is not replaced.
+    If the user has changed the handler of a scheme after the registration, the handler is not replaced.
     """
     _check_places()
     before = _read_state() or DesktopState({}, [])
@@ -337,7 +340,10 @@ def _check_places() -> None:
 
 
 def desktop_entry(words: Iterable[str]) -> bytes:
-    """Return the content of the desktop file; in its Exec line, the URL follows `--` as one argument."""
+    """Return the content of the desktop file.
+
+    In its Exec line, the URL is the one argument after `--`.
+    """
     lines = (
         "[Desktop Entry]",
         "Type=Application",
@@ -400,7 +406,10 @@ def _leave(path: str, *, made_by_us: bool) -> None:
 
 
 def _read_state() -> DesktopState | None:
-    """Return the state that an earlier run stored, or None."""
+    """Return the state that an earlier run stored.
+
+    The result is `None` without a stored state.
+    """
     octets = plain_file.read(_state())
     try:
         said = None if octets is None else json.loads(octets)
@@ -446,7 +455,10 @@ async def _is_installed(program: str) -> bool:
 
 
 async def _run(*words: str) -> str | None:
-    """Run a desktop program and return its output, or None if the program is missing or fails."""
+    """Run a desktop program and return its output.
+
+    The result is `None` if the program is missing or fails.
+    """
     try:
         done = await trio.run_process(
             words, capture_stdout=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
@@ -459,14 +471,14 @@ async def _run(*words: str) -> str | None:
 async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:
     """Open the web page of a URL in a browser.
 
-    If no server is running, this function starts a server and runs it until a signal arrives. The page
+    If no server is running, this function starts a server. The server runs until a signal arrives. The page
     describes the request before the request is sent.
 
     Raises:
         Refused: the URL is not from the user, and the policy refuses URLs of its origin.
         UnsupportedScheme: the extra `web` is missing.
     """
-    if target.origin != "user":  # the web UI would treat the URL as typed by the user
+    if target.origin != "user":  # the web UI would treat the URL as if the user had typed it
         error = judge(url, session.policy, origin=target.origin).error(url)
         if error is not None:
             raise error

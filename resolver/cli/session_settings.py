@@ -1,4 +1,4 @@
-"""Functions that convert command-line options to `Options`, `Limits` and `Policy` of the package."""
+"""Functions that convert command-line options to the package's `Options`, `Limits` and `Policy`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def limits_of(command: CommandOptions) -> Limits:
 
 
 def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
-    """Return `limits` with changes from options, by option name. Raises `UsageError`.
+    """Return `limits` with changes.
+
+    The changes are values of options, by option name. Raises `UsageError`.
 
     An option for one limit, such as `--max-size`, overrides `--limit`.
     """
@@ -152,6 +154,6 @@ def policy_of(command: CommandOptions) -> Policy:
             trusted_proxy=command.trusted_proxy,
         )
     except ValueError as error:
-        # The error message starts with the name of the field, which is also the name of the option.
+        # the error message starts with the name of the field, which is also the name of the option
         field, colon, detail = str(error).partition(":")
         raise UsageError(f"--{field.replace('_', '-')}{colon}{detail}") from error

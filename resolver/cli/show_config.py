@@ -76,7 +76,9 @@ def _print(held: list[EffectiveSetting]) -> None:
 
 
 def _head(table: str) -> str:
-    """Format the name of a table for the configuration file; a host name is quoted.
+    """Format the name of a table for the configuration file.
+
+    A host name is quoted.
 
     A host may have a table `"host".limits`.
     """
@@ -117,7 +119,9 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
 def _proxy_for(
     scheme: str, place: Endpoint, own: ConfiguredValue | None, command: Command
 ) -> dict[str, ConfiguredValue]:
-    """Return the setting of the proxy that a URL uses, or an empty mapping.
+    """Return the setting of the proxy for a URL.
+
+    The result is empty without a proxy.
 
     Exceptions, such as `no_proxy`, are taken into account.
     """
@@ -196,5 +200,8 @@ def _mask_password(text: str) -> str:
 
 
 def _toml(value: JsonValue) -> str:
-    """Format a value as TOML; for the values of settings, TOML and JSON have the same syntax."""
+    """Format a value as TOML.
+
+    For setting values, TOML has the same syntax as JSON.
+    """
     return json.dumps(value)

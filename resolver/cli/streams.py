@@ -68,10 +68,12 @@ def write_some(fd: int, octets: memoryview) -> memoryview:
 
 
 def open_ready(fd: int) -> int | None:
-    """Return a new nonblocking descriptor for the file of `fd`, or None if this is not possible.
+    """Return a new nonblocking descriptor for the file of `fd`.
+
+    The result is `None` if this is not possible.
 
     For a regular file or /dev/null, the descriptor is duplicated: writes to these files do not block. A pipe
-    is opened again, because `O_NONBLOCK` on `fd` would affect all processes that share `fd`.
+    is opened again. Otherwise `O_NONBLOCK` on `fd` would affect all processes that share `fd`.
     """
     found = os.fstat(fd)
     if stat.S_ISREG(found.st_mode) or found.st_rdev == os.stat(os.devnull).st_rdev:
@@ -84,11 +86,13 @@ def open_ready(fd: int) -> int | None:
         return None
 
 
-# Messages on standard error, and the progress lines, which are redrawn below the last message.
+# Messages on standard error, and the progress lines below them. The progress lines are redrawn after each
+# message.
 #
 # The progress lines are erased at the end of the run. Between writes, the cursor is at the start of the first
-# progress line. So if the terminal becomes narrower and progress lines wrap, the cursor is still at the
-# correct position. A message overwrites the progress lines, which are then drawn again below the message.
+# progress line. Therefore the cursor position is still correct if the terminal becomes narrower and progress
+# lines wrap. A message overwrites the progress lines. The progress lines are then drawn again, below the
+# message.
 
 _FIRST = "\x1b[G"  # moves the cursor to the first column
 _ERASE = f"{_FIRST}\x1b[J"  # erases from the current line to the end of the screen
@@ -110,7 +114,9 @@ def print_above(text: str) -> None:
 
 
 def draw(lines: Sequence[str]) -> None:
-    """Replace the progress lines, or remove them if `lines` is empty.
+    """Replace the progress lines.
+
+    If `lines` is empty, the progress lines are removed.
 
     Each line must be narrower than the terminal. A line may contain the control sequences of colors, but no
     others.
@@ -136,7 +142,10 @@ def ends_lines(does: bool) -> None:
 
 @contextmanager
 def hide_lines() -> Iterator[None]:
-    """Hide the progress lines during the block, while other output uses the terminal."""
+    """Hide the progress lines during the block.
+
+    Other output then uses the terminal.
+    """
     global _held_back
     clear()
     _held_back += 1
@@ -259,12 +268,18 @@ def write_output(octets: bytes) -> None:
 
 
 def _at_once() -> bool:
-    """Return whether to flush after each write: on a terminal, or if PYTHONUNBUFFERED is set."""
+    """Return whether output is flushed after each write.
+
+    This is the case on a terminal, or if PYTHONUNBUFFERED is set.
+    """
     return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
 def behind_all(octets: bytes) -> bytes:
-    """Return the buffered bytes followed by `octets`, and clear the buffer; the caller writes the result."""
+    """Return the buffered bytes followed by `octets`.
+
+    The buffer is cleared. The caller writes the result.
+    """
     octets = bytes(_held) + octets if _held else octets
     _held.clear()
     return octets
@@ -298,7 +313,7 @@ def abandon_output() -> None:
 
 
 def _push(octets: bytes) -> None:
-    # Python's buffer is bypassed. A thread that waits for a slow reader would hold the lock of that buffer. A
+    # Python's buffer is bypassed. A thread that waits for a slow reader would hold the lock of this buffer. A
     # process that abandons such a thread would wait for the lock at exit and never end.
     fd = output_descriptor()
     if output_is_terminal():
@@ -346,7 +361,10 @@ def read_list(name: str) -> Iterator[bytes]:
 
 
 def list_lines(name: str, pieces: Iterable[bytes], end: bytes) -> Iterator[str]:
-    """Yield the lines of a list without line ends or, if `end` is NUL, the items of the list."""
+    """Yield the lines of a list without line ends.
+
+    If `end` is NUL, the items of the list are yielded instead.
+    """
     for line in _lines(pieces, end):
         if len(line) == MOST_LINE:
             raise LocalError(f"{name}: line too long (more than {MOST_LINE} bytes)")
@@ -355,7 +373,10 @@ def list_lines(name: str, pieces: Iterable[bytes], end: bytes) -> Iterator[str]:
 
 
 def is_file(name: str) -> bool:
-    """Return whether a list is a regular file, so that it can be read again."""
+    """Return whether a list is a regular file.
+
+    A regular file can be read again.
+    """
     try:
         return name != "-" and stat.S_ISREG(os.stat(name).st_mode)
     except (OSError, ValueError):
@@ -399,7 +420,9 @@ def input_lines() -> Iterator[bytes]:
 
 
 def read_first_line(name: str, most: int) -> bytes:
-    """Return at most `most` bytes of the first line, without its line end.
+    """Return the first line without its line end.
+
+    At most `most` bytes are returned.
 
     Bytes after the first line are not read, because another reader of standard input may need them.
     """
@@ -411,7 +434,10 @@ def read_first_line(name: str, most: int) -> bytes:
 
 
 def read_file(name: str, most: int) -> bytes:
-    """Return the content of a user's file of at most `most` bytes. Raises `LocalError`."""
+    """Return the content of a user's file.
+
+    The file may have at most `most` bytes. Raises `LocalError`.
+    """
     with _reading(name, "") as fd, open(fd, "rb", closefd=False) as file:
         octets = file.read(most + 1)
     if len(octets) > most:
@@ -420,7 +446,10 @@ def read_file(name: str, most: int) -> bytes:
 
 
 def read_text(name: str) -> str:
-    """Return the complete text for `extract`; bytes of invalid UTF-8 become surrogates."""
+    """Return the complete text for `extract`.
+
+    Bytes that are not valid UTF-8 become surrogates.
+    """
     text = bytearray()
     with _reading(name, "") as fd:
         while octets := os.read(fd, _READ_AT_ONCE):
@@ -436,7 +465,7 @@ def _reading(name: str, what: str) -> Iterator[int]:
 
     Standard input is not closed, because the command line may name `-` twice. Python's buffered reader is not
     used, because that reader would read ahead. A thread that waits for a line would also hold the lock of the
-    reader, even if the process ends.
+    reader, even while the process ends.
     """
     try:
         if name != "-":
@@ -526,7 +555,7 @@ async def ask(question: str) -> bool:
 
 
 def is_conversation() -> bool:
-    """Return whether the user can be asked questions: input and messages are on a terminal."""
+    """Return whether questions to the user are possible: input and messages use a terminal."""
     return input_is_terminal() and is_terminal() and has_terminal()
 
 
@@ -546,7 +575,7 @@ def _terminal() -> int | None:
 
 
 class TraceWriter:
-    """A writer of the protocol trace, to a file or, for `-v`, to standard error.
+    """A writer for the protocol trace. It writes to a file, or with `-v` to standard error.
 
     A write error of the file does not stop the run; `close` returns the error.
     """

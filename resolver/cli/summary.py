@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-#: Exit statuses of requests that were refused before anything was sent: by the policy, the URL parser, the
-#: registry of schemes, or a redirect rule.
+#: Exit statuses of requests that were refused before anything was sent. The policy, the URL parser, the
+#: registry of schemes, or a redirect rule refused them.
 REFUSED = frozenset({9, 12, 13, 15})
 
 
@@ -63,14 +63,17 @@ class RunSummary:
         return self._note(target)
 
     def pass_over(self, count: int) -> None:
-        """Count targets that earlier runs completed; `count` is their number."""
+        """Count the targets that earlier runs completed."""
         self._handed_out += count
         self._read += count
         self._numbers += count
         self._counts["kept"] += count
 
     def plant(self, target: CommandTarget) -> int:
-        """Add a tree, which is pending until `uproot`, and return its number."""
+        """Add a tree and return its number.
+
+        The tree is pending until `uproot`.
+        """
         self._read += 1
         return self._note(target)
 
@@ -118,9 +121,11 @@ class RunSummary:
         self._ended = True
 
     def close(self, *, aloud: bool) -> LocalError | None:
-        """Print the summary, write the list of failed targets, and return the write error or None.
+        """Print the summary and write the list of failed targets.
 
-        The summary is printed only if `aloud` is true and the run has more than one target.
+        Return the write error, or None.
+
+        The summary is printed only if `aloud` is true and the run has several targets.
         """
         rest = [] if self._ended else list(self._never_begun())
         total = self._handed_out + self._unreadable + len(rest)
@@ -131,7 +136,10 @@ class RunSummary:
         return self._file.write(dict.fromkeys(map(self._format_list_line, chain(self._left.values(), rest))))
 
     def _is_worth_a_line(self, total: int) -> bool:
-        """Return whether the summary is useful: the run saves files, or at least one target failed."""
+        """Return whether the summary is useful.
+
+        This is the case if the run saves files, or if a target failed.
+        """
         if self._command.is_quiet or self._command.json:
             return False
         return self._saves or self._counts["done"] < total
@@ -180,7 +188,10 @@ class RunSummary:
 
 
 def collect_list_facts(target: CommandTarget) -> dict[str, JsonValue]:
-    """Return the metadata from a list for a target (name, mirrors, checksum, size) as JSON members."""
+    """Return the metadata of a target from its list, as JSON members.
+
+    The members are the name, mirrors, checksum and size.
+    """
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):
         return {}
@@ -195,12 +206,17 @@ def _word_for(saved: Saved | None) -> str:
 
 
 def is_plain(url: str) -> bool:
-    """Return whether a URL can be written as a plain line of a list, without a JSON record."""
+    """Return whether a URL can be a plain line of a list.
+
+    Other URLs need a JSON record.
+    """
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"
 
 
 def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
-    """Return the record of a successful retrieval or, with `dry_run`, of a planned retrieval.
+    """Return the record of a successful retrieval.
+
+    With `dry_run`, the retrieval is only planned.
 
     The member `path` is null for output to standard output, and for a skipped target without a file.
     """
@@ -209,7 +225,10 @@ def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dic
 
 
 def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
-    """Return the record of a local file or directory that `--delete` removes (`done`) or would remove."""
+    """Return the record of a local file or directory that `--delete` removes.
+
+    If `done` is false, the file would be removed.
+    """
     nothing = dict.fromkeys(("url", "final_url", "scheme"))
     record: dict[str, JsonValue] = {**nothing, "status": "done" if done else "skipped", "exit": 0}
     record |= {"error": None, "path": path, "bytes": 0, "resumed_from": 0, "media_type": None}
@@ -220,7 +239,10 @@ def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
 def make_failed_record(
     error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
 ) -> dict[str, JsonValue]:
-    """Return the record of a failed retrieval; members without a known value are null."""
+    """Return the record of a failed retrieval.
+
+    A member is null if its value is unknown.
+    """
     judged = judge(
         error,
         target.url,
@@ -244,13 +266,19 @@ def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str,
 
 
 def add_event_records(options: Options) -> Options:
-    """Return options with which a recorded telnet session writes each event as a record."""
+    """Return options for a recorded telnet session.
+
+    The session then writes each event as a record.
+    """
     assert options.transcript is not None
     return replace(options, transcript=replace(options.transcript, tell=streams.note_record))
 
 
 def combine_watchers(watch: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Return an event handler that calls `watch` and writes a record with the address of the peer."""
+    """Return an event handler that calls `watch`.
+
+    It also writes a record with the address of the peer.
+    """
 
     def hear(event: Event) -> None:
         watch(event)

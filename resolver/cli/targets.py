@@ -1,6 +1,6 @@
 """The targets of a command: the URLs of the command line, followed by the URLs of the list files.
 
-A target has an origin, a referrer, and the metadata that a list has for the URL.
+A target has an origin and a referrer. It also has the metadata that a list contains for the URL.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CommandTarget(NamedTuple):
         Args:
             url: the parsed URL.
             command: the options.
-            name: a file name to use instead of the name in the URL, for example from the server.
+            name: a file name that replaces the name in the URL, for example the server's file name.
             suffix: a suffix for the path.
         """
         if self.where and name is None and not suffix:  # already reserved
@@ -96,7 +96,10 @@ class CommandTarget(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return the host (see `host_key`) and the scheme; both are empty if the URL is not valid."""
+        """Return the host (see `host_key`) and the scheme.
+
+        Both are empty if the URL is not valid.
+        """
         try:
             url = self.known or parse(self.url, origin=self.origin)
         except InvalidUrl:
@@ -104,7 +107,9 @@ class CommandTarget(NamedTuple):
         return host_key(url), url.scheme
 
     def parsed(self, command: Command) -> Url:
-        """Parse the URL and apply `--search`, `--view` and `--type` as the scheme defines.
+        """Parse the URL.
+
+        `--search`, `--view` and `--type` are applied as the scheme defines.
 
         Raises:
             InvalidUrl: the URL is not valid.
@@ -145,7 +150,7 @@ def targets(
 
 def targets_as_given(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[CommandTarget]:
     """Yield the targets of `targets` a second time, without reports of errors."""
-    with suppress(LocalError):  # the first read of the lists reported the error
+    with suppress(LocalError):  # the first read of the lists has reported the error
         yield from _targets(command, lambda error: None, fetched)
 
 
@@ -159,7 +164,7 @@ def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
     try:
         url = convert_iri(target.url)
         parse(url, origin=target.origin)
-    except InvalidUrl:  # the command later reports the error of the typed text
+    except InvalidUrl:  # the command reports the error later, for the text as typed
         return target
     if not command.is_quiet:
         streams.complain(f"{redact(target.url)}: requested as {redact(url)}")
@@ -177,8 +182,8 @@ class TargetNaming:
     """The file names of the targets.
 
     Names are reserved in list order, before any target is retrieved. If the ledger has a name for a target,
-    this name is used again. With `--allow-server-name`, servers may suggest the same name for two targets.
-    The target that reserves the name first gets the name.
+    the target gets this name again. With `--allow-server-name`, servers may suggest the same name for two
+    targets. The target that reserves the name first gets the name.
     """
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
@@ -201,7 +206,9 @@ class TargetNaming:
 
     @property
     def how(self) -> str | None:
-        """Return a text that identifies the rule for file names, for the ledger.
+        """Return a text that identifies the rule for file names.
+
+        The ledger stores this text.
 
         Returns None if the names also depend on the server or on existing files. Otherwise, the names depend
         only on the options and the order of the URLs.
@@ -263,7 +270,7 @@ def _targets(
 
 
 def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarget:
-    """Return the target of a list item that has metadata, such as mirrors or a checksum.
+    """Return the target of a list item with metadata, such as mirrors or a checksum.
 
     Mirrors that the policy refuses are removed, so that no retry is spent on them. If the policy refuses all
     mirrors, the retrieval reports the error of the first mirror.
@@ -284,7 +291,9 @@ def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarg
 
 
 def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
-    """Return the target of a list line, or None for a record whose `url` is null.
+    """Return the target of a list line.
+
+    The result is `None` for a record whose `url` is null.
 
     For example, `ls --json` writes such a record for a line of text in a Gopher menu.
     """
@@ -307,13 +316,16 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
         raise LocalError(f"{where}: origin must be user, chosen or derived, got {chosen!r}")
     led = _referrer(record.get("referrer"), where) or source.referrer
     target = CommandTarget(url, cast("Origin", chosen), led)
-    if source.fetched:  # a fetched list is untrusted: the origin and referrer in its lines are ignored
+    if source.fetched:  # a fetched list is untrusted, so the origin and the referrer in its lines are ignored
         target = CommandTarget(url, source.origin, source.referrer)
     return target if record.get("listed") is None else _with_more(target, record["listed"], where)
 
 
 def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget:
-    """Add the metadata `listed` of a record, which an earlier run wrote with `--failed`."""
+    """Add the metadata in the member `listed` of a record.
+
+    An earlier run wrote the record with `--failed`.
+    """
     from resolver.transfer.verification import Checksum
     from resolver.trees.lists import BadItem, parts_of, safe_path
 
@@ -345,7 +357,9 @@ def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
 
 
 def status_of(statuses: Iterable[int]) -> int:
-    """Return the exit status of a run from the statuses of its URLs.
+    """Return the exit status of a run.
+
+    It is computed from the statuses of the URLs.
 
     The result is 0 without failures. If all failures have the same status, the result is that status,
     otherwise 1.

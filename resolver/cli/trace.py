@@ -35,15 +35,15 @@ from resolver.network.events import (
 from resolver.transfer.plan import Plan
 from resolver.url.parsing import redact
 
-#: The maximum number of stored warnings, to bound the memory for a very long list of URLs.
+#: The maximum number of stored warnings. The maximum bounds the memory for a very long list of URLs.
 _MOST_WARNED = 10_000
 
 
 class Watcher:
     """An event handler that writes warnings, retries and trace lines, and calls the progress display.
 
-    With `trees`, a warning is reported only for the first URL of each scheme, host and port, because a tree
-    may have thousands of URLs.
+    With `trees`, a warning is reported only for the first URL of each scheme, host and port. A tree may have
+    thousands of URLs.
     """
 
     def __init__(
@@ -67,7 +67,10 @@ class Watcher:
 
     @property
     def listener(self) -> OnEvent:
-        """Return `watch` as an event handler that gets only the events it needs."""
+        """Return `watch` as an event handler.
+
+        The handler gets only the events that it needs.
+        """
         if self._trace is not None or self._diagrams is not None:
             return self.watch
         return Listener(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
@@ -91,7 +94,7 @@ class Watcher:
             self._trace.line(line, self._words.select_words(event, line))
 
     def take_kept(self) -> list[Kept]:
-        """Return the partial files that were stored since the previous call."""
+        """Return the partial files that were stored after the previous call."""
         kept, self._kept = self._kept, []
         return kept
 
@@ -153,7 +156,10 @@ class Diagrams:
         self._recordings = Recordings(trio.current_time)
 
     def expect(self, target: CommandTarget) -> None:
-        """Store a target, so that its plan is shown next to its protocol exchange."""
+        """Store a target.
+
+        Its plan is shown next to its protocol exchange.
+        """
         if len(self._expected) >= _MOST_EXPECTED:
             del self._expected[next(iter(self._expected))]
         self._expected[redact(target.url)] = target
@@ -162,7 +168,10 @@ class Diagrams:
         self._recordings.hear(event)
 
     def close(self) -> LocalError | None:
-        """Write the page, also after a failed run, and return the write error or None."""
+        """Write the page, also after a failed run.
+
+        Return the write error, or None.
+        """
         from resolver.web.dialogue.exchange import make_planned_exchange
 
         sections = []
@@ -201,7 +210,10 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
 
 
 def check_needs(option: str) -> None:
-    """Raise `NotConfigured` if the extra `web`, which `option` needs, is missing."""
+    """Raise `NotConfigured` if the extra `web` is missing.
+
+    `option` is the option that needs the extra.
+    """
     _panel(option)
 
 

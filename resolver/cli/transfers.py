@@ -63,7 +63,10 @@ class TransferProgress:
             self._moments.append((now, event.received))
 
     def rate(self, now: float) -> float | None:
-        """Return the average rate of the last seconds in bytes per second, or None if it is unknown."""
+        """Return the average rate of the last seconds in bytes per second.
+
+        The result is `None` if the rate is unknown.
+        """
         while len(self._moments) > 1 and self._moments[1][0] < now - _WINDOW:
             self._moments.popleft()
         if self.state != "receiving" or not self._moments or now - self._moments[0][0] < _APART:
@@ -72,7 +75,10 @@ class TransferProgress:
         return (self.received - received) / (now - since)
 
     def estimate_remaining(self, now: float) -> float | None:
-        """Return the seconds until the end of the transfer at the current rate, or None if unknown."""
+        """Return the seconds until the end of the transfer at the current rate.
+
+        The result is `None` if the time is unknown.
+        """
         rate = self.rate(now)
         if not rate or self.expected is None:
             return None
@@ -154,7 +160,10 @@ def octets(count: int) -> str:
 
 
 def octets_of(count: int, whole: int) -> str:
-    """Format a received and a total size in one unit, such as `1.2/45.6 MiB`; at most 13 characters."""
+    """Format a received size and a total size in one unit, such as `1.2/45.6 MiB`.
+
+    The text has at most 13 characters.
+    """
     factor, unit = _unit_of(whole)
     return f"{_figures(count, factor)}/{_figures(whole, factor)} {unit}"
 
@@ -165,7 +174,10 @@ def _unit_of(count: int) -> tuple[int, str]:
 
 
 def _figures(count: int, factor: int) -> str:
-    """Format a number, rounded down, so that an incomplete transfer is never shown as complete."""
+    """Format a number, rounded down.
+
+    Rounding down prevents that an incomplete transfer is shown as complete.
+    """
     if factor == 1 or count >= 100 * factor:
         return str(count // factor)
     tenths = count * 10 // factor

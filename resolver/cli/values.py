@@ -1,6 +1,6 @@
 """The parsers of option values.
 
-A parser raises `BadValue` for an invalid value; the message describes the expected form.
+A parser raises `BadValue` for an invalid value. The message describes the expected form.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class BadValue(Exception):
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """Split NAME=VALUE; an error message contains the name of the `option`. Raises `UsageError`."""
+    """Split NAME=VALUE.
+
+    An error message contains the name of the `option`. Raises `UsageError`.
+    """
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise UsageError(f"{option}: expected NAME=VALUE, got {text!r}")
@@ -50,7 +53,10 @@ def count(text: str) -> int:
 
 
 def entry(text: str) -> int:
-    """Parse the number of a listing entry, with at most 9 digits; a listing may have millions of entries."""
+    """Parse the number of a listing entry.
+
+    The number has at most 9 digits, because a listing may have millions of entries.
+    """
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
         raise BadValue(f"expected the number of an entry, from 1, got {text!r}")
     return int(text)
@@ -81,12 +87,17 @@ def port(text: str) -> int:
 
 
 def listening_port(text: str) -> int:
-    """Parse a TCP port to listen on; if the port is 0, the system chooses a free port."""
+    """Parse the TCP port of a listening socket.
+
+    With port 0, the system chooses a free port.
+    """
     return _number(text, 0, 65_535)
 
 
 def listening_address(text: str) -> str:
-    """Parse an IP address to listen on, and return the address in the form that browsers use.
+    """Parse the IP address of a listening socket.
+
+    The address is returned in the form that browsers use.
 
     The server compares the Host header of each request with this address (protection against DNS rebinding).
     The wildcard addresses (0.0.0.0 and ::) and link-local addresses with a zone are therefore invalid.
@@ -181,7 +192,7 @@ def separator(text: str) -> str:
 
 
 def unescape(text: str) -> bytes:
-    r"""Decode a text with the escapes of C, such as `\n`, `\0`, `\t`, `\x1e`, `\036` and `\\`."""
+    r"""Decode the escapes of C in a text, such as `\n`, `\0`, `\t`, `\x1e`, `\036` and `\\`."""
 
     def octet(found: re.Match[str]) -> str:
         code = found[1]
@@ -209,7 +220,10 @@ def path(text: str) -> str:
 
 
 def moment(text: str) -> str:
-    """Check a UTC time for an archive; the time may be shortened to a prefix, such as the year."""
+    """Check a UTC time for an archive.
+
+    The time may be shortened to a prefix, such as the year.
+    """
     from resolver.warc.archive import read_moment  # lazy import: few command lines have such a value
 
     try:
@@ -257,7 +271,9 @@ def checksum(text: str) -> Checksum:
 
 
 def suggest_nearest(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion of the keyword that is most similar to `word`, or an empty string.
+    """Return a suggestion of the keyword that is most similar to `word`.
+
+    Without a similar keyword, the result is empty.
 
     A keyword that starts with `word` is preferred.
     """

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
     from resolver.trees.walk import TreeDirectory
 
-#: The timeout in seconds for the output of the last record after a cancellation. A reader that is not blocked
-#: needs less time.
+#: The timeout in seconds for writing the last record after a cancellation. A reader that is not blocked needs
+#: less time.
 _MOMENT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
@@ -55,7 +55,9 @@ Verb: TypeAlias = Callable[[Resolver, CommandTarget, Command], Awaitable[Saved |
 
 
 async def get(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
-    """Save a resource under the name from its URL or from `-O`, and report the outcome.
+    """Save a resource and report the outcome.
+
+    The file name comes from the URL or from `-O`.
 
     Returns None for a directory of a tree.
     """
@@ -78,7 +80,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
                 )
             )
         raise
-    if saved is None:  # the URL is a directory; the files of a directory are separate tasks
+    if saved is None:  # the URL is a directory; each of its files is a separate task
         return None
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)
@@ -96,7 +98,7 @@ async def _get_attachments(
 ) -> Saved:
     """Save the attachments of an article, and report an outcome for each of them.
 
-    Raises the error of the first attachment that failed, after all outcomes were reported.
+    After all outcomes were reported, the error of the first failed attachment is raised.
     """
     assert target.claim is not None
     started = trio.current_time()
@@ -137,10 +139,12 @@ async def _get_attachments(
 
 
 def _last_words() -> AbstractContextManager[object]:
-    """Return a context manager in which the last record can be written, even after a cancellation.
+    """Return a context manager for the last record.
 
-    Otherwise, the record of a saved file would be lost if the run is cancelled while the file is written to
-    the disk.
+    The record can be written even after a cancellation.
+
+    Otherwise, the record of a saved file is lost if the run is cancelled while the file is written to the
+    disk.
     """
     if trio.current_effective_deadline() > float("-inf"):
         return nullcontext()
@@ -164,7 +168,10 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
 
 
 def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
-    """Return the arguments of `save` that are the same for a single URL and for a file of a tree."""
+    """Return the arguments of `save` for a single URL.
+
+    A file of a tree has the same arguments.
+    """
     return {
         "exists": command.exists,
         "digest": command.json or command.ledger is not None,
@@ -180,7 +187,7 @@ async def _gather(session: Resolver, target: CommandTarget, command: Command) ->
 
     Raises `ResolveError`. Articles that were received before the error are saved.
     """
-    # lazy import: only `-r --format` needs a mailbox, and resolver.trees loads many modules
+    # lazy import: only `-r --format` needs a mailbox, and `resolver.trees` loads many modules
     from resolver.files.mailbox import Maildir, Mbox
     from resolver.trees.saving import GroupMailbox, source_of
 
@@ -216,7 +223,7 @@ async def enter(
 ) -> Saved | None:
     """List a directory of a tree.
 
-    Only a skipped directory has an outcome as its result.
+    The result is `None`, except for a skipped directory, which has an outcome.
     """
     from resolver.trees.listing import ListedDirectory  # lazy: trees are many modules
 
@@ -397,7 +404,7 @@ def _facts(entry: Entry) -> dict[str, JsonValue]:
 
 
 def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
-    """Return further metadata for `-v`: charset, ETag, peer, redirects, and the response headers."""
+    """Return the additional metadata for `-v`: charset, ETag, peer, redirects, and the response headers."""
     said: dict[str, list[JsonValue]] = {}
     for name, value in reply.meta:
         said.setdefault(f"header.{name}", []).append(mask_cookie(name, value))
@@ -412,7 +419,7 @@ def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
 
 @asynccontextmanager
 async def _failures(target: CommandTarget, command: Command) -> AsyncIterator[None]:
-    """Print a record if the block fails and `--json` is set, and raise the error again."""
+    """If the block fails, print a record (with `--json`) and raise the error again."""
     try:
         yield
     except ResolveError as error:

@@ -1,7 +1,7 @@
 """Shell completions and the man page, generated from the tables of commands and options.
 
-`resolve completion` and `resolve man` print the files. The wheel also contains the files below share/, but
-after an installation with pipx or uv, shells do not find them there.
+`resolve completion` and `resolve man` print the files. The wheel contains the files below share/, too. After
+an installation with pipx or uv, shells do not find them there.
 """
 
 from __future__ import annotations
