@@ -4,11 +4,10 @@ The checks admit only requests from the user and from pages of the web UI. `CHEC
 Each check takes a request, and returns a refusal or None.
 
 A web page from another site can send requests to every port of this machine. If the web page comes from
-another port of this address, the browser even sends the session cookie, because cookies and `SameSite` ignore
-ports. So the access checks use three request headers:
+another port of this address, the browser also sends the session cookie. The reason is that cookies and
+`SameSite` ignore ports. So the access checks use three request headers:
 - `Sec-Fetch-Site`: the browser states which site caused the request.
-- `Host`: a foreign host name shows a DNS rebinding attack, in which the foreign host name resolves to this
-  address.
+- `Host`: a foreign host name that resolves to this address shows a DNS rebinding attack.
 - `Cookie`: other programs can forge `Sec-Fetch-Site` and `Host`, but do not have the session cookie.
 """
 
@@ -35,14 +34,14 @@ from resolver.web.headers import SessionKeys
 # `-._~` are percent-encoded.
 #
 # In a path, browsers remove dot segments, control characters, and a `#` with the following text. But browsers
-# do not change a completely percent-encoded path segment. So the target URL is read from the raw bytes of the
-# path and decoded once.
+# do not change a completely percent-encoded path segment. Therefore the target URL is read from the raw bytes
+# of the path, and decoded once.
 
 PREFIX = b"/u/"
 #: The prefix that browsers require for a scheme whose protocol handler is a web page.
 _WEB = "web+"
-#: The placeholder for the page ID in links from another site, where no page of the web UI contains the link.
-#: No page of the web UI has this ID.
+#: The placeholder for the page ID if a link is on another site, and so not on a page of the web UI. No page
+#: of the web UI has this ID.
 ASKED = "asked"
 _MOST_FIELDS = 200
 #: The percent-encoding of each ASCII character. The percent sign must be replaced before the others.
@@ -80,11 +79,13 @@ def make_link(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
 
 
 def look(url: str, from_id: str) -> str:
-    """Return a link to the preview of a URL: the page with the policy verdict, without a request.
+    """Return a link to the preview of a URL.
+
+    The preview is a page with the verdict of the policy, and no request is sent.
 
     Args:
         url: The target of the link.
-        from_id: ID of the page that contains the link, or `ASKED` if another site contains the link.
+        from_id: ID of the page that contains the link. `ASKED` if the link is on another site.
     """
     return f"/look?url={quote_whole(url)}&from={from_id}"
 
@@ -110,7 +111,10 @@ def parse_path(raw_path: bytes) -> PageAddress:
 
 
 def strip_web_prefix(text: str) -> str:
-    """Remove a leading `web+` if a supported scheme follows it: `web+gopher:` becomes `gopher:`."""
+    """Remove a leading `web+` before a supported scheme.
+
+    For example, `web+gopher:` becomes `gopher:`.
+    """
     if text[: len(_WEB)].lower() == _WEB and text[len(_WEB) :].partition(":")[0].lower() in SCHEMES:
         return text[len(_WEB) :]
     return text
@@ -144,7 +148,7 @@ def form(octets: bytes) -> list[tuple[str, str]]:
 #: another user may listen.
 LOOPBACK = "127.0.0.1"
 
-#: Milliseconds (TCP_USER_TIMEOUT) after which a connection is closed if the peer does not acknowledge data.
+#: The milliseconds (TCP_USER_TIMEOUT) after which a connection is closed if the peer acknowledges no data.
 #: Without this timeout, an unresponsive peer would delay a shutdown, because Hypercorn sends without a
 #: deadline.
 _UNREAD = 4_000
@@ -174,7 +178,9 @@ _ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # offsets in a response, 
 
 
 def bind_socket(address: str, port: int) -> socket.socket:
-    """Return a socket that is bound to an address and port but does not listen; port 0 is a free port.
+    """Return a socket that is bound to an address and port.
+
+    The socket does not listen yet. With port 0, the system chooses a free port.
 
     Raises:
         LocalError: The address or port cannot be bound.
@@ -193,7 +199,7 @@ def bind_socket(address: str, port: int) -> socket.socket:
 
 
 class Certificate(NamedTuple):
-    """The paths of the TLS certificate file and of the key file, which may be the same file."""
+    """The paths of the TLS certificate file and of the key file. Both may be the same file."""
 
     chain: str
     key: str
@@ -217,7 +223,10 @@ def _no_password() -> str:
 
 
 def place_of(scheme: str, address: str, port: int) -> str:
-    """Return the host and port in the form of the `Host` header, which omits a default port."""
+    """Return the host and port as in the `Host` header.
+
+    The header omits a default port.
+    """
     host = f"[{address}]" if ":" in address else address
     return host if port == _OWN_PORTS[scheme] else f"{host}:{port}"
 
@@ -260,7 +269,9 @@ def is_listened_to_by_this_user(port: int) -> bool:
 
 
 def _user_of(ends: Endpoints) -> int | None:
-    """Return the user ID of the peer of a connection, from a sock_diag request; None if unknown.
+    """Return the user ID of a connection's peer.
+
+    The ID comes from a sock_diag request. The result is `None` if the ID is unknown.
 
     The table of all connections (/proc/net/tcp) is not read. After thousands of connections have ended,
     reading the table would take longer than generating a page. A socket that was closed by its process has
@@ -288,7 +299,10 @@ def _user_of(ends: Endpoints) -> int | None:
 
 
 def _uids(table: str, ends: Endpoints) -> list[int]:
-    """Return the user IDs of the peer's sockets from a table, without closed sockets (inode 0)."""
+    """Return the user IDs of the peer's sockets from a table.
+
+    Closed sockets (inode 0) are omitted.
+    """
     packed = _pack_ends(ends)
     prefixes = (b"", _MAPPED) if len(packed[0]) == 4 else (b"",)
     wanted = [
@@ -313,7 +327,7 @@ def _column(address: bytes, port: int) -> bytes:
 
 
 def _rows(table: str, port: int) -> list[list[bytes]]:
-    """Return the rows of a table (proc(5)) with this local port."""
+    """Return the rows of a table (proc(5)) for a local port."""
     try:
         with open(table, "rb") as file:
             lines = file.read(_MOST_TABLE).splitlines()
@@ -339,8 +353,8 @@ FORM_LASTS = 10.0
 #: Maximum number of concurrent requests.
 MOST_REQUESTS = 64
 
-#: Maximum size in bytes of a form from another program, which is enough for a percent-encoded URL of 65,536
-#: characters.
+#: The maximum size in bytes of a form from another program. The size is enough for a percent-encoded URL of
+#: 65,536 characters.
 MOST_START = 262_144
 
 _ENTRY, _GATEWAY, _START = b"/enter", b"/g/", b"/start"
@@ -375,7 +389,10 @@ class SiteSettings(NamedTuple):
 
     @property
     def gateway(self) -> str:
-        """Return the URL template of the gateway for other clients, with the placeholder `{url}`."""
+        """Return the URL template of the gateway.
+
+        Other clients replace the placeholder `{url}`.
+        """
         return f"{self.origin}/g/{self.keys.gateway}/{{url}}"
 
 
@@ -450,7 +467,10 @@ def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def host(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse a `Host` header with a foreign host name that resolves to this address (DNS rebinding)."""
+    """Refuse requests for a foreign host name that resolves to this address (DNS rebinding).
+
+    The name is in the `Host` header.
+    """
     if visit.headers.get(b"host") == (house.place.encode("ascii"),):
         return None
     return EntryRefusal(421, f"Host: {(visit.get_header(b'host') or b'').decode('latin-1')!r}")
@@ -521,7 +541,10 @@ def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def bearer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse requests without the bearer token (RFC 6750), which is the start secret of the session."""
+    """Refuse requests without the bearer token (RFC 6750).
+
+    The token is the start secret of the session.
+    """
     kind, _, token = (visit.get_header(b"authorization") or b"").partition(b" ")
     if kind.lower() == b"bearer" and house.keys.is_start(token.strip().decode("latin-1")):
         return None
@@ -575,7 +598,10 @@ async def _refuse_program(
 
 
 def _own_origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse requests of web pages from other sites; programs send no `Origin` header."""
+    """Refuse requests of web pages from other sites.
+
+    Programs other than browsers send no `Origin` header.
+    """
     given = visit.get_header(b"origin")
     if given in (None, house.origin.encode("ascii")):
         return None
@@ -639,8 +665,8 @@ class Entrance:
 
     async def _let_in(self, visit: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
         if visit.get_header(b"service-worker") == b"script":
-            # An earlier program at this port may have installed a service worker, which would intercept
-            # requests to the web UI.
+            # An earlier program at this port may have installed a service worker. The service worker would
+            # intercept requests to the web UI.
             return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
         if visit.method == "POST":
             found = await self._form(visit, receive)
@@ -683,7 +709,10 @@ class Entrance:
 
 
 def target_of(visit: EntryRequest) -> str:
-    """Return the target URL in the path or query of a request, or an empty text."""
+    """Return the target URL in the path or the query of a request.
+
+    The result is empty without a target URL.
+    """
     if visit.path.startswith(PREFIX):
         return parse_path(visit.path).text
     try:

@@ -49,7 +49,7 @@ class StreamedPage(Answer):
 
 
 class PageAnswers:
-    """A factory that creates the page responses of one run, with CSRF tokens in all forms."""
+    """The page responses of a run. All forms in the pages have CSRF tokens."""
 
     def __init__(self, keys: SessionKeys, archive: ArchiveSource | None = None) -> None:
         self._keys = keys
@@ -101,13 +101,19 @@ def describe_time(archive: ArchiveSource, address: str) -> str:
 
 
 def get_form(request: Request) -> dict[str, str]:
-    """Return the form fields of a request; access control has already read and checked them (CSRF)."""
+    """Return the form fields of a request.
+
+    Access control has already read and checked the fields (CSRF).
+    """
     form: dict[str, str] = request.scope["resolver.form"]
     return form
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return the query fields of a request by name; if a name occurs twice, use its last value."""
+    """Return the query fields of a request by name.
+
+    If a name occurs twice, its last value is used.
+    """
     return dict(pairs_of(request))
 
 
@@ -143,7 +149,10 @@ class TraceHistory:
         self.routes = [Route("/dialogue/{name}", self._answer)]
 
     def panel(self, said: RecordedExchange, plan: RecordedExchange) -> str:
-        """Store a protocol exchange, and return the HTML panel for the bottom of its page."""
+        """Store a protocol exchange and return its HTML panel.
+
+        The panel is displayed at the bottom of the page.
+        """
         while len(self._kept) >= _MOST:
             self._kept.popitem(last=False)
         self._kept[found := new_id()] = said

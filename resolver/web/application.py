@@ -1,12 +1,12 @@
 """The routes of the web UI, of the gateway for other clients, and of the content port.
 
 Access control (`resolver.web.access`) checks each request before the routes. GET requests do not change
-anything. Only POST requests from forms of the web UI change the state.
+anything. Only POST requests from forms of the web UI change data.
 
-The policy's verdict depends on the origin of a URL:
+The verdict of the policy depends on the origin of a URL:
 - `user`: the URL was typed in the address bar of the web UI.
 - `derived`: the URL is a link on a page. The referrer is the URL of that page.
-- `chosen`: the user confirmed the URL after a preview, or opened it from another program.
+- `chosen`: the user confirmed the URL in a preview, or opened it from another program.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ from resolver.web.pages.page import crumbs_of, environment, parent_of, read_quer
 from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
-# The gateway for other clients. The user configures a client with the address of the gateway, which contains
-# a secret. The body of a response is the body of the target URL. If the policy refuses the URL, the response
-# has an error status. The gateway refuses all requests from browsers, even from pages of the web UI.
+# The gateway for other clients. To use the gateway, the user configures a client with its address. The
+# address contains a secret. The body of a response is the body of the target URL. If the policy refuses the
+# URL, the response has an error status. The gateway refuses all requests from browsers, even from pages of
+# the web UI.
 
 _GATEWAY_PATH = b"/g/"
 
 
 class GatewayAnswer(Answer):
-    """A response with untrusted content at the same origin as the pages of the web UI.
+    """A response with untrusted content. It has the same origin as the pages of the web UI.
 
     Its headers prevent a browser from running or displaying the content (XSS).
     """
@@ -96,7 +97,8 @@ class Gateway:
 
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
-#: Query fields that only select another page, order or filter of a cached listing, without another fetch.
+#: Query fields that select another page, order or filter of a cached listing. The listing is not fetched
+#: again.
 _ANOTHER_PAGE = frozenset({"page", "sort", "q"})
 _TYPED_BY_HAND = (
     "This URL was typed behind /u/ by hand. A browser removes dot segments, a # with the text behind it, or "
@@ -158,15 +160,20 @@ class WebApplication:
         )
 
     def ask(self, text: str) -> str:
-        """Return the page that offers a preview of a URL from another site, without a request to the URL."""
+        """Return the page with a link to the preview of a URL from another site.
+
+        The URL is not requested.
+        """
         look = access.look(text, access.ASKED) if text else "/"
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
-        """Exchange an entry token for the session cookie, and return a page that leads to the target URL.
+        """Exchange an entry token for the session cookie.
 
-        A redirect is not used. If the link to the entry address is in a file or on another site, browsers do
-        not send the cookie (`SameSite`) after a redirect.
+        Return a page that leads to the target URL.
+
+        A redirect is not used. If the link to the entry address is in a file or on another site, browsers
+        omit the cookie after a redirect (`SameSite`).
         """
         token = query_of(request).get("t", "")
         if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
@@ -181,7 +188,10 @@ class WebApplication:
         return answer
 
     async def _start(self, request: Request) -> Answer:
-        """Return an entry token to another program of the user; this program then starts the browser."""
+        """Return an entry token to another program of the user.
+
+        The program then starts the browser.
+        """
         return Answer(self._house.keys.token(get_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
@@ -231,8 +241,8 @@ class WebApplication:
         url = self._reading.url(text, way)
         from_id = self._session.mark(SessionLink(None, text, way))
         meant = _find_meant(plan.error, text)
-        # A suggested URL gets the same origin as the URL of this preview. If the origin has no page ID, the
-        # origin is `user`.
+        # A URL that this preview suggests gets the same origin as the URL of the preview. If the origin has
+        # no page ID, the origin is `user`.
         source = (
             "" if meant is None or way.origin == "user" else self._session.mark(SessionLink(way.referrer))
         )
@@ -326,14 +336,20 @@ class WebApplication:
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
-        """Store a document for the content port, and return its URL on the content port."""
+        """Store a document for the content port.
+
+        Return the URL of the document on this port.
+        """
         safe = headers.file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{access.quote_whole(safe)}"
 
 
 def _find_meant(error: ResolveError | None, text: str) -> str | None:
-    """Return a URL that is similar to the text; None if the error is about a redirect."""
+    """Return a valid URL that is similar to the text.
+
+    The result is `None` if the error is about a redirect.
+    """
     if not isinstance(error, InvalidUrl | UnsupportedScheme) or error.url not in (None, redact(text)):
         return None
     return closest_url(text)

@@ -1,7 +1,7 @@
 """An egress proxy: the policy of this package for programs in any language (`resolve proxy`).
 
 The same port accepts HTTP (CONNECT and absolute-form requests) and SOCKS5. A SOCKS5 request begins with byte
-5 (RFC 1928 section 3). `Network.admit` checks each target as a URL, and returns the only object that can open
+5 (RFC 1928 section 3). `Network.admit` checks each target as a URL. It returns the only object that can open
 the connection. Therefore the proxy connects to the checked address (S08, S09), and nothing is sent to a
 refused target.
 """
@@ -224,7 +224,10 @@ class _Client:
             await self._run(partial(self._send_tunnel, target), partial(self._receive_tunnel, target))
 
     async def _run(self, up: Callable[[], Awaitable[None]], down: Callable[[], Awaitable[None]]) -> None:
-        """Relay data in both directions until both end, one fails, or both are idle for too long."""
+        """Relay data in both directions.
+
+        The method ends when both directions have ended, one fails, or both are idle for too long.
+        """
         failures: list[ResolveError] = []
         with trio.CancelScope() as self._scope:
 
@@ -345,7 +348,9 @@ class _Client:
             await self._end(encode_answer(answer.status, answer.phrase, error.message).octets)
 
     async def _end(self, octets: bytes = b"") -> None:
-        """Send the last bytes, and read the remaining bytes of the request for a short time.
+        """Send the last bytes.
+
+        Then the remaining bytes of the request are read for a short time.
 
         If a socket with unread bytes is closed, the kernel sends a TCP reset (RST), and the client may lose
         the response.

@@ -1,9 +1,8 @@
 """Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
-A form has three steps, each with its own path. First the form is fetched, then the filled-in form is
-previewed, and then the form is submitted once. Only the submission, which is a POST request, may change data
-on the server (S05). Between the steps, the user's answers are stored in this process and not on a page,
-because answers may be secret.
+A form has three steps, each with its own path. Form submission has three steps. Each step has its own path.
+The form is fetched first. Then the filled-in form is previewed. Finally, the form is submitted once. Between
+the steps, the user's answers are stored in this process and not on a page, because answers may be secret.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ from resolver.web.pages.page import WebPage, read_query, refine_url
 from resolver.web.reading import PageReader, while_wanted
 from resolver.web.session import SessionLink, UrlOrigin, WebSession
 
-#: Maximum number of forms that are being filled in, and maximum number of stored logins.
+#: The maximum number of forms that are being filled in. The same number limits the stored logins.
 _MOST = 64
 
-#: Callbacks of the web UI: to redirect to a path, to show a page for a URL, and to show the outcome of a URL
-#: with the panel of its protocol exchange.
+#: Callbacks of the web UI. The callbacks redirect to a path, show a page for a URL, or show the outcome of a
+#: URL with the protocol exchange.
 See: TypeAlias = Callable[[str], Answer]
 Show: TypeAlias = Callable[[WebPage, str, str], Answer]
 Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, UrlOrigin, str], Answer]
@@ -112,7 +111,7 @@ class FormQuestions:
     async def _ask(self, request: Request) -> Answer:
         """Fetch and show the questions of a form without fetching the item.
 
-        Only a button of the web UI on the page of the URL sends this request.
+        Only a button on the page of the URL sends this request.
         """
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
@@ -143,7 +142,7 @@ class FormQuestions:
             return error
 
     async def _look(self, request: Request) -> Answer:
-        """Show a preview of the bytes that the submission of a filled-in form sends."""
+        """Show a preview of the submission of a filled-in form: the bytes to send."""
         fields = get_form(request)
         asked = self._asked.get(fields.get("form", ""))
         if asked is None:
@@ -208,7 +207,7 @@ class _LoginForm(NamedTuple):
 
 
 class TypedLogins:
-    """A credentials callback; logins from pages have priority over logins from the start of the run.
+    """The source of credentials. Logins from pages have priority over logins from the start of the run.
 
     `CredentialCache` describes `round`.
     """
@@ -231,7 +230,10 @@ class TypedLogins:
         return [show_place(place) for place in self._held]
 
     def give(self, place: Place, login: Credentials) -> None:
-        """Store the login for a scheme, host and port; replace an earlier login."""
+        """Store the login for a scheme, host and port.
+
+        An earlier login is replaced.
+        """
         while len(self._held) >= _MOST:
             self.forget(next(iter(self._held)))
         self._held[place] = login
@@ -252,7 +254,10 @@ class TypedLogins:
         return place in self._held
 
     def was_tried(self, place: Place, *, denied: bool) -> None:
-        """Record the first response after the user typed a login; discard a login that the server denied."""
+        """Record the first response after the user has typed a login.
+
+        If the server denied the login, the login is discarded.
+        """
         if place in self._untried:
             self._untried.discard(place)
             if denied:
@@ -282,7 +287,10 @@ class LoginForms:
         ]
 
     def record_outcome(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
-        """Record the outcome of a fetch; return a login form if the server requires a login."""
+        """Record the outcome of a fetch.
+
+        If the server requires a login, a login form is returned.
+        """
         if not isinstance(reply, ResolveError):
             self._record_try(getattr(reply, "url", ""), denied=False)
             return None
@@ -337,7 +345,10 @@ class LoginForms:
 
 
 def _asks_login(error: Declined) -> bool:
-    """Return whether the error code means that the server may require a login; 407 is from a proxy."""
+    """Return whether the error code means that the server may require a login.
+
+    The code 407 is from a proxy.
+    """
     code = error.code
     return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY
 

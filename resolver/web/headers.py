@@ -1,7 +1,7 @@
 """The headers of all responses of the web UI, and the tokens and cookie that authenticate a browser.
 
-All header values are created in this module. A header value has only ASCII characters from space to tilde,
-because CR or LF in a value would start another header or response (response splitting). Media types come from
+All header values are created in this module. A header value contains only ASCII characters from space to
+tilde. CR or LF in a value would start another header or response (response splitting). Media types come from
 a table in this module. A file name from a server is sanitized before it is sent.
 """
 
@@ -58,7 +58,10 @@ def fields(said: Mapping[str, str]) -> Fields:
 
 
 def make_page_headers(content: str) -> Mapping[str, str]:
-    """Return the headers of all pages and refusals; `content` is the origin of the content port."""
+    """Return the headers of all pages and refusals.
+
+    `content` is the origin of the content port.
+    """
     return {
         "content-security-policy": "; ".join(
             (
@@ -111,9 +114,9 @@ def make_content_headers(pages: str) -> Mapping[str, str]:
 def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """Return the headers of a gateway response.
 
-    The response has the same origin as the pages of the web UI, so a browser must not run its content (XSS).
-    A list of all media types that browsers run would be incomplete. So the header `Content-Disposition:
-    attachment` makes browsers save content of every type.
+    The response has the same origin as the pages of the web UI. Therefore a browser must not run its content
+    (XSS). A list of all media types that browsers run would be incomplete. So the header
+    `Content-Disposition: attachment` makes browsers save content of every type.
     """
     return {
         **make_header("content-type", media_type),
@@ -164,8 +167,8 @@ _OCTETS = 32
 class SessionKeys:
     """The secrets of one run at one port.
 
-    If pages are served to other machines without TLS, the cookie has neither the attribute `Secure` nor the
-    name prefix `__Host-`, because browsers would reject such a cookie.
+    If pages are served to other machines without TLS, the cookie has no attribute `Secure` and no name prefix
+    `__Host-`. Browsers would reject a cookie with them.
 
     Args:
         port: The port for pages.
@@ -187,7 +190,10 @@ class SessionKeys:
         self._secure = "" if in_clear else "; Secure"
 
     def token(self, url: str = "") -> str:
-        """Return a new single-use entry token for `url`; the entry address contains only the token."""
+        """Return a new single-use entry token for a URL.
+
+        The entry address contains only the token.
+        """
         while len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(_OCTETS)
@@ -195,14 +201,17 @@ class SessionKeys:
         return token
 
     def enter(self, given: str) -> str | None:
-        """Invalidate an entry token; return the URL of the token, or None if the token was not valid."""
+        """Invalidate an entry token.
+
+        Return the URL of the token, or None if the token was not valid.
+        """
         found = [each for each in self._tokens if _is_same(each, given)]
         entries = [self._tokens.pop(each) for each in found]
         return next((url for deadline, url in entries if deadline >= self._now()), None)
 
     @property
     def cookie(self) -> str:
-        """Return the Set-Cookie value for a browser with a valid entry token."""
+        """Return the Set-Cookie value for a browser that has sent a valid entry token."""
         return f"{self.cookie_name}={self._session}; Path=/{self._secure}; HttpOnly; SameSite=Strict"
 
     def is_ours(self, cookies: Iterable[bytes]) -> bool:

@@ -129,7 +129,10 @@ class OwnPages:
         return see("/transfers")
 
     async def _save(self, request: Request) -> Answer:
-        """Start a transfer for the save button beside a link; the URL has the origin of the link."""
+        """Start a transfer for a save button.
+
+        The URL has the origin of the link next to the button.
+        """
         form = get_form(request)
         url = form.get("url", "")
         if url:

@@ -72,14 +72,20 @@ class PageReader:
         return self._resolver
 
     def url(self, text: str, way: UrlOrigin) -> Url | None:
-        """Return the parsed URL; None if the text is not a URL."""
+        """Return the parsed URL.
+
+        The result is `None` if the text is not a URL.
+        """
         try:
             return parse(text, strict=self._settings.get("strict", False), origin=way.origin)
         except InvalidUrl:
             return None
 
     def plan(self, text: str | Url, way: UrlOrigin) -> Plan:
-        """Return the plan of a request; nothing is sent."""
+        """Return the plan of a request.
+
+        No request is sent.
+        """
         setting = find_setting(self._settings.get("news_server"))
         return explain(
             text,
@@ -109,8 +115,8 @@ class PageReader:
     def make_judge(self, found_in: Referrer) -> Judge:
         """Return a function that returns the policy verdict for each entry of a page.
 
-        The verdict assumes that the user confirms the URL of the entry. Verdicts on URLs that match `_PLAIN`
-        are cached by scheme, host, port and item type.
+        The verdict assumes that the user confirms the URL of the entry. If a URL matches `_PLAIN`, its
+        verdict is cached by scheme, host, port and item type.
         """
         way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
 
@@ -155,7 +161,10 @@ class PageReader:
 
 
 def _place(url: Url) -> list[JsonValue]:
-    """Return the server and database of a URL; a document ID is valid only in one database."""
+    """Return the server and the database of a URL.
+
+    A document ID is valid only in its own database.
+    """
     parts = url.components()
     return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
 
@@ -163,7 +172,9 @@ def _place(url: Url) -> list[JsonValue]:
 async def while_wanted(
     receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Found]]
 ) -> _Found | None:
-    """Run `work` and return its result, but cancel `work` if the browser disconnects.
+    """Run `work` and return its result.
+
+    If the browser disconnects, `work` is cancelled.
 
     `work` must not raise an exception.
 
@@ -180,5 +191,5 @@ async def while_wanted(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery)
         found = await work()
-        nursery.cancel_scope.cancel()  # the ASGI server sends `http.disconnect` also after a response
+        nursery.cancel_scope.cancel()  # the ASGI server sends `http.disconnect` after a response, too
     return found

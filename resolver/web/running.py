@@ -1,4 +1,4 @@
-"""The file `serve.json`, by which other programs of the user find and open the running web UI.
+"""The file `serve.json`. Other programs of the user find and open the running web UI with this file.
 
 The file contains the port, and a secret with which a program requests an entry address. Only the user can
 read the file. When a web UI has stopped, another user may listen at the same port. So the secret is sent only
@@ -77,7 +77,10 @@ def _path() -> str | None:
 
 
 def _read(octets: bytes) -> RunningServer | None:
-    """Parse `serve.json`; return None for an incomplete file, which another process is writing."""
+    """Parse `serve.json`.
+
+    The result is `None` for an incomplete file, which another process is writing.
+    """
     try:
         said = json.loads(octets)
     except ValueError:
@@ -89,16 +92,17 @@ def _read(octets: bytes) -> RunningServer | None:
 
 
 def entry(window: RunningServer, url: str = "") -> str | None:
-    """Request a single-use, short-lived entry address that opens `url` in the web UI.
+    """Request an entry address that opens `url` in the web UI.
+
+    The address is valid for one use and for a short time.
 
     Returns:
-        The entry address; None if no server responds, or if another user listens at the port.
+        The entry address. None if no server responds, or if another user listens at the port.
     """
     connection = HTTPConnection(LOOPBACK, window.port, timeout=_PATIENCE)
     try:
         connection.connect()
-        # The check comes after the connection was opened, so that it applies to the connected process
-        # (TOCTOU).
+        # The check follows the opening of the connection, so that the connected process is checked (TOCTOU).
         if not is_listened_to_by_this_user(window.port):
             return None
         fields = {

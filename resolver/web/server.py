@@ -87,7 +87,10 @@ class WebServer(NamedTuple):
     session: WebSession
 
     def entry(self, url: str = "") -> str:
-        """Return a single-use, short-lived entry address that shows the preview of `url`."""
+        """Return an entry address that shows the preview of `url`.
+
+        The address is valid for one use and for a short time.
+        """
         return f"{self.house.origin}/enter?t={self.house.keys.token(url)}"
 
 

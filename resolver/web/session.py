@@ -22,16 +22,16 @@ from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
 
-# A cache of listings, for pagination. For a long listing, only the fields that pages show are stored, which
-# takes a third of the memory of the complete listing.
+# A cache of listings, for pagination. For a long listing, only the fields that pages show are stored. They
+# take a third of the memory of the complete listing.
 
 _MAX_LISTINGS = 3
 _MOST_OCTETS = 67_108_864
 #: Maximum number of entries of a listing that is stored unchanged. A listing of this length has one or two
 #: pages.
 _FEW = 1_000
-#: Two approximate sizes in bytes, for the memory limit: an entry without its texts, and the scheme-specific
-#: fields of an entry if they differ from the fields of all other entries.
+#: Two approximate sizes in bytes for the memory limit. The first is the size of an entry without its texts.
+#: The second is the size of scheme-specific fields that no other entry has.
 _OCTETS_OF_ENTRY = 400
 _OCTETS_OF_EXTRA = 600
 #: The scheme-specific fields that pages show.
@@ -101,7 +101,10 @@ def _slim_listing(listing: Response) -> _CachedListing:
 
 
 def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
-    """Yield the entries with only the fields that pages show; equal fields share one mapping."""
+    """Yield the entries with only the fields that pages show.
+
+    Entries with equal fields share one mapping.
+    """
     for entry in entries:
         extra = {name: value for name, value in (entry.extra or {}).items() if name in _SHOWN}
         yield Entry(
@@ -140,7 +143,7 @@ class SessionLink(NamedTuple):
     """The meaning of an ID in a link: a page, or a confirmation by the user.
 
     - For a page, `found` is the referrer of its links. The links have the origin `derived`.
-    - For a confirmation, `opens` is the only URL that the user may open, with the origin `way`.
+    - For a confirmation, `opens` is the only URL that the user may open. `way` is its origin.
     """
 
     found: Referrer | None
@@ -192,14 +195,19 @@ class WebSession:
         return self._documents.get(document_id)
 
     def visit(self, opened: OpenedUrl) -> None:
-        """Add a page to the history, and remove an earlier entry for the same URL."""
+        """Add a page to the history.
+
+        An earlier entry for the same URL is removed.
+        """
         self.history = [*(each for each in self.history if each.url != opened.url), opened][-_MOST_HISTORY:]
 
     def way_to(self, url: str, from_id: str) -> UrlOrigin:
-        """Return the origin and referrer of a URL in a request, by the ID of the page with the link.
+        """Return the origin and the referrer of a requested URL.
+
+        They depend on the ID of the page that contains the link.
 
         If the request has no ID, the origin is `chosen`, because the user opened the URL in another program.
-        If the page of the ID was discarded, the origin is `derived`, without a referrer.
+        If the page with this ID was discarded, the origin is `derived`, and the URL has no referrer.
         """
         if not from_id:
             return UrlOrigin("chosen")

@@ -42,7 +42,8 @@ from resolver.web.pages.page import PageAddressBar
 from resolver.web.reading import while_wanted
 from resolver.web.session import UrlOrigin, new_id
 
-# The ledger is a file that records complete and incomplete transfers, their paths and errors, for later runs.
+# The ledger is a file that stores complete and incomplete transfers, with their paths and errors, for later
+# runs.
 #
 # The ledger is opened when the user first opens the transfers page or saves a file. If the ledger cannot be
 # opened, for example because another server of the user has opened it, files are saved without a record. The
@@ -58,8 +59,8 @@ _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it
 class SavedFile(NamedTuple):
     """A file to save.
 
-    `key` distinguishes the transfer of this file from other transfers of the same URL, even in other runs.
-    `told` is the state that an earlier run recorded in the ledger.
+    `key` makes the difference between the transfer of this file and other transfers of the same URL, also in
+    other runs. `told` is the state that an earlier run recorded in the ledger.
     """
 
     url: str
@@ -127,7 +128,9 @@ class SaveLedger:
             await ledger.__aexit__(kind, error, trace)
 
     async def admit(self, saving: SavedFile) -> LedgerEntry | None:
-        """Return the ledger row of a transfer; None without an open ledger.
+        """Return the ledger row of a transfer.
+
+        The result is `None` without an open ledger.
 
         Raises:
             LedgerFault: The ledger cannot be written, or the URL needs a password, which a ledger never
@@ -157,7 +160,10 @@ class SaveLedger:
 
 
 def _make_saved_file(held: ReportRow) -> SavedFile | None:
-    """Return the transfer that a ledger row describes; None if another program wrote the row."""
+    """Return the transfer that a ledger row describes.
+
+    The result is `None` if another program wrote the row.
+    """
     asked = held.asked
     match asked.more.get(_OURS):
         case [str(path), str(key)]:
@@ -236,7 +242,7 @@ def hear_transfer(event: Event) -> None:
 class TransferQueue:
     """The queue of file transfers of one run; `account` is the ledger.
 
-    `hands` is the nursery that runs the transfers, so that a transfer continues after the response to the
+    `hands` is the nursery that runs the transfers. A transfer therefore continues after the response to the
     browser.
     """
 
@@ -283,12 +289,18 @@ class TransferQueue:
         return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
 
     def list_changes(self, change: int) -> list[SavedTransfer]:
-        """Return the transfers that changed after a change number, the oldest first."""
+        """Return the transfers that changed after a change number.
+
+        The oldest transfer is the first.
+        """
         return [job.shown for job in self._jobs.values() if job.change > change]
 
     @property
     def news(self) -> trio.Event:
-        """Return an event that is set by the next change or by `wake`."""
+        """Return an event.
+
+        The next change sets the event, and `wake` sets it, too.
+        """
         return self._news
 
     def wake(self) -> None:
@@ -392,14 +404,16 @@ class TransferQueue:
 # - The browser disconnects.
 # - The server stops.
 # - The maximum duration of the stream is reached.
-# After the end of a stream, the browser reconnects with the last received event ID. A response with status
-# 204 tells the browser not to reconnect. Browsers open at most six connections to a host, so six event
-# streams would block all pages of the web UI. Therefore the oldest stream ends when a fifth stream starts.
+# After the end of a stream, the browser reconnects. The browser sends the last received event ID. A response
+# with status 204 tells the browser not to reconnect. Browsers open at most six connections to a host. Six
+# event streams would therefore block all pages of the web UI. Therefore the oldest stream ends when a fifth
+# stream starts.
 
 #: Maximum number of concurrent event streams.
 MOST = 4
-#: Three durations in seconds: the minimum time between two events (rate limit), the idle time before a
-#: heartbeat comment, which probes the connection, and the maximum duration of a stream.
+#: Three durations in seconds. The first is the minimum time between two events (rate limit). The second is
+#: the idle time before a heartbeat comment, which probes the connection. The third is the maximum duration of
+#: a stream.
 PACE = 0.25
 _SILENCE = 15.0
 _LASTS = 600.0

@@ -27,7 +27,7 @@ from resolver.web.dialogue.exchange import (
 from resolver.web.pages.page import environment
 
 #: The dimensions of the diagram in SVG user units (pixels if the diagram is not scaled): the height of a text
-#: line, and the distances between the vertical lanes. The distances are wide enough for the longest line.
+#: line, and the distances between lanes. The distances are wide enough for the longest line.
 LINE = 16
 _FIRST = 98
 _GAP = 470
@@ -86,7 +86,7 @@ def milliseconds(at: float) -> str:
 
 
 class _DiagramCanvas:
-    """A canvas that adds shapes from top to bottom; `_y` is the top of the next shape."""
+    """A canvas on which shapes are added from top to bottom. `_y` is the top of the next shape."""
 
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
@@ -114,7 +114,10 @@ class _DiagramCanvas:
         return Drawing(self._width, height, title, summary, shapes)
 
     def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
-        """Return the heading and the vertical line of a lane (lifeline); data and DNS lanes are dashed."""
+        """Return the heading and the vertical line of a lane (lifeline).
+
+        The lines of data lanes and DNS lanes are dashed.
+        """
         x = self._x[lane.place]
         broken = lane.place in ("data", "names")
         found = [
@@ -134,7 +137,10 @@ class _DiagramCanvas:
             self._arrow(message)
 
     def _note(self, message: DiagramMessage) -> None:
-        """Draw a box across the lanes for a note, which is not a message of the protocol."""
+        """Draw a box across the lanes for a note.
+
+        A note is not a message of the protocol.
+        """
         left, right = _FIRST + 16, _FIRST + _GAP - 16
         told = [] if message.size is None else [format_count(message.size)]
         lines = [line for text in (*told, *message.lines) for line in wrap_text(text, _CELLS_OF_NOTE)]
@@ -204,7 +210,10 @@ class _DiagramCanvas:
         self._shapes.append(_area("head body", points))
 
     def _connection(self, message: DiagramMessage) -> None:
-        """Draw an open connection as a vertical bar on its lane, and TLS as a bracket next to the bar."""
+        """Draw an open connection as a vertical bar on its lane.
+
+        TLS is a bracket next to the bar.
+        """
         place = message.target if message.source == "client" else message.source
         assert place is not None
         match message.kind:
@@ -252,7 +261,7 @@ def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str =
 
 
 def _bracket(name: str, corner: Point, end: float) -> SvgShape:
-    """Return the shape of a bracket that is open to the left."""
+    """Return the shape of a bracket that opens to the left."""
     x, y = corner
     return _draw_shape("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
 
@@ -269,14 +278,14 @@ def _draw_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], da
 # The HTML of protocol exchanges: the panel below a page, a separate page, and files to download.
 
 _NONE = "–"
-#: The kinds of messages whose text is the sent or received text. In a plan, the text of a reply only
-#: describes the expected reply.
+#: The kinds of messages whose text is the data that was sent or received. In a plan, the text of a reply is a
+#: description of the expected reply.
 _ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
 _PLANNED: frozenset[Kind] = frozenset({"say"})
 
 
 class MessageRow(NamedTuple):
-    """A table row for a message of the exchange; `way` is the text with the sender and the receiver."""
+    """A table row for a message of the exchange. `way` is the text with the sender and the receiver."""
 
     at: str
     way: str
@@ -353,7 +362,10 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
 
 
 def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
-    """Return the rows of the table; the table has the same messages as the diagram, in the same order."""
+    """Return the rows of the table.
+
+    The table has the messages of the diagram in the same order.
+    """
     names = {lane.place: lane for lane in exchange.lanes}
     told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
     return tuple(_row(message, names, told) for message in exchange.messages)

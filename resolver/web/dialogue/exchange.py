@@ -114,7 +114,10 @@ class RecordedExchange(NamedTuple):
 def lanes_of(
     messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
 ) -> tuple[DiagramLane, ...]:
-    """Return the lanes of the diagram: client, server, and data connections and DNS if they are used."""
+    """Return the lanes of the diagram.
+
+    The lanes are: client, server, and the data connections and DNS if they are used.
+    """
     there = {place for message in messages for place in (message.source, message.target)}
     titles = {**_WHO, "server": host or _WHO["server"]}
     return tuple(
@@ -124,11 +127,11 @@ def lanes_of(
     )
 
 
-# Sent and received data is converted to readable lines, which are escaped (S15) and truncated to `CELLS`.
-# Credentials and tokens are redacted as `****`.
+# The text of sent and received data. Data is split into readable lines, which are escaped (S15) and truncated
+# to `CELLS`. Credentials and tokens are redacted as `****`.
 #
-# Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again, by
-# searching for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
+# Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again. It
+# searches for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
 # scheme may not redact secrets, and users may show a diagram to other people.
 
 #: Maximum width of a line in cells (character columns).
@@ -138,7 +141,8 @@ LINES = 24
 #: Maximum length in characters of a URL or an error message in a note.
 _LONGEST_NOTE = 300
 
-#: Number of lines in the preview of a body, and number of bytes that are read for the preview.
+#: The number of lines in the preview of a body. The second value is the number of bytes that are read for the
+#: preview.
 _PREVIEW = 3
 _LOOKED_AT = 400
 
@@ -167,7 +171,7 @@ def mask_logins(octets: bytes) -> bytes:
 def lines_of(octets: bytes) -> tuple[str, ...]:
     """Return the lines of a message.
 
-    If there are more than `LINES` lines, the last returned line states the number of omitted lines.
+    If a message has more than `LINES` lines, the last returned line has the number of omitted lines.
     """
     text = mask_logins(octets).decode("utf-8", "surrogateescape")
     found = re.split("\r?\n", text[:-1] if text.endswith("\n") else text)
@@ -186,7 +190,10 @@ def show_line(text: str) -> str:
 
 
 def note(text: str) -> str:
-    """Return the text of a note, escaped, redacted and truncated, because it may contain untrusted text."""
+    """Return the text of a note, escaped, redacted and truncated.
+
+    The text may be untrusted.
+    """
     line = mask_logins(escape_text(text).encode()).decode()
     return line if len(line) <= _LONGEST_NOTE else f"{line[: _LONGEST_NOTE - 1]}…"
 
@@ -210,7 +217,8 @@ def readable(octets: bytes) -> bool:
 def preview(octets: bytes) -> tuple[str, ...]:
     """Return the first lines of a body.
 
-    For binary data, the result is the readable text in the data, if the text is at least a third of the data.
+    For binary data, the result is the readable text in the data. The text must be at least a third of the
+    data.
     """
     beginning = octets[:_LOOKED_AT]
     if not beginning:
@@ -312,7 +320,10 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL, or an empty text for a URL without a host."""
+    """Return the host of a URL.
+
+    The result is empty for a URL without a host.
+    """
     try:
         parsed = parse(url)
     except ResolveError:

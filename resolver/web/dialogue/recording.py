@@ -46,7 +46,7 @@ from resolver.web.dialogue.exchange import (
 # For a long protocol exchange, only the first and the last messages are stored. The messages in the middle
 # are only counted.
 
-#: Maximum number of messages that are stored from the beginning, and also from the end.
+#: The maximum number of messages that are stored from the beginning. The same number is stored from the end.
 MAX_HALF_MESSAGES = 250
 
 
@@ -80,7 +80,10 @@ class BoundedMessages:
                     return
 
     def list_all(self) -> tuple[DiagramMessage, ...]:
-        """Return the stored messages, with one message of kind `gap` for the omitted messages."""
+        """Return the stored messages.
+
+        One message of the kind `gap` replaces the omitted messages.
+        """
         if not self.left_out:
             return (*self._first, *self._last)
         gap = DiagramMessage("gap", (f"{self.left_out:,} messages omitted",))
@@ -238,7 +241,7 @@ class ExchangeRecording:
 
     def _say(self, octets: bytes) -> None:
         self._need_connection()
-        self._pieces = None  # Data that is received after this message belongs to a new reply.
+        self._pieces = None  # data that is received later belongs to a new reply
         if readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
@@ -291,7 +294,10 @@ class ExchangeRecording:
             self._body(rest, len(rest), "data" if event.data else "server", sure=sure)
 
     def _body(self, octets: bytes, count: int, place: Place, *, sure: bool) -> None:
-        """Add received data; bytes of the same body are added to the size of one message."""
+        """Add received data.
+
+        Bytes of the same body are added to the size of one message.
+        """
         last = self._messages.latest
         if last is not None and last is self._pieces and last.source == place:
             self._count(last, count, sure=sure)
@@ -305,7 +311,10 @@ class ExchangeRecording:
         self._messages.replace(message, self._pieces)
 
     def _progress(self, event: Progress) -> None:
-        """Count bytes that were copied directly to a file; only progress events report such bytes."""
+        """Count bytes that were copied directly to a file.
+
+        Only progress events report these bytes.
+        """
         if self._heard and self._pieces is not None:
             self._count(self._pieces, 0, sure=True)
         moved = event.received - max(self._reported, event.start) - self._heard
@@ -350,10 +359,11 @@ class ExchangeRecording:
         return (self._at - self._begun) * 1000
 
 
-# A run has a recording for each requested URL. If a run has many recordings, only the first and the last
+# A run has a recording for each requested URL. If a run has many recordings, only its first and its last
 # recordings are stored.
 
-#: Maximum number of recordings that are stored from the beginning of a run, and also from the end.
+#: The maximum number of recordings that are stored from the beginning of a run. The same number is stored
+#: from the end.
 HALF = 50
 
 #: The recording of the current task. The URL of an event does not identify the recording, because a redirect
@@ -363,7 +373,9 @@ _CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=
 
 @contextmanager
 def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
-    """Record the retrieval in this block, including the tasks that the block starts.
+    """Record the retrieval in this block.
+
+    Tasks that the block starts are recorded, too.
 
     The `on_event` callback of the session must call `hear_here`.
 

@@ -14,8 +14,8 @@ from resolver.web.headers import file_name
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
 
-# The structure of an article's text: quotations (lines that begin with `>`) at up to three levels, and the
-# signature after the line `-- `.
+# The structure of an article's text. Quotations begin with `>`, and have up to three levels. The signature
+# follows the line `-- `.
 
 #: Maximum quotation level. Deeper quotations are shown at the maximum level.
 DEEPEST = 3
@@ -76,7 +76,10 @@ def _level(line: str) -> int:
 
 
 def _stretches(lines: list[tuple[int, str]], level: int, place: PageAddressBar) -> tuple[QuotedLines, ...]:
-    """Return the lines at this level and, recursively, at deeper levels up to `DEEPEST`."""
+    """Return the lines at this level and at deeper levels.
+
+    The function calls itself for deeper levels, up to `DEEPEST`.
+    """
     found: list[QuotedLines] = []
     for is_deeper, group in groupby(lines, key=lambda line: line[0] > level):
         here = list(group)
@@ -114,7 +117,7 @@ MOST = 200
 #: Maximum size in bytes of a Content- header field. For such a field, Python's parser takes quadratic time in
 #: the size of the field (ReDoS).
 _LONGEST_FIELD = 8_192
-#: Maximum size in bytes of a file's header that is searched for a MIME boundary.
+#: The maximum size in bytes of a file's header in which a MIME boundary is searched.
 _LONGEST_HEAD = 65_536
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
@@ -153,7 +156,10 @@ class MimePart(NamedTuple):
 
 
 def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
-    """Return the leaf parts of a message, at least one and at most `MOST`."""
+    """Return the leaf parts of a message.
+
+    The result has at least one and at most `MOST` parts.
+    """
     if len(octets) > LARGEST or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _says_too_much(octets):
         return [_read_whole(octets, charset)]
     try:
@@ -282,8 +288,8 @@ def article_page(
         response: The response with the article.
         query: The query fields of the page.
         place: The page's address bar.
-        contents: A function that returns the URL of a part's content, to view (True) or save (False) the
-            content.
+        contents: A function that returns the URL of a part's content. The argument True views the content,
+            and False saves it.
         thread: The URL of the newsgroup page.
     """
     values: dict[str, object] = {
@@ -319,7 +325,10 @@ def _source(response: Response, place: PageAddressBar) -> list[TextRun]:
 def describe_parts(
     parts: list[MimePart], place: PageAddressBar, contents: Callable[[MimePart, bool], str]
 ) -> dict[str, object]:
-    """Return the values for the macros of `mime.html`: the texts, and the list of parts."""
+    """Return the values for the macros of `mime.html`.
+
+    The values are the texts and the list of parts.
+    """
     bodies: list[ReadablePart] = []
     room = PART
     for part in parts:

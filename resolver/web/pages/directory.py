@@ -72,7 +72,10 @@ class ListingPage(NamedTuple):
 
 
 def arrange_entries(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
-    """Return the requested page of a listing, or the last page if the page number is too high."""
+    """Return the requested page of a listing.
+
+    If the page number is too high, the last page is returned.
+    """
     total = len(entries)
     chosen: Sequence[Numbered] | None = None
     if query.filter or query.sort in ORDERS:
@@ -104,7 +107,7 @@ def paging_of(place: PageAddressBar, query: PageQuery, page: int, pages: int) ->
 
 
 def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> tuple[tuple[str, str], ...]:
-    """Return the hidden fields of a form that changes only the query field `but`."""
+    """Return the hidden fields of a form that keeps all query fields except `but`."""
     before = str(query.before or "")
     said = {
         "from": place.from_id,
@@ -141,7 +144,10 @@ class Groups:
 
 
 def explain_forbidden(entry: Entry, judge: Judge | None) -> str:
-    """Return the rule and the reason if the policy forbids the link of an entry; otherwise an empty text."""
+    """Return the rule and the reason if the policy forbids the link of an entry.
+
+    Otherwise the result is empty.
+    """
     verdict = None if judge is None or entry.url is None else judge(entry)
     if verdict is None or verdict.action != "refuse":
         return ""
@@ -165,7 +171,9 @@ def _by_name(numbered: Numbered) -> tuple[str, int]:
 
 
 def _by_size(numbered: Numbered) -> tuple[float, str, int]:
-    """Return the sort key for the order by size: largest first, and entries without a size last.
+    """Return the sort key for the order by size.
+
+    The largest entry is first, and entries without a size are last.
 
     A rounded size such as 1.2M is converted to bytes.
     """
@@ -182,7 +190,10 @@ def _parse_rounded_size(entry: Entry) -> float:
 
 
 def _by_date(numbered: Numbered) -> tuple[int, int]:
-    """Return the sort key for the order by date: newest first, and entries without a date last."""
+    """Return the sort key for the order by date.
+
+    The newest entry is first, and entries without a date are last.
+    """
     number, entry = numbered
     said = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
     digits = re.sub(r"[^0-9]", "", said)[:14].ljust(14, "0")
@@ -261,7 +272,7 @@ def directory_page(
 
 
 def count_of(shown: ListingPage, query: PageQuery) -> str:
-    """Return the range of entries on the page and the total number of entries, as text."""
+    """Return a text with the range of entries on the page and the total number of entries."""
     if not shown.matched:
         return f"0 of {shown.total:,} entries match." if query.filter else "Empty."
     among = f" that match, of {shown.total:,}" if query.filter else ""
@@ -276,7 +287,10 @@ def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | Non
 
 
 def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
-    """Return the row of an entry; a row without a usable link contains the reason, if known."""
+    """Return the row of an entry.
+
+    A row without a usable link contains the reason if the reason is known.
+    """
     cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
     is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)
@@ -336,7 +350,7 @@ class ResultRow(NamedTuple):
 
 
 class _SearchMarks(NamedTuple):
-    """The scheme of a search, and the search results that were marked for relevance feedback."""
+    """The scheme of a search, and the search results that the user has marked for relevance feedback."""
 
     scheme: str
     relevant: frozenset[str]

@@ -36,8 +36,8 @@ from resolver.web.pages.text import base_of, media_type_of, part_values, text_of
 #: The media types of markup. Markup has three views: text, page (from the content port), and source.
 _MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
 _LOOKS_LIKE_MARKUP = (b"<!doctype html", b"<html", b"<svg", b"<?xml")
-#: File name extensions of executable content, which the operating system or a browser runs when the user
-#: opens the file.
+#: File name extensions of executable content. If the user opens such a file, the operating system or a
+#: browser runs its content.
 _RUN = re.compile(r"desktop|lnk|url|scf|hta|jar|exe|msi|bat|cmd|ps1|sh|app|html?|svg|xhtml|mht")
 #: Number of bytes for content sniffing, if the media type of a document is unknown.
 _FIRST = 4096
@@ -67,7 +67,9 @@ def shape_of(response: Response) -> str:
 
 
 def content_of(response: Response) -> tuple[bytes, str]:
-    """Return the content of a response for the content port, and a media type from the web UI's table.
+    """Return the content of a response for the content port.
+
+    The second value is a media type from the web UI's table.
 
     Markup is rewritten without references to other hosts, and encoded as UTF-8, so that a browser does not
     guess the charset.
@@ -95,11 +97,11 @@ def document_page(
         response: The response with the document.
         query: The query fields of the page.
         place: The page's address bar.
-        content: A function that returns the URL of the document on the content port, to view (True) or save
-            (False) the document.
+        content: A function that returns the URL of the document on the content port. The argument True views
+            the document, and False saves it.
         name: The file name of the document.
-        parts: A function that returns the URL of a MIME part's content, to view (True) or save (False) the
-            content.
+        parts: A function that returns the URL of a MIME part's content. The argument True views the content,
+            and False saves it.
     """
     shape = shape_of(response)
     mime_parts = None
@@ -157,9 +159,9 @@ def _proofs(response: Response) -> list[FactRow]:
 # The page for a response depends on the detected type of the content (MIME sniffing), not on the declared
 # media type.
 
-#: A function that stores a document for the content port and returns its URL. The arguments are the content,
-#: a media type from the web UI's table, a file name, and whether the document may be viewed (True) or only
-#: saved (False).
+#: A function that stores a document for the content port. The function returns the URL of the document. The
+#: arguments are the content, a media type from the web UI's table, a file name, and whether the document may
+#: be viewed (True) or only saved (False).
 Keep = Callable[[bytes, str, str, bool], str]
 
 #: The gopher item type of a search (RFC 1436 3.8).
@@ -265,7 +267,10 @@ def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
 
 
 def _thread(url: Url, place: PageAddressBar) -> str | None:
-    """Return the URL of the newsgroup page of an article, or None if the URL does not name a newsgroup."""
+    """Return the URL of the newsgroup page of an article.
+
+    The result is `None` if the URL does not name a newsgroup.
+    """
     group = None if url.components().get("group") is None else parent_of(url)
     return None if group is None else place.href(group)
 
@@ -276,7 +281,10 @@ def _list_listing_facts(response: Response) -> list[FactRow]:
 
 
 def _heading(url: Url) -> str | None:
-    """Return the last segment of the path, or the host if the path is empty."""
+    """Return the last segment of the path.
+
+    If the path is empty, the host is returned.
+    """
     crumbs = crumbs_of(url, str)
     return crumbs[-1].text.rpartition("://")[2] if crumbs else None
 

@@ -32,13 +32,13 @@ from protocols.errors import (
 from resolver.url.parsing import place_in_shown, redact
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
-# If a policy rule refers to a component of the URL, carets (^) mark the component, and its position is shown
-# as text. The carets are aligned with the displayed text, in which an escaped character is wider than one
-# character.
+# If a policy rule refers to a component of the URL, carets (^) mark the component. The position of the
+# component is also shown as text. The carets are aligned with the displayed text, in which an escaped
+# character is wider than one character.
 
 #: Number of characters of the URL that are shown on each side of the position.
 _AROUND = 100
-#: Text that is marked together: adjacent percent-encoded bytes, a number, a redacted password, or one
+#: Text that is marked as a unit: adjacent percent-encoded bytes, a number, a redacted password, or one
 #: character.
 _WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|[*]{4}|.", re.DOTALL)
 

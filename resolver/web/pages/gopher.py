@@ -118,8 +118,8 @@ _ICONS = {
 }
 #: Maximum number of views that are shown as links beside an item.
 _MOST_VIEWS = 20
-#: Matches adjacent spaces or drawing characters, which are signs of ASCII art. ASCII art is not wrapped,
-#: because line wrapping would destroy it.
+#: Matches adjacent spaces or drawing characters. These characters are signs of ASCII art. ASCII art is not
+#: wrapped, because line wrapping would destroy it.
 _DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
 #: Minimum number of items for a filter field; a menu with this number or fewer does not have a filter field.
 _FEW = 50
@@ -256,13 +256,19 @@ def _make_usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -
 
 
 def command_of(url: str) -> str:
-    """Return the shell command that opens a terminal session; empty for another kind of URL."""
+    """Return the shell command that opens a terminal session.
+
+    The result is empty for another kind of URL.
+    """
     is_session = rules_of(url.partition(":")[0].lower()).session
     return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
 def _views(url: str, entry: Entry, place: PageAddressBar) -> tuple[tuple[str, str], ...]:
-    """Return the views of an item as descriptions and links; empty if the item has only one view."""
+    """Return the views of an item as descriptions and links.
+
+    The result is empty if the item has only one view.
+    """
     found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
     return found if len(found) > 1 else ()
 
@@ -302,7 +308,7 @@ MOST_LINES = 500
 
 
 class FormField(NamedTuple):
-    """A line of a form; `kind` is the type of the input field, and `name` is the name of the field."""
+    """A line of a form. `kind` is the type of the input field, and `name` is its name."""
 
     name: str
     kind: str
@@ -352,7 +358,9 @@ def _make_field(number: int, line: AskLine) -> FormField:
 
 
 def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]:
-    """Return the answers to `form.asked` from the form fields that a browser sent.
+    """Return the user's answers to the questions of a form.
+
+    The answers come from the form fields that a browser sent.
 
     An answer must be one of the offered choices. Local files are never uploaded.
     """

@@ -15,7 +15,7 @@ from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of,
 # the last article in the References field that is also in the listing (RFC 5322 section 3.6.4).
 #
 # Message-ID and References are untrusted. The References of articles may form a cycle or name a missing
-# article, and two articles may have the same Message-ID. An article in a cycle, or without a parent in the
+# article. Two articles may also have the same Message-ID. An article in a cycle, or without a parent in the
 # listing, starts a new thread. If a Message-ID is duplicated, replies are shown below its first article.
 # Threading takes linear time in the number of articles and references, regardless of the depth of a thread.
 
@@ -37,7 +37,9 @@ class ThreadNode(NamedTuple):
 
 
 def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
-    """Return the threads; the thread with the newest article is first.
+    """Return the threads.
+
+    The thread with the newest article is the first.
 
     In a thread, replies follow their parent article, in the order of the listing.
     """
@@ -82,7 +84,10 @@ def _references(entry: Entry) -> Iterator[str]:
 
 
 def _walk(root: int, below: dict[int, list[int]], depths: list[int]) -> list[int]:
-    """Return the articles below an article, except articles that are already in a thread."""
+    """Return the articles below an article.
+
+    Articles that are already in a thread are omitted.
+    """
     depths[root] = 0
     order: list[int] = []
     waiting = [root]
@@ -116,7 +121,7 @@ _MOST_MISSING = 12
 
 
 class GroupArticle(NamedTuple):
-    """A row for an article; `level` is the indentation, and `depth` is the depth in the thread."""
+    """A row for an article. `level` is the indentation, and `depth` is the depth in the thread."""
 
     number: str
     href: str | None
@@ -204,7 +209,10 @@ def _article(node: ThreadNode, place: PageAddressBar) -> GroupArticle:
 
 
 def author_of(text: str) -> str:
-    """Return the name of the author from a From field, or the mail address if the name is missing."""
+    """Return the name of the author in a From field.
+
+    If the name is missing, the mail address is returned.
+    """
     name, angle, _ = text.partition("<")
     if angle and name.strip():
         return name.strip().strip('"')
@@ -221,7 +229,10 @@ def _explain_empty(query: PageQuery) -> str:
 
 
 def _link_older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
-    """Return the URL of the page with the articles before the first requested article."""
+    """Return the URL of the page with older articles.
+
+    These articles precede the first article of this page.
+    """
     said = extra or {}
     first = said.get("first")
     return (

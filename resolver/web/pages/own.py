@@ -56,7 +56,7 @@ class SavedTransfer(NamedTuple):
 
 
 class UrlRow(NamedTuple):
-    """A row in a list of URLs; `kept` is the original URL, and `url` has its password redacted."""
+    """A row in a list of URLs. `kept` is the original URL. In `url`, the password is redacted."""
 
     href: str
     kept: str
@@ -94,13 +94,19 @@ _BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
 def start_page(
     place: PageAddressBar, lately: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
 ) -> WebPage:
-    """Return the start page; `schemes` are the supported schemes, each with a description of its URLs."""
+    """Return the start page.
+
+    `schemes` has the supported schemes, with a description of their URLs.
+    """
     values = {"lately": _lines(lately[:_LATELY], place), "schemes": list(schemes)}
     return WebPage("start.html", "resolve", 200, values)
 
 
 def history_page(place: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
-    """Return the history page; `opened` has the newest entry first."""
+    """Return the history page.
+
+    The first item of `opened` is the newest.
+    """
     return WebPage("history.html", "History", 200, {"lines": _lines(opened, place)})
 
 

@@ -52,7 +52,7 @@ class WebPage(NamedTuple):
 
 
 class Breadcrumb(NamedTuple):
-    """A link in the breadcrumb navigation; the entry of the current page has no `href`."""
+    """A link in the breadcrumb navigation. The breadcrumb of the current page has no `href`."""
 
     text: str
     href: str | None = None
@@ -151,7 +151,10 @@ class PageAddressBar(NamedTuple):
 
 
 def shorten(text: str, most: int = _LONGEST_TITLE) -> str:
-    """Return a text of at most `most` characters; a longer text is shortened in the middle."""
+    """Return a text of at most `most` characters.
+
+    A longer text is shortened in the middle.
+    """
     if len(text) <= most:
         return text
     front = most * 2 // 3
@@ -182,7 +185,10 @@ class FactRow(NamedTuple):
 
 
 def size_of(entry: Entry) -> str:
-    """Return the size of an entry in bytes, with `~` if it is rounded, or a dash for an unknown size."""
+    """Return the size of an entry in bytes.
+
+    A rounded size has the prefix `~`, and an unknown size is a dash.
+    """
     if entry.size is not None:
         return f"{entry.size:,}"
     return _describe_entry(entry, "size_text") or "–"
@@ -236,16 +242,19 @@ def line_of(text: str) -> str:
 
 
 # The breadcrumb navigation: a link to each parent directory of a URL. A gopher selector is not always a path.
-# So the parent directories of a gopher URL are only a guess, which is right for most servers.
+# Therefore the parent directories of a gopher URL are only a guess. The guess is right for most servers.
 
-#: Maximum number of breadcrumbs; if a path has more segments, segments in the middle are omitted.
+#: The maximum number of breadcrumbs. If a path has more segments, segments in the middle are omitted.
 _MOST = 12
 #: Maximum length in characters of a URL that is a single breadcrumb.
 _LONGEST = 60
 
 
 def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
-    """Return the breadcrumbs from the server to the URL, without a password; empty without a host."""
+    """Return the breadcrumbs from the server to the URL, without a password.
+
+    The result is empty without a host.
+    """
     row = registry.find(url.scheme)
     if not isinstance(url, HostUrl) or row is None:
         return ()
@@ -264,7 +273,10 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
 
 
 def parent_of(url: Url) -> str | None:
-    """Return the URL of the parent directory; None for the root directory of a server."""
+    """Return the URL of the parent directory.
+
+    The result is `None` for the root directory of a server.
+    """
     steps = [crumb.href for crumb in crumbs_of(url, str) if crumb.href is not None]
     return steps[-1] if steps else None
 
@@ -275,7 +287,7 @@ def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadc
     yield Breadcrumb(text[:start], _step(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
-        at += 1  # the path begins after the gopher type and ends before the search terms
+        at += 1  # the path begins after the gopher type, and ends before the search terms
         end = next((found for found in [text.find("%09", at, end)] if found >= 0), end)
     while at < end:
         slash = text.find("/", at, end)
@@ -319,8 +331,8 @@ def refine_url(text: str, what: str, value: str) -> str:
 # Rendering. All values of a template are escaped by `_show_value` and by Jinja's autoescaping (XSS).
 # Templates and page functions cannot bypass the escaping.
 #
-# The only value that contains HTML is the panel of the protocol exchange, which `resolver.web.dialogue`
-# generates from escaped text. Only the panel is converted to `Markup`.
+# Only one value contains HTML: the panel of the protocol exchange. `resolver.web.dialogue` generates this
+# panel from escaped text. Only the panel is converted to `Markup`.
 
 #: Minimum size in characters of a chunk, if a page is sent while it is generated.
 _PIECE = 16_384
@@ -384,7 +396,10 @@ def static_file(name: str) -> str:
 
 
 def _show_value(value: object) -> object:
-    """Escape control characters in text; return numbers and HTML of the web UI unchanged."""
+    """Escape control characters in text.
+
+    Numbers and HTML of the web UI are returned unchanged.
+    """
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_controls(value)
     return "" if value is None else value

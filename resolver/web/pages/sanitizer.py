@@ -1,4 +1,4 @@
-"""An HTML sanitizer, which rewrites untrusted HTML, SVG and XML without references to other hosts.
+"""An HTML sanitizer. It rewrites untrusted HTML, SVG and XML without references to other hosts.
 
 The Content-Security-Policy of a document (`headers.make_content_headers`) blocks network requests, but for
 frames it takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before it
@@ -6,8 +6,8 @@ applies the Content-Security-Policy. Chromium 156 also connects too early for fr
 `noscript` and shadow trees. In a measurement, 11 of 71 kinds of references to a host caused a connection.
 
 So the document is rewritten with only the allowed elements and attributes below. Text and attribute values
-are escaped. If this module and the browser parse the original document differently (mutation XSS), the
-browser still finds only allowed elements.
+are escaped. Even if the browser parses the original document differently (mutation XSS), the output has only
+allowed elements.
 
 The input is parsed in one pass without backtracking, like in the HTML tokenizer.
 """
@@ -84,7 +84,10 @@ class _Begun(NamedTuple):
 
 
 def allowed_markup(markup: str, *, is_xml: bool) -> str:
-    """Return HTML with only the allowed elements and attributes of `markup`; never raises."""
+    """Return `markup` with only the allowed elements and attributes, as HTML.
+
+    The function never raises an exception.
+    """
     return "".join(("<!doctype html>\n", *_pieces(markup, is_xml)))
 
 
@@ -149,7 +152,10 @@ def _find_end(markup: str, end: str, start: int) -> int:
 
 
 def _read_tag(markup: str, at: int) -> _Begun | None:
-    """Parse a tag from the end of its tag name; return None if the tag is not closed."""
+    """Parse a tag from the end of its tag name.
+
+    The result is `None` if the tag is not closed.
+    """
     values: dict[str, str] = {}
     while True:
         gap = _match(_GAP, markup, at)
@@ -175,7 +181,10 @@ def _read_tag(markup: str, at: int) -> _Begun | None:
 
 
 def _match(pattern: re.Pattern[str], markup: str, at: int) -> re.Match[str]:
-    """Return the match of a pattern that also matches the empty string."""
+    """Return the match of a pattern at a position.
+
+    The pattern also matches the empty string.
+    """
     found = pattern.match(markup, at)
     assert found is not None
     return found

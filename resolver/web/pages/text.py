@@ -39,7 +39,10 @@ def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> We
 
 
 def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:
-    """Return the values for the template `part.html`: the page of a text that `query.page` selects."""
+    """Return the values for the template `part.html`.
+
+    `query.page` selects the page of the text.
+    """
     cuts = [0]
     while len(text) - cuts[-1] > PART:
         end = text.rfind("\n", cuts[-1], cuts[-1] + PART) + 1
@@ -111,7 +114,9 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
 
 
 def base_of(text: str, base: str | None = None) -> str | None:
-    """Return the URL for relative links of a document, from its URL or its `base` element.
+    """Return the base URL for relative links of a document.
+
+    It comes from the `base` element or from the URL of the document.
 
     The result contains neither user information nor a fragment. Return None for an invalid URL, and for all
     schemes except http, because URLs of other schemes lack a path or a query.
@@ -147,7 +152,10 @@ class _Words:
         self._say(self._markup[at:])
 
     def _find_end(self, opening: int) -> int:
-        """Return the end position of the construct at this `<`; -1 if the construct is not closed."""
+        """Return the end position of the construct at this `<`.
+
+        The result is -1 if the construct is not closed.
+        """
         markup = self._markup
         if markup.startswith("<!--", opening):
             end = markup.find("-->", opening + 4)
@@ -193,7 +201,10 @@ class _Words:
                 self.found.append(f" <{url}>")
 
     def _resolve(self, href: str) -> str:
-        """Return the URL of a relative link as unparsed text, or an empty text if a limit is exceeded."""
+        """Return the URL of a relative link as unparsed text.
+
+        The result is empty if a limit is exceeded.
+        """
         if self._base is None or self._resolved == _MOST_LINKS:
             return ""
         self._resolved += 1
@@ -214,7 +225,10 @@ class _Words:
 
 
 def _attribute(name: str, said: str) -> str:
-    """Return the value of an attribute of a tag, or an empty text if the attribute is absent."""
+    """Return the value of an attribute of a tag.
+
+    The result is empty if the attribute is absent.
+    """
     found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
     return "" if found is None else plain(next(filter(None, found.groups()), ""))
 
@@ -244,7 +258,10 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def media_type_of(octets: bytes) -> str | None:
-    """Return the media type of content by its signature, or None for a type that browsers cannot show."""
+    """Return the media type of content by its signature.
+
+    The result is `None` for a type that browsers cannot show.
+    """
     return next((media_type for signature, media_type in _SIGNATURES if signature.match(octets)), None)
 
 
