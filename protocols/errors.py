@@ -213,8 +213,9 @@ class UnsupportedScheme(ResolveError):
 class Refused(ResolveError):
     """A refusal by the safety policy, before the refused request was sent.
 
-    `rule` is the rule that refused (`S04`). `flag` is the command-line option that would allow the request,
-    or `None`. `position` is the 0-based index of the byte in the URL that caused the refusal.
+    `rule` is the rule that refused (`S04`). `setting` is the setting that would allow the request, with its
+    value (`allow_port 25`), or `None`. `flag` is the same setting as a command-line option. `position` is the
+    0-based index of the byte in the URL that caused the refusal.
     """
 
     def __init__(
@@ -228,6 +229,9 @@ class Refused(ResolveError):
     ) -> None:
         self.rule = rule
         self.flag = flag
+        if flag is not None and flag.startswith("--"):
+            name, _, value = flag[2:].partition(" ")
+            self.setting = f"{name.replace('-', '_')} {value}".rstrip()
         self.position = position
         self.exit_code = _REDIRECT_REFUSED if rule == "S10" else 9
         super().__init__(message, url=url)

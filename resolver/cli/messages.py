@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocols.errors import InvalidUrl, LoginRequired, NotFound, Refused, ResolveError, TlsError
+from protocols.errors import (
+    InvalidUrl,
+    LoginRequired,
+    NotFound,
+    Refused,
+    ResolveError,
+    TlsError,
+    UnsupportedScheme,
+)
 from resolver.cli import streams
 from resolver.policy.schemes import rules_of
 from resolver.url.parsing import place_in_shown, redact
@@ -66,8 +74,10 @@ def _way_out(error: ResolveError, text: str) -> str:
         return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"
-    if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
-        return f"; {error.flag} would allow it"
+    if isinstance(error, Refused) and error.flag is not None:
+        return "" if error.flag in error.message else f"; {error.flag} would allow it"
+    if isinstance(error, UnsupportedScheme) and error.setting is not None:
+        return f"; {_option(error.setting)} would allow it"
     if isinstance(error, TlsError) and error.certificate is not None:
         # for the host of a redirect, a pin must be set in the host's section of the configuration
         pin = f"--pin {error.certificate}" if error.url == redact(text) else f'pin = "{error.certificate}"'

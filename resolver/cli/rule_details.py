@@ -164,7 +164,7 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "connects to this host (SSRF by PASV, CVE-2020-8284).",
         "The data connection always goes to the address of the control connection; the client ignores the "
         "address in the reply to PASV. The client checks that the data port is 1024 or higher. The message "
-        "is `S13: the server's data port 25 is reserved for other services; --allow-port 25 would allow it`.",
+        "is `S13: the server's data port 25 is reserved for other services`.",
         "`--allow-port PORT` permits one port below 1024.",
         "",
     ),

@@ -191,7 +191,7 @@ def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
 
 # A rule yields a `Decision` for each objection. If no user reads the warnings, each warning becomes a
 # refusal. A `Verdict` contains the strictest action, and all decisions with this action. The message of a
-# refusal contains the name of the rule, and the option that would allow the URL.
+# refusal contains the name of the rule. The command adds the option that would allow the URL.
 
 
 class Decision(NamedTuple):
@@ -217,7 +217,7 @@ class Decision(NamedTuple):
 
     def refusal(self, url: str | None = None) -> Refused:
         """Return the objection as an error with a redacted `url`."""
-        message = f"{self.rule}: {self.text}"
+        message = f"{self.rule}: {self.detail}"
         return Refused(self.rule, message, flag=self.flag, position=self.position, url=url)
 
 
@@ -260,7 +260,8 @@ class Verdict:
         first, shown = self.decisions[0], None if url is None else url.shown
         if first.rule != "S19":
             return first.refusal(shown)
-        return UnsupportedScheme("" if url is None else url.scheme, f"S19: {first.text}", url=shown)
+        error = UnsupportedScheme("" if url is None else url.scheme, f"S19: {first.detail}", url=shown)
+        return error.with_setting(first.refusal().setting)
 
 
 ALLOW = Verdict()

@@ -482,7 +482,7 @@ def test_tls_fault_distinguishes_disconnect_from_tls_error(error: ssl.SSLError, 
 def test_refusal_names_rule_and_flag() -> None:
     found = refusal("S12", "a device", flag="--allow-special")
     assert (found.rule, found.flag) == ("S12", "--allow-special")
-    assert found.message.startswith("S12: a device; --allow-special ")
+    assert (found.message, found.setting) == ("S12: a device", "allow_special")
 
 
 def test_reason_has_no_error_number() -> None:

@@ -79,7 +79,7 @@ def test_s12_refusal_points_at_the_escape_and_names_the_flag() -> None:
     forbidden = check("file:///x", policy=UNTRUSTED).error()
     assert isinstance(forbidden, Refused)
     assert (forbidden.rule, forbidden.flag) == ("S12", "--file-root DIR")
-    assert "--file-root" in str(forbidden)
+    assert forbidden.setting == "file_root DIR"
 
 
 def test_s12_applies_despite_allow_special() -> None:
@@ -187,7 +187,6 @@ def test_local_name_of_nothing_is_refused(component: bytes) -> None:
     with pytest.raises(Refused) as caught:
         local_name(component)
     assert (caught.value.rule, caught.value.flag) == ("S14", "-O FILE")
-    assert "-O FILE" in str(caught.value)
 
 
 _ENDINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3).map(str.encode)

@@ -113,7 +113,7 @@ def test_s19_refusal_names_the_flag() -> None:
     assert isinstance(error, UnsupportedScheme)
     assert error.scheme == "afs"
     assert "S19" in str(error)
-    assert "--gateway afs=URL" in str(error)
+    assert error.setting == "gateway afs=URL"
     assert "Andrew" in str(error)
 
 

@@ -39,11 +39,11 @@ def test_escalate_warnings_depends_on_policy_and_origin() -> None:
         assert [r.action for r in escalate_warnings([decision("warn")], policy, origin)] == [action]
 
 
-def test_refusal_message_names_override_and_warning_does_not() -> None:
+def test_refusal_has_setting_and_its_message_has_no_option() -> None:
     refused = combine_decisions([decision("refuse", flag="--allow-port 25")])
     error = refused.error()
     assert isinstance(error, Refused)
-    assert str(error) == "S04: because; --allow-port 25 would allow it"
+    assert (str(error), error.flag, error.setting) == ("S04: because", "--allow-port 25", "allow_port 25")
     assert refused.findings[0].detail == "because; --allow-port 25 would allow it"
     assert combine_decisions([decision("warn", flag="--allow-port 25")]).findings[0].detail == "because"
     assert str(combine_decisions([decision("refuse")]).error()) == "S04: because"

@@ -188,7 +188,7 @@ def test_errors_are_os_errors_with_cause(ftp: MockFtp, make: Make) -> None:
     fs = make(FtpFileSystem, ftp.port)
     with pytest.raises(FileNotFoundError) as missing:
         fs.open(f"{name}/gone")
-    with pytest.raises(PermissionError, match="--allow-port") as refused:
+    with pytest.raises(PermissionError, match="S04: port") as refused:
         make(FtpFileSystem, policy="untrusted").ls(name)
     with pytest.raises(IsADirectoryError):
         fs.open(name)
