@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import trio
 import trio.testing
 
+from resolver.loops import running
 from resolver.network.connecting import ConnectTimeout
 from resolver.testing.world.schedule import NAMES, NETWORK, Fault, Killed, Schedule
 
@@ -53,8 +54,11 @@ class ClientSocket(socket.socket):
             super().setsockopt(*arguments)
 
     def recv_into(self, *arguments: Any, **more: Any) -> int:
-        self._check()
-        return super().recv_into(*arguments, **more)
+        # Linux returns the bytes that arrived before a reset, and then the error (tcp_recvmsg).
+        count = super().recv_into(*arguments, **more)
+        if not count:
+            self._check()
+        return count
 
     def send(self, *arguments: Any) -> int:
         self._check()
@@ -128,7 +132,7 @@ class WorldNetwork:
 
     async def getaddrinfo(self, host: bytes | str, port: int, **_: object) -> list[Any]:
         """Return the result of a simulated DNS lookup, in the format of `socket.getaddrinfo`."""
-        await trio.sleep(0.01)
+        await running().sleep(0.01)
         self._lookups += 1
         name = host.decode() if isinstance(host, bytes) else host
         fault = self._schedule.find(NAMES, self._lookups)
@@ -150,10 +154,11 @@ class WorldNetwork:
         fault = self._schedule.find(NETWORK, self._connections)
         source = random.Random(f"{self._seed} {self._life} {self._connections}")
         self._step()
+        loop = running()
         if fault is not None and fault.kind == "blackhole":
-            await trio.sleep_until(until)
+            await loop.sleep(until - loop.current_time())
             raise ConnectTimeout
-        await trio.sleep(source.choice(_LATENCIES))
+        await loop.sleep(source.choice(_LATENCIES))
         handler = self._handlers.get((address, port)) or self._handlers.get(("*", port))
         if handler is None or (fault is not None and fault.kind == "refuse"):
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
