@@ -1,12 +1,13 @@
-"""Run random schedules of faults in a simulated world: `python -m tests.world --runs N --seed S`."""
+"""Run random schedules of faults: `python -m tests.world --runs N --seed S --loop asyncio`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from typing import get_args
 
-from resolver.testing.world import shrink
+from resolver.testing.world import LoopName, shrink
 from tests.world.runs import attempt, describe, draw, failure_of
 
 
@@ -19,18 +20,21 @@ def main() -> int:
     parser.add_argument(
         "--failures", type=int, default=3, metavar="N", help="stop after N failures (default: 3)"
     )
+    parser.add_argument(
+        "--loop", choices=get_args(LoopName), default="trio", help="event loop of the client (default: trio)"
+    )
     given = parser.parse_args()
     began, worked = time.monotonic(), time.process_time()
     transfers = failures = runs = 0
     while runs < given.runs and failures < given.failures:
         schedule = draw(given.seed + runs)
-        words, count = attempt(schedule)
+        words, count = attempt(schedule, given.loop)
         runs += 1
         transfers += count
         if words is not None:
             failures += 1
-            shorter = shrink(schedule, lambda each: failure_of(each) is not None)
-            print(describe(shorter, failure_of(shorter) or words), flush=True)
+            shorter = shrink(schedule, lambda each: failure_of(each, given.loop) is not None)
+            print(describe(shorter, failure_of(shorter, given.loop) or words, given.loop), flush=True)
     minutes, of_work = (time.monotonic() - began) / 60, (time.process_time() - worked) / 60
     print(f"{runs} schedules, {failures} failures, {transfers} transfers")
     print(f"{transfers / minutes:.0f} transfers a minute, {transfers / of_work:.0f} a minute of CPU time")

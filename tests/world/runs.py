@@ -1,6 +1,7 @@
 """Simulated runs, selected by seed.
 
 A third of the seeds run a command that mirrors a directory tree. All other seeds call methods of a session.
+Under asyncio, all seeds call methods of a session, because the command starts trio.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from resolver.testing.world import Kind, Schedule
+from resolver.testing.world import Kind, LoopName, Schedule
 from tests.world.scenario import Run
 from tests.world.tree import TreeRun
 
@@ -23,9 +24,11 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-def make_run(schedule: Schedule, directory: str) -> Run | TreeRun:
+def make_run(schedule: Schedule, directory: str, loop: LoopName) -> Run | TreeRun:
     """Return the simulated run for a schedule; its seed selects the kind of the run."""
-    return TreeRun(schedule, directory) if schedule.seed % 3 == 0 else Run(schedule, directory)
+    if loop == "trio" and schedule.seed % 3 == 0:
+        return TreeRun(schedule, directory)
+    return Run(schedule, directory, loop)
 
 
 @contextmanager
@@ -36,15 +39,15 @@ def new_directory() -> Iterator[str]:
         yield directory
 
 
-def failure_of(schedule: Schedule) -> str | None:
+def failure_of(schedule: Schedule, loop: LoopName = "trio") -> str | None:
     """Run a schedule, and return the description of a violated invariant, or None."""
-    return attempt(schedule)[0]
+    return attempt(schedule, loop)[0]
 
 
-def attempt(schedule: Schedule) -> tuple[str | None, int]:
+def attempt(schedule: Schedule, loop: LoopName = "trio") -> tuple[str | None, int]:
     """Run a schedule, and return the violated invariant (or None) and the number of finished transfers."""
     with new_directory() as directory:
-        run = make_run(schedule, directory)
+        run = make_run(schedule, directory, loop)
         try:
             run.run()
         except Exception as error:  # noqa: BLE001 - each exception is a failure of the run
@@ -58,6 +61,6 @@ def draw(seed: int) -> Schedule:
     return Schedule.draw(seed, kinds=KINDS, lives=lives)
 
 
-def describe(schedule: Schedule, words: str) -> str:
+def describe(schedule: Schedule, words: str, loop: LoopName = "trio") -> str:
     """Return the seed and the schedule of a failure as text, so that the failure can be reproduced."""
-    return f"seed {schedule.seed}: {words}\n    {schedule!r}"
+    return f"seed {schedule.seed} under {loop}: {words}\n    {schedule!r}"

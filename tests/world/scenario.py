@@ -27,7 +27,8 @@ from fixtures.http.site import Page
 from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy, SaveRequest
 from resolver.files import commit
 from resolver.ledger.book import decode_text
-from resolver.testing.world import Schedule, World, WorldNetwork
+from resolver.loops import running
+from resolver.testing.world import LoopName, Schedule, World, WorldNetwork
 
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
 SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
@@ -238,9 +239,9 @@ class Broken(AssertionError):
 class Run:
     """A run of the session in a new directory, with the faults of a schedule."""
 
-    def __init__(self, schedule: Schedule, directory: str) -> None:
+    def __init__(self, schedule: Schedule, directory: str, loop: LoopName = "trio") -> None:
         self.plan = plan_of(schedule.seed)
-        self.world = World(directory, schedule)
+        self.world = World(directory, schedule, loop)
         self.servers = Servers()
         self.servers.serve(self.world.network, self.plan)
         self.transfers = 0
@@ -283,7 +284,7 @@ class Run:
         """Fetch all objects with one session, or twice with two concurrent sessions."""
         if not self.plan.twice:
             return await fetch_all(self.plan, self.world.path, life)
-        async with trio.open_nursery() as nursery:
+        async with running().open_nursery() as nursery:
             nursery.start_soon(fetch_all, self.plan, self.world.path, life)
             nursery.start_soon(fetch_all, self.plan, self.world.path, other)
         return None

@@ -5,12 +5,16 @@ The gate runs fixed schedules. `make test-full` runs thousands of random seeds.
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from resolver.testing.world import Fault, Schedule, shrink
+from resolver.testing.world import Fault, LoopName, Schedule, shrink
 from tests.sampled import FULL, SEED
 from tests.world.runs import attempt, describe, draw, failure_of, new_directory
 from tests.world.scenario import Life, Run
+
+LOOPS: tuple[LoopName, ...] = get_args(LoopName)
 
 #: Schedules of injected faults that revealed a defect in the past, after shrinking.
 FOUND: dict[str, Schedule] = {
@@ -38,32 +42,35 @@ def test_world_repeats_schedule_that_failed_before(schedule: Schedule) -> None:
     assert failure_of(schedule) is None
 
 
-def test_world_holds_invariants_for_fixed_seeds() -> None:
-    failed = [describe(draw(seed), words) for seed in range(12) if (words := failure_of(draw(seed)))]
+@pytest.mark.parametrize(("loop", "seeds"), [("trio", range(12)), ("asyncio", range(20, 26))])
+def test_world_holds_invariants_for_fixed_seeds(loop: LoopName, seeds: range) -> None:
+    failed = [describe(draw(each), words, loop) for each in seeds if (words := failure_of(draw(each), loop))]
     assert failed == []
 
 
 @pytest.mark.parametrize("part", range(20))
-def test_world_holds_invariants_for_many_seeds(part: int) -> None:
+@pytest.mark.parametrize("loop", LOOPS)
+def test_world_holds_invariants_for_many_seeds(loop: LoopName, part: int) -> None:
     first = SEED * 1_000_000 + part * 200
     for seed in range(first, first + (200 if FULL else 20)):
         schedule = draw(seed)
-        words, _ = attempt(schedule)
+        words, _ = attempt(schedule, loop)
         if words is not None:
-            shorter = shrink(schedule, lambda each: failure_of(each) is not None)
-            pytest.fail(describe(shorter, failure_of(shorter) or words))
+            shorter = shrink(schedule, lambda each: failure_of(each, loop) is not None)
+            pytest.fail(describe(shorter, failure_of(shorter, loop) or words, loop))
 
 
-def test_world_repeats_run_of_seed_exactly() -> None:
+@pytest.mark.parametrize("loop", LOOPS)
+def test_world_repeats_run_of_seed_exactly(loop: LoopName) -> None:
     schedule = Schedule(5, (Fault("reset", 2, 300), Fault("power", 60)))
-    first, second = (_events_of(schedule) for _ in range(2))
+    first, second = (_events_of(schedule, loop) for _ in range(2))
     assert first == second
     assert len(first) > 10
 
 
-def _events_of(schedule: Schedule) -> list[str]:
+def _events_of(schedule: Schedule, loop: LoopName) -> list[str]:
     with new_directory() as directory:
-        run = Run(schedule, directory)
+        run = Run(schedule, directory, loop)
         life, other = Life(), Life()
         run.world.live(lambda: run.fetch(life, other))
         return [f"{type(event).__name__} {run.world.steps}" for event in life.events]

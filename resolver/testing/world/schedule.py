@@ -49,6 +49,14 @@ class Killed(BaseException):
     """The simulated end of the process. Code that still runs cannot change the disk or the network."""
 
 
+class Hung(AssertionError):
+    """A process life exceeded its maximum duration or its maximum number of steps."""
+
+
+#: The delays in seconds before and after the function of a worker thread, chosen at random.
+THREAD_DELAYS = (0.0, 0.0, 0.001, 0.1)
+
+
 @dataclass(frozen=True, order=True)
 class Fault:
     """An injected fault of a connection, a DNS lookup, a disk call, an SQL statement or the process.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import pkgutil
 import random
@@ -11,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import trio
 import trio.testing
@@ -21,12 +22,13 @@ import resolver.files
 import resolver.loops
 from resolver.files import directory
 from resolver.ledger import book
-from resolver.loops import on_trio
+from resolver.loops import CancelScope, on_asyncio, on_trio, running
 from resolver.loops.loop import InThread
 from resolver.network import connecting, stream
+from resolver.testing.world import virtual_loop
 from resolver.testing.world.disk import Disk, Sqlite
 from resolver.testing.world.network import WorldNetwork
-from resolver.testing.world.schedule import KILLS, Killed, Schedule
+from resolver.testing.world.schedule import KILLS, THREAD_DELAYS, Hung, Killed, Schedule
 
 T = TypeVar("T")
 
@@ -35,12 +37,8 @@ T = TypeVar("T")
 _LONGEST = 1_000_000.0
 _MOST_STEPS = 200_000
 
-#: The delays in seconds before and after the function of a worker thread, chosen at random.
-_THREAD_DELAYS = (0.0, 0.0, 0.001, 0.1)
-
-
-class Hung(AssertionError):
-    """A process life exceeded its maximum duration or its maximum number of steps."""
+#: The event loop of the client.
+LoopName: TypeAlias = Literal["trio", "asyncio"]
 
 
 class World:
@@ -52,6 +50,8 @@ class World:
     Args:
         place: An empty directory. The world creates the subdirectory `disk` for the files of the program.
         schedule: The injected faults of the run.
+        loop: The event loop of the client in `live`. The simulated servers always run under trio, and so does
+            `command`.
 
     Attributes:
         network: The simulated network.
@@ -62,17 +62,18 @@ class World:
         most_calls: The maximum number of concurrent calls in worker threads of the last life, by function.
     """
 
-    def __init__(self, place: str, schedule: Schedule) -> None:
+    def __init__(self, place: str, schedule: Schedule, loop: LoopName = "trio") -> None:
         self.path = os.path.join(os.path.realpath(place), "disk")
         grave = os.path.join(os.path.realpath(place), "removed")
         os.mkdir(self.path)
         os.mkdir(grave)
         self.schedule = schedule
+        self.loop = loop
         self.network = WorldNetwork(schedule.seed)
         self.disk = Disk(self.path, grave)
         self._life = -1
         self._steps = 0
-        self._scope: trio.CancelScope | None = None
+        self._scope: CancelScope | None = None
         self.was_killed = self.lost_power = False
         self.left: list[str] = []
         self.most_calls: dict[Callable[..., Any], int] = {}
@@ -88,6 +89,8 @@ class World:
         """
         with self.begun():
             try:
+                if self.loop == "asyncio":
+                    return virtual_loop.run(partial(self._run, main), self._seed, self.left)
                 return trio.run(self._run, main, clock=trio.testing.MockClock(autojump_threshold=0))
             except BaseException:
                 if not self.was_killed:
@@ -118,7 +121,8 @@ class World:
                 return None
 
     async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
-        with trio.move_on_after(_LONGEST) as scope, trio.CancelScope() as self._scope:
+        loop = running()
+        with loop.move_on_after(_LONGEST) as scope, loop.move_on_at(math.inf) as self._scope:
             result = await main()
             self.left += _find_background_tasks()
             return result
@@ -137,7 +141,7 @@ class World:
         self._scope = None
         schedule = self.schedule.of(self._life)
         self._now = schedule
-        seed = f"{schedule.seed} {self._life}"
+        self._seed = seed = f"{schedule.seed} {self._life}"
         self.network.begin(schedule, self._life, self._step)
         self.disk.begin(schedule, self._step)
         in_thread = _InlineThreads(self.most_calls).run
@@ -178,6 +182,8 @@ class World:
 
 
 def _find_background_tasks() -> list[str]:
+    if not on_trio.is_running():
+        return virtual_loop.find_other_tasks()
     root = trio.lowlevel.current_root_task()
     assert root is not None
     tasks = [task for nursery in root.child_nurseries for task in nursery.child_tasks]
@@ -186,8 +192,9 @@ def _find_background_tasks() -> list[str]:
 
 @contextmanager
 def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str) -> Iterator[None]:
-    loop = replace(on_trio.LOOP, in_thread=in_thread, getaddrinfo=network.getaddrinfo)
-    known = [(on_trio.is_running, loop)]
+    under_trio = replace(on_trio.LOOP, in_thread=in_thread, getaddrinfo=network.getaddrinfo)
+    under_asyncio = replace(on_asyncio.LOOP, getaddrinfo=network.getaddrinfo)
+    known = [(on_trio.is_running, under_trio), (on_asyncio.is_running, under_asyncio)]
     state = random.getstate()
     with ExitStack() as stack:
         for owner, name, value in (
@@ -197,6 +204,7 @@ def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str)
             (book, "sqlite3", Sqlite(disk)),
             *_files(disk),
             (trio.to_thread, "run_sync", in_thread),
+            (on_asyncio, "_begin", virtual_loop.begin),
             (trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
         ):
             stack.enter_context(_set(owner, name, value))
@@ -248,9 +256,9 @@ class _InlineThreads:
         self._most[called] = max(self._most.get(called, 0), self._running[called])
         try:
             with trio.CancelScope(shield=True):
-                await trio.sleep(random.choice(_THREAD_DELAYS))
+                await trio.sleep(random.choice(THREAD_DELAYS))
                 result = function(*args)
-                await trio.sleep(random.choice(_THREAD_DELAYS))
+                await trio.sleep(random.choice(THREAD_DELAYS))
         finally:
             self._running[called] -= 1
         await trio.lowlevel.checkpoint_if_cancelled()
