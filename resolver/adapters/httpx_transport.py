@@ -49,12 +49,11 @@ from resolver.adapters.httpx_family import (
 from resolver.adapters.httpx_trace import RequestTrace
 from resolver.adapters.httpx_upgrade import AsyncUpgradedStream, UpgradedStream
 from resolver.blocking.portal import (
-    MOMENT,
     MOST,
     OpenResource,
     Portal,
+    PortalClosed,
     PortalContext,
-    ThreadLost,
     ask,
     make_thread_listener,
     portal,
@@ -175,6 +174,8 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 _NEVER = float("inf")
+#: The time in seconds that a blocking client waits for a body that follows its response head.
+_MOMENT = 0.002
 
 
 class HttpxTimeouts:
@@ -431,7 +432,7 @@ class ResponseBody:
             Whether the body is complete.
         """
         loop = self.gate.clock.loop
-        with loop.move_on_at(loop.current_time() + MOMENT if self._has_length else -_NEVER):
+        with loop.move_on_at(loop.current_time() + _MOMENT if self._has_length else -_NEVER):
             try:
                 while self._received < MOST:
                     self._ahead.append(await self._read())
@@ -686,7 +687,7 @@ class HttpxTransport(TransportBase):
     def close(self) -> None:
         """Close the pooled connections of an `httpx.Client`."""
         if self._portal is not None and self._portal.usable:
-            with suppress(ThreadLost):
+            with suppress(PortalClosed):
                 self._portal.run(self.aclose)
 
     def __del__(self) -> None:
@@ -734,10 +735,7 @@ def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
 
 
 async def _read_ahead(response: httpx.Response) -> bool:
-    """Read the received bytes of the body, in the same portal call as the response head.
-
-    This is faster, because each portal call takes 0.1 ms.
-    """
+    """Read the received bytes of the body, in the same portal call as the response head."""
     body = response.stream
     assert isinstance(body, ResponseBody)
     # A request with a `trace` function is excluded, because the function would run within the short time

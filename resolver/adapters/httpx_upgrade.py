@@ -108,10 +108,7 @@ class AsyncUpgradedStream:
 
 
 class UpgradedStream:
-    """The network stream after a 101 response for a blocking client.
-
-    Each call runs in the thread of the event loop (the portal).
-    """
+    """The network stream after a 101 response for a blocking client."""
 
     def __init__(self, stream: AsyncUpgradedStream, portal: Portal) -> None:
         self._stream = stream

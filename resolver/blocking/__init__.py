@@ -4,8 +4,8 @@
     37
 
 The functions have the same arguments, return values and errors as the asynchronous functions. The blocking
-functions can be called in any thread. The retrieval runs in a background thread of this package
-(`resolver.blocking.portal`). The callbacks `on_event` and `credentials` are called in the calling thread.
+functions can be called in any thread. The retrieval and the callbacks `on_event` and `credentials` run in the
+calling thread. Only `save_all` and `save_tree` run in a background thread.
 Each function is generated from its asynchronous counterpart.
 """
 

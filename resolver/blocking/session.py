@@ -30,9 +30,9 @@ from resolver.blocking.portal import (
     OpenResource,
     Portal,
     PortalBody,
+    PortalClosed,
     PortalContext,
     PortalIterator,
-    ThreadLost,
     ask,
     make_thread_listener,
     portal,
@@ -154,15 +154,28 @@ class LiveReply(LiveFacts):
 # The caller's callbacks always run in the calling thread.
 
 
+def run_in_trio(awaitable: Awaitable[T]) -> T:
+    """Return the result of an awaitable of the caller, which may use the functions of trio."""
+    import trio  # Only a few programs have such a callback, and the import takes 60 ms.
+
+    async def main() -> T:
+        return await awaitable
+
+    return trio.run(main)
+
+
 def wrap_source(source: GivenSource) -> CredentialSource:
     """Wrap a credential function so that the function runs in the calling thread.
 
-    The retrieval waits for the result. If the result is awaitable, the event loop awaits it.
+    The retrieval waits for the result. If the result is awaitable, trio awaits it.
     """
 
+    def find_here(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        found = source(scheme, host, port, user)
+        return run_in_trio(found) if isinstance(found, Awaitable) else found
+
     async def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        found = await ask(partial(source, scheme, host, port, user))
-        return await found if isinstance(found, Awaitable) else found
+        return await ask(partial(find_here, scheme, host, port, user))
 
     return find
 
@@ -411,7 +424,7 @@ def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader
 
 
 class _OperationRunner(Protocol[T_co]):
-    """A wrapper of an object that trio's thread owns; `run` awaits an operation in that thread."""
+    """A wrapper of an asynchronous object; `run` awaits an operation in the calling thread."""
 
     def run(self, operation: Callable[[T_co], Awaitable[T]]) -> T: ...
 
@@ -506,7 +519,11 @@ class Resolver:
         return open_reader(partial(self.resume, url, origin=origin, referrer=referrer), lambda: None)
 
     def run(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
-        """Return the result of a custom operation, which runs under trio with the asynchronous `Resolver`."""
+        """Return the result of a custom operation with the asynchronous `Resolver`.
+
+        The operation runs in the calling thread. The operation may await the methods of the `Resolver`, but
+        not the functions of trio or asyncio.
+        """
         return self._home().run(partial(self._awaited, operation))
 
     async def _awaited(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
@@ -533,10 +550,10 @@ class Resolver:
         if closed or self._portal is None or not self._portal.usable:
             return
         self._forgotten.detach()
-        if self._portal.is_here:  # The garbage collector may run this method in the portal's thread.
+        if self._portal.is_here:  # The garbage collector may run this method in the middle of a call.
             self._portal.cast(self._close)
             return
-        with suppress(ThreadLost):  # The portal's thread has ended, and has closed the connections.
+        with suppress(PortalClosed):  # The end of the portal has closed the connections.
             self._portal.run(self._close)
 
     async def _close(self) -> None:
@@ -594,7 +611,7 @@ class TerminalSession:
         return self._session.decoded(octets)
 
     def run(self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]) -> T:
-        """Return the result of a custom operation, which runs under trio with the asynchronous session."""
+        """Return the result of a custom operation with the asynchronous session; see `Resolver.run`."""
         self._held.check_open()
         return self._held.portal.run(lambda: operation(self._session))
 

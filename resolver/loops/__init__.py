@@ -1,4 +1,4 @@
-"""An abstraction of the running event loop, which is trio or asyncio (including uvloop).
+"""An abstraction of the running event loop, which is trio, asyncio (including uvloop), or a blocking call.
 
 Code that retrieves URLs uses the event loop only through this package, and never imports trio or asyncio.
 
@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from resolver.loops.loop import Background, CancelScope, Event, Loop, Nursery, Wait
 
-__all__ = ["Background", "CancelScope", "Event", "Loop", "Nursery", "Wait", "is_cancel", "running"]
+__all__ = ["Background", "CancelScope", "Event", "Loop", "Nursery", "Wait", "is_cancel", "prefer", "running"]
 
 _NONE_RUNS = (
     "no task of trio or asyncio is running here: use asyncio.run(main()) or trio.run(main), "
@@ -27,16 +27,21 @@ _NONE_RUNS = (
 )
 
 
-#: The event loops that were found, trio first. Each item is a pair of a function and a loop. The function
-#: returns whether the loop runs the current task.
+#: The event loops that were found, trio before asyncio. Each item is a pair of a function and a loop. The
+#: function returns whether the loop runs the current task.
 _known: list[tuple[Callable[[], bool], Loop]] = []
+
+
+def prefer(runs: Callable[[], bool], loop: Loop) -> None:
+    """Check a loop before all others: blocking calls, which a task of trio or asyncio may make."""
+    _known.insert(0, (runs, loop))
 
 
 def running() -> Loop:
     """Return the event loop that runs the current task.
 
-    trio is checked first, because trio in guest mode runs inside an asyncio loop. Raises `RuntimeError` if
-    the caller is not in a task of trio or asyncio.
+    trio is checked before asyncio, because trio in guest mode runs inside an asyncio loop. Raises
+    `RuntimeError` if the caller is not in a task.
     """
     for runs, loop in _known:
         if runs():
@@ -50,7 +55,7 @@ def _find_running() -> Loop:
         from resolver.loops.on_trio import is_running as runs_trio
 
         if runs_trio():
-            _known.insert(0, (runs_trio, TRIO))
+            _known.insert("resolver.loops.on_thread" in sys.modules, (runs_trio, TRIO))
             return TRIO
     if "asyncio" in sys.modules:
         from resolver.loops.on_asyncio import LOOP as ASYNCIO
@@ -63,10 +68,15 @@ def _find_running() -> Loop:
 
 
 def is_cancel(kind: type[BaseException]) -> bool:
-    """Return whether `kind` is the cancellation exception of trio or asyncio.
+    """Return whether `kind` is the cancellation exception of an event loop.
 
     The function also works after the run of the loop has ended.
     """
+    if "resolver.loops.on_thread" in sys.modules:
+        from resolver.loops import on_thread
+
+        if issubclass(kind, on_thread.LOOP.cancelled):
+            return True
     if "resolver.loops.on_trio" in sys.modules:
         from resolver.loops import on_trio
 

@@ -13,12 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import trio
 
 from fixtures.faulty import serve
 from resolver import Event, Kind, Policy, ResolveError, blocking
-from resolver.blocking import portal as thread
 from resolver.blocking.portal import portal
+from resolver.loops.calls import ThreadTask
 from resolver.testing.contract import Case, CaseSetting, ContractCheck
 from resolver.testing.contract.endings import is_whole, spread
 from tests.elsewhere import Elsewhere
@@ -46,31 +45,9 @@ TESTS = sampled(rows(), kind_of, 3)
 CELLS = sampled([row for row in ROWS if not is_raced(row)], fault_of, 2)
 
 
-@pytest.fixture(autouse=True)
-def started() -> None:
-    """Start the portal thread before tasks are counted."""
-    portal().run(tasks)
-
-
 @pytest.mark.parametrize(("setting", "check"), TESTS, indirect=["setting"], ids=str)
 def test_blocking_session_keeps_contract(setting: CaseSetting, check: ContractCheck, tmp_path: Path) -> None:
     asyncio.run(check.function(BlockingSetting.of(setting), tmp_path))
-
-
-class Interrupter(trio.abc.Instrument):
-    """An instrument that raises `KeyboardInterrupt` in the waiting thread at the n-th step."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self.count = 0
-
-    def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        call = task.context.get(thread._CALL)
-        if call is None:
-            return
-        self.count += 1
-        if self.count == self._number:
-            call.tell(interrupt)
 
 
 def interrupt() -> None:
@@ -79,24 +56,19 @@ def interrupt() -> None:
 
 def interrupted(number: int, operation: Callable[[], object]) -> int:
     """Run the operation, interrupted at that step (0: never); return the number of steps."""
-    instrument = Interrupter(number)
+    count, step = 0, ThreadTask.step
 
-    async def install() -> None:
-        trio.lowlevel.add_instrument(instrument)
+    def count_step(task: ThreadTask) -> None:
+        nonlocal count
+        step(task)
+        count += 1
+        if count == number:
+            task.call.tell(interrupt)
 
-    async def remove() -> None:
-        trio.lowlevel.remove_instrument(instrument)
-
-    portal().run(install)
-    try:
-        with suppress(KeyboardInterrupt):
-            operation()
-    finally:
-        while True:  # an interrupt too late for the operation hits the next wait
-            with suppress(KeyboardInterrupt):
-                portal().run(remove)
-                break
-    return instrument.count
+    with pytest.MonkeyPatch.context() as patched, suppress(KeyboardInterrupt):
+        patched.setattr(ThreadTask, "step", count_step)
+        operation()
+    return count
 
 
 def operations(session: blocking.Resolver, setting: CaseSetting) -> dict[str, Callable[[Path], object]]:

@@ -9,6 +9,7 @@ import asyncio
 import math
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 
 import pytest
@@ -16,10 +17,12 @@ import trio
 import trio.testing
 import uvloop
 
+from resolver.blocking.portal import portal
 from resolver.loops import Loop, running
 
 #: A runner for each loop.
 RUNS: dict[str, Callable[..., Any]] = {
+    "blocking": lambda function, *given: portal().run(partial(function, *given)),
     "trio": trio.run,
     "asyncio": lambda function, *given: asyncio.run(function(*given)),
     "uvloop": lambda function, *given: uvloop.run(function(*given)),

@@ -6,14 +6,12 @@ import gc
 import random
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from itertools import islice
 
 import pytest
 import trio
-import trio.testing
 
 import resolver.blocking.portal
 from fixtures.gopher import Behavior, GopherServer, Item, serve
@@ -21,7 +19,7 @@ from fixtures.http import HttpServer
 from fixtures.ports import listen
 from fixtures.ports import listen as listen_at
 from resolver import Declined, Event, Limits, Policy, Progress, Truncated, blocking
-from resolver.blocking.portal import MOST, Portal, ReadAhead, ask, portal
+from resolver.blocking.portal import MOST, Portal, portal
 from tests.elsewhere import served
 from tests.fresh import run_alone
 from tests.hang import NEVER
@@ -203,32 +201,6 @@ def test_stream_outlives_closed_session(gopher: GopherServer) -> None:
         assert reply.read().startswith(b"A text")
     with pytest.raises(RuntimeError, match="closed"), session.stream(url_of(gopher)):
         raise AssertionError("entered")
-
-
-def test_read_ahead_end_between_calls_is_the_end() -> None:
-    """The end is not reported as an error of the call that finds it."""
-    home, over = portal(), trio.Event()
-
-    async def body() -> AsyncIterator[bytes]:
-        yield b"all there is"
-        await over.wait()
-
-    async def begin() -> ReadAhead:
-        return ReadAhead(body(), home)
-
-    async def take(ahead: ReadAhead) -> bytes:
-        octets = await ahead.gather(1)
-        await ask(lambda: None)  # the calling thread still waits
-        return octets
-
-    async def end() -> None:
-        over.set()
-        await trio.testing.wait_all_tasks_blocked()
-
-    ahead = home.run(begin)
-    for octets in (b"all there is", b"", b""):
-        assert home.run(partial(take, ahead)) == octets
-        home.run(end)
 
 
 # Calls end if their thread is gone: Ctrl-C, forks, the end of the thread, and that of the process.
