@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -94,8 +95,9 @@ class Connector:
         limit, until, bounds = self._admission.limits.connect, self._compute_deadline(), self.bounds
         attempts = ConnectAttempts(goal := self._goal(host, port), until)
         try:
-            if (stream := await self._open_by(until, host, port, tls, attempts)) is not None:
-                return stream
+            with suppress(ConnectTimeout):
+                if (stream := await self._open(host, port, tls, attempts, until)) is not None:
+                    return stream
             if bounds is not None and until == bounds.deadline("connect"):
                 raise bounds.make_timeout("connect")
             reported = f": {attempts.reported}" if attempts.failures else ""
@@ -106,22 +108,29 @@ class Connector:
                 bounds.late = "connect"
             raise
 
-    async def _open_by(
-        self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
-    ) -> SocketStream | None:
-        """Open a connection and return its stream; return None at the deadline."""
-        try:
-            with self._admission.loop.move_on_at(until):
-                return await self._open(host, port, tls, attempts)
-        except ConnectTimeout:
-            return None
-        return None
-
     def _goal(self, host: str, port: int) -> str:
         return f"{host} port {port}"
 
-    async def _open(self, host: str, port: int, tls: bool, attempts: ConnectAttempts) -> SocketStream:
-        addresses = await self.addresses(host, port)
+    async def _open(
+        self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float
+    ) -> SocketStream | None:
+        """Open a connection and return its stream; return None at the deadline.
+
+        A lookup and an attempt with a single address have their own deadline, and need no cancel scope.
+        """
+        try:
+            addresses = await self.addresses(host, port, lambda: until)
+        except TimedOut:
+            return None
+        if len(addresses) == 1 and not tls:
+            return await self._open_to(addresses, port, tls, attempts)
+        with self._admission.loop.move_on_at(until):
+            return await self._open_to(addresses, port, tls, attempts)
+        return None
+
+    async def _open_to(
+        self, addresses: tuple[str, ...], port: int, tls: bool, attempts: ConnectAttempts
+    ) -> SocketStream:
         try:
             sock, address = await attempts.connect(addresses, port)
         except NetworkError as error:
@@ -304,7 +313,14 @@ class ProxyConnector(Connector):
     def _goal(self, host: str, port: int) -> str:
         return f"{super()._goal(host, port)} through the proxy {self._proxy.shown}"
 
-    async def _open(self, host: str, port: int, tls: bool, attempts: ConnectAttempts) -> SocketStream:
+    async def _open(
+        self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float
+    ) -> SocketStream | None:
+        with self._admission.loop.move_on_at(until):
+            return await self._open_through(host, port, tls)
+        return None
+
+    async def _open_through(self, host: str, port: int, tls: bool) -> SocketStream:
         stream = await self._open_way(host, port)
         try:
             stream.serve(self.settings)
