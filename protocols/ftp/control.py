@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -170,19 +171,26 @@ class Control:
         self.reader = read_reply(limits)
         self.commands = 0
         self._options: list[tuple[int, int]] = []
+        self._ahead: deque[Line] = deque()
 
     def say(self, verb: bytes, *arguments: bytes | Secret) -> Dialogue[None]:
+        line = command(verb, *arguments)
+        if self._ahead:
+            assert self._ahead.popleft() == line, "the dialogue must send the commands of send_ahead"
+            return
         self.commands += 1
-        yield Send((command(verb, *arguments),))
+        yield Send((line,))
 
-    def say_together(self, *lines: Line) -> Dialogue[None]:
-        """Send commands in one write, to a server that processes them in order (pipelining).
+    def send_ahead(self, *lines: Line) -> Dialogue[None]:
+        """Send the next commands in one write, to a server that processes them in order (pipelining).
 
-        The attribute `commands` counts these commands as one command, because all of them fail if the first
-        command fails.
+        The dialogue then calls `say` for the same commands, which are not sent again. The attribute
+        `commands` counts the commands as one command, because all fail if the first fails.
         """
-        self.commands += 1
-        yield Send(lines)
+        if lines:
+            self.commands += 1
+            self._ahead.extend(lines)
+            yield Send(lines)
 
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]

@@ -14,10 +14,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from protocols.contract import ArchivedObject, Reply
+from protocols.contract import ArchivedObject, Line, Reply
 from protocols.errors import Disconnected, InvalidUrl, NotFound, TryLater
 from protocols.ftp.control import (
     Control,
+    DirectoryRoute,
     FtpSessionState,
     ServiceClosing,
     UnansweredCommand,
@@ -28,14 +29,12 @@ from protocols.ftp.control import (
     shown_command,
     stands_in,
 )
-from protocols.ftp.reply import ControlReply, PassiveReply, parse_path, parse_size, refusal_of, shown_text
+from protocols.ftp.reply import ControlReply, parse_path, parse_size, refusal_of, shown_text
 from protocols.ftp.session import (
     ConnectionNotReusable,
     FtpSession,
     arrive,
     enter,
-    hear_size,
-    hear_time,
     is_implicit,
     request_fact,
     request_size,
@@ -47,7 +46,6 @@ from protocols.ftp.transfer import (
     CompleteTransfer,
     FtpTransfer,
     TransferRefusal,
-    hear_port,
     open_data,
     refuse_transfer,
     set_type,
@@ -322,6 +320,7 @@ def retrieve(
         assert isinstance(state, FtpSessionState)
         session = FtpSession(Control(limits, state), url, options)
         try:
+            yield from session.control.send_ahead(*_commands_ahead(session))
             yield from return_to(session.control, url.cwds)
             yield from _inquire(session)
             return session.state if session.state.idle else None
@@ -421,18 +420,12 @@ def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
     code = b"A" if session.url.typecode == "a" else b"I"
     control = session.control
     yield from set_type(control, code)
-    offer = None
-    if code == b"A":
-        planned = yield from _measure_text(session)
-    elif _asks_together(session):
-        planned, offer = yield from _measure_and_request_port(session)
-    else:
-        planned = yield from _measure(session)
+    planned = yield from (_measure_text(session) if code == b"A" else _measure(session))
     if _is_covered(session.options, planned):
         yield StartBody(replace(planned.reply, unchanged=True))
         return None
-    yield from open_data(control, offer)
-    if offer is None and code != b"A":
+    yield from open_data(control)
+    if code != b"A" and _is_part(session.options):
         planned = yield from _restart(session, planned)
     if session.url.typecode is None:
         yield PlanNote("if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST")
@@ -474,7 +467,7 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
     returned the metadata, the client requests the metadata again only for the transfer of a range.
     """
     options = session.options
-    is_part = options.start or options.stop is not None
+    is_part = _is_part(options)
     size, modified, _ = Validators() if is_part else options.listed
     is_listed = size is not None
     if not is_listed:
@@ -484,35 +477,44 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
     return FtpTransfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), BodyForm.FILE, is_listed)
 
 
-def _asks_together(session: FtpSession) -> bool:
-    """Return whether to send EPSV before the replies to SIZE and MDTM have arrived.
+def _commands_ahead(session: FtpSession) -> Iterator[Line]:
+    """Yield the commands on a pooled connection up to the transfer, as far as no reply can change them.
 
-    Sending EPSV early saves a round trip. EPSV is sent early only if the complete file is always transferred,
-    so that the replies cannot change the transfer.
+    The commands of a file end with EPSV only if the complete file is transferred in any case.
     """
-    state, options = session.state, session.options
-    is_whole = options.held is None and not options.start and options.stop is None
-    return state.in_order and state.extended is True and is_whole
+    state, options, url = session.state, session.options, session.url
+    route = state.route(url.cwds)
+    if not state.in_order or route is DirectoryRoute.ANEW:
+        return
+    if route is DirectoryRoute.HOME:
+        assert state.home is not None
+        yield command(b"CWD", state.home)
+        yield command(b"PWD")
+        for cwd in url.cwds:
+            yield command(b"CWD", cwd)
+    is_directory = url.typecode == "d" or not session.name
+    if options.want == "facts" or (is_directory and session.name) or not state.extended:
+        return
+    code = b"A" if is_directory or url.typecode == "a" else b"I"
+    if state.type_code != code:
+        yield command(b"TYPE", code)
+    if is_directory:
+        if options.placed:
+            yield command(b"PWD")
+        if state.lists_facts is None and _is_detailed(options) and not options.mlsd:
+            return
+    elif code == b"A" or options.held is not None or _is_part(options):
+        return
+    else:
+        if options.listed.size is None:
+            yield command(b"SIZE", session.name)
+        if options.listed.modified is None and options.want == "file":
+            yield command(b"MDTM", session.name)
+    yield command(b"EPSV")
 
 
-def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer, PassiveReply]]:
-    """Plan a transfer, and send EPSV in the same write.
-
-    This pipelining saves a round trip. The plan is the same as in `_measure`.
-    """
-    control, options = session.control, session.options
-    size, modified, _ = options.listed
-    is_listed, asks_time = size is not None, modified is None and options.want == "file"
-    verbs = ([] if is_listed else [b"SIZE"]) + ([b"MDTM"] if asks_time else [])
-    yield from control.say_together(*(command(verb, session.name) for verb in verbs), command(b"EPSV"))
-    if not is_listed:
-        size = yield from hear_size(session)
-    if asks_time:
-        modified = yield from hear_time(session)
-    offer = yield from hear_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
-    return FtpTransfer(
-        Reply(kind=Kind.DOCUMENT, size=size, modified=modified), BodyForm.FILE, is_listed
-    ), offer
+def _is_part(options: Options) -> bool:
+    return bool(options.start) or options.stop is not None
 
 
 def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]:

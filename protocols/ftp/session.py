@@ -227,38 +227,17 @@ def enter(session: FtpSession) -> Dialogue[ControlReply]:
 
 
 def request_size(session: FtpSession) -> Dialogue[int | None]:
-    return _size_in((yield from request_fact(session, b"SIZE", b"0")))
-
-
-def hear_size(session: FtpSession) -> Dialogue[int | None]:
-    """Receive the reply to a SIZE command that was sent earlier."""
-    return _size_in((yield from _hear_fact(session, b"SIZE", b"0")))
-
-
-def _size_in(reply: ControlReply) -> int | None:
+    reply = yield from request_fact(session, b"SIZE", b"0")
     return parse_size(reply) if reply.code == 213 else None
 
 
 def request_time(session: FtpSession) -> Dialogue[datetime | None]:
-    return _time_in((yield from request_fact(session, b"MDTM", b"-")))
-
-
-def hear_time(session: FtpSession) -> Dialogue[datetime | None]:
-    """Receive the reply to an MDTM command that was sent earlier."""
-    return _time_in((yield from _hear_fact(session, b"MDTM", b"-")))
-
-
-def _time_in(reply: ControlReply) -> datetime | None:
+    reply = yield from request_fact(session, b"MDTM", b"-")
     return parse_time(reply.octets) if reply.code == 213 else None
 
 
 def request_fact(session: FtpSession, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
-    yield from session.control.say(verb, session.name)
-    return (yield from _hear_fact(session, verb, ideal))
-
-
-def _hear_fact(session: FtpSession, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
-    reply = yield from session.control.hear_reply(verb, session.name, ideal=(213, ideal))
+    reply = yield from session.control.command(verb, session.name, ideal=(213, ideal))
     if reply.good or reply.refused:
         return reply
     raise refusal(reply, shown_command(verb, session.name))

@@ -318,20 +318,15 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
         control.state.type_code = code
 
 
-def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
-    """Open the data connection.
-
-    The client sends EPSV, and PASV (IPv4 only) if EPSV fails.
-
-    `offer` is the reply to EPSV, if the reply has already arrived. Without `offer`, EPSV is sent.
-    """
+def open_data(control: Control) -> Dialogue[None]:
+    """Open the data connection with EPSV, or with PASV if EPSV fails (IPv4 only)."""
     state = control.state
     if state.extended is not False:
         peer = yield RequestPeer(
             "if EPSV is refused or its port cannot be reached: PASV, on IPv4 only, and only the port it gives"
         )
         has_other = not (isinstance(peer, str) and ":" in peer)
-        failure = yield from _try_extended(control, offer, is_optional=has_other and state.extended is None)
+        failure = yield from _try_extended(control, is_optional=has_other and state.extended is None)
         if failure is None:
             return
         if not has_other:
@@ -345,13 +340,10 @@ def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[N
     yield OpenData(offer.port, state.protected)
 
 
-def _try_extended(
-    control: Control, offer: PassiveReply | None, *, is_optional: bool
-) -> Dialogue[Exception | None]:
+def _try_extended(control: Control, *, is_optional: bool) -> Dialogue[Exception | None]:
     """Try EPSV, and return the error, or None after success."""
-    if offer is None:
-        reply = _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
-        offer = yield from (await_optional(control, reply) if is_optional else reply)
+    reply = _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
+    offer = yield from (await_optional(control, reply) if is_optional else reply)
     if offer.port is None:
         return refusal(offer.reply, "'EPSV'")
     yield PlanNote("the port of the data connection is the server's choice; shown as 0")
@@ -369,11 +361,6 @@ def _try_extended(
 
 def _request_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogue[PassiveReply]:
     yield from control.say(verb)
-    return (yield from hear_port(control, verb, ideal))
-
-
-def hear_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogue[PassiveReply]:
-    """Receive the reply to an EPSV or PASV command that was sent earlier."""
     parse = parse_extended if verb == b"EPSV" else parse_passive
     offer = yield from receive(
         read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal

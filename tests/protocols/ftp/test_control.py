@@ -18,7 +18,7 @@ from resolver import (
     TryLater,
     Validators,
 )
-from tests.protocols.ftp.script import Outcome, Retrieval, Script, play
+from tests.protocols.ftp.script import Outcome, Retrieval, Script, Server, play
 from tests.protocols.typed_url import parse_as
 
 LOGIN = [b"USER anonymous", b"PASS anonymous@"]
@@ -262,6 +262,52 @@ def test_pipelining_is_not_used_for_partial_requests(options: Options, late: byt
 
 def test_pipelining_is_not_used_for_type_a() -> None:
     assert all(len(each) == 1 for each in writes(retrieve_second(url="ftp://h/d/y;type=a")[0]))
+
+
+HOME = [b"CWD /home", b"PWD", b"CWD a", b"CWD b"]
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "first"),
+    [
+        ("ftp://h/a/b/y", FACTS, [*HOME, b"SIZE y", b"MDTM y", b"EPSV"]),
+        ("ftp://h/a/b/y", Options(keep=True, start=2), HOME),
+        ("ftp://h/a/b/y", Options(keep=True, want="facts"), HOME),
+        ("ftp://h/a/b/y;type=a", FACTS, [*HOME, b"TYPE A"]),
+        ("ftp://h/a/b/y;type=d", FACTS, HOME),
+        ("ftp://h/a/b/", Options(keep=True), [*HOME, b"TYPE A", b"EPSV"]),
+        ("ftp://h/a/b/", Options(keep=True, want="listing", placed=True), [*HOME, b"TYPE A", b"PWD"]),
+        ("ftp://h/a/b/", Options(keep=True, mlsd=True, placed=True), [*HOME, b"TYPE A", b"PWD", b"EPSV"]),
+    ],
+)
+def test_pipelining_sends_directory_change_and_its_followers_in_one_write(
+    url: str, options: Options, first: list[bytes]
+) -> None:
+    script = Script(greeting=GREETING, replies={b"FEAT": b"211 none\r\n"})
+    player, outcome = retrieve_second(options, script, url=url)
+    assert isinstance(outcome, Outcome)
+    assert writes(player)[0] == first
+    assert all(len(each) == 1 for each in writes(player)[1:])
+
+
+def test_pipelined_directory_refused_raises_and_sends_no_more() -> None:
+    script = Script(greeting=GREETING, replies={b"CWD a": b"550 no\r\n"})
+    player, error = retrieve_second(script=script, url="ftp://h/a/b/y")
+    assert isinstance(error, NotFound)
+    assert writes(player) == [[*HOME, b"SIZE y", b"MDTM y", b"EPSV"]]
+
+
+@pytest.mark.parametrize(
+    "replies", [{b"CWD /home": b"550 no\r\n"}, {b"PWD": [b'257 "/other"\r\n', b'257 "/"\r\n']}]
+)
+def test_pipelined_return_that_fails_makes_a_new_connection(
+    replies: dict[bytes, bytes | list[bytes]],
+) -> None:
+    server = Server(Script(greeting=GREETING, replies=replies), [state_after()])
+    player = Retrieval(ftp("ftp://h/a/b/y"), server, FACTS)
+    player.play(surplus=None)  # The replies to the other commands are left on the first connection.
+    assert writes(player)[1] == [b"USER anonymous"]
+    assert player.commands[-1] == b"RETR y"
 
 
 def test_pipelined_epsv_refused_falls_back_to_pasv() -> None:
