@@ -1,4 +1,4 @@
-"""The network gateway: only this package opens sockets and the files that URLs name (S09, S12, S14).
+"""The network gateway. No other package opens sockets or the files that URLs name (S09, S12, S14).
 
     network = Network(policy=Policy.default())  one per run
     url_gate = network.admit(url)               checks the URL against the policy; makes no DNS lookup

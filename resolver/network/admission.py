@@ -75,7 +75,7 @@ class Admission:
         mask: the filter that redacts the secrets in events and log lines of this retrieval.
         shown: the redacted URL.
         way: the route through a proxy; None for a direct connection.
-        host: the settings that apply only to this host and port.
+        way: the route through a proxy. None for a direct connection.
         limits: the limits for this host and port.
         tap: the recorder of the bytes on the connections of this URL. The caller sets `tap` before a
             connection is opened.
@@ -156,13 +156,19 @@ class Admission:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether the URL does not name a server and the configuration lacks one for the scheme."""
+        """Return whether a server is missing.
+
+        This is the case if neither the URL nor the configuration names a server for the scheme.
+        """
         row = self._subject.row
         return self._subject.endpoint is None and row is not None and row.server
 
     @property
     def full_place(self) -> tuple[str, str, int]:
-        """Return the scheme, host and port, which are the lookup key of the user's client certificates."""
+        """Return the scheme, host and port.
+
+        They are the lookup key for the user's client certificates.
+        """
         host, port = self.place
         return self.url.scheme, comparable_host(host), port
 
@@ -170,8 +176,8 @@ class Admission:
     def may_log_in_unasked(self) -> bool:
         """Return whether credentials may be sent before the server requests them (S06).
 
-        This preemptive authentication is safe only for a scheme whose connections use TLS from the first
-        byte. See `may_go_unasked`.
+        Credentials are sent early only if the connections of the scheme use TLS from the first byte. See
+        `may_go_unasked`.
         """
         row = self._subject.row
         tls = row is not None and row.tls == "always"
@@ -193,7 +199,7 @@ class Admission:
         """Check whether a password may be sent on this connection (S06).
 
         On a connection to a proxy, the secret may be the password for the proxy. The secret may also be a
-        password for the host, which the proxy forwards.
+        password for the host: the proxy forwards such a password.
 
         Raises:
             Refused: the policy forbids sending the password.
@@ -220,7 +226,9 @@ class Admission:
         self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
 
     def led_to(self, url: Url, peer: str | None) -> Admission:
-        """Return the admission of a redirect target or link that the server at `peer` sent.
+        """Return the admission of a redirect target or a link.
+
+        The server at `peer` sent the redirect or the link.
 
         The origin of the new URL is "derived". Requests for the new URL do not contain the user's own headers
         and login (S11).

@@ -16,8 +16,8 @@ from resolver.loops import CancelScope, Loop, running
 #: The time in seconds over which the rate of a body is averaged. In 5 s, TCP can retransmit a lost packet.
 _RATE_WINDOW = 5.0
 
-#: Maximum number of seconds of one wait that count for the measured rate. For example, an FTP server pauses
-#: before it reports a complete transfer. Only the idle timeout limits such a pause.
+#: The maximum number of seconds of a single wait that are included in the measured rate. For example, an FTP
+#: server pauses before it reports a complete transfer. Only the idle timeout limits such a pause.
 _LONGEST_COUNTED = 2.0
 
 _UNBOUND: AbstractContextManager[None] = nullcontext()
@@ -67,7 +67,10 @@ class Clock:
             await self.loop.checkpoint()
 
     def limit_time(self) -> AbstractContextManager[None]:
-        """Return a context manager that raises `TimedOut` at the deadline."""
+        """Return a context manager with a time limit.
+
+        It raises `TimedOut` at the deadline.
+        """
         return _UNBOUND if self._limit is None else self._limit_time()
 
     @contextmanager
@@ -125,7 +128,7 @@ class RateCheck:
 
 
 class AnswerPace:
-    """A minimum rate for a response after its first byte, as protection against slow-loris servers.
+    """The minimum rate of a response after its first byte. It protects against slow-loris servers.
 
     At least `least` bytes must arrive per second of waiting, as in `RateCheck`. The minimum rate also applies
     to greetings and to the headers of articles. Before the first byte, only the idle timeout applies, because
@@ -137,7 +140,10 @@ class AnswerPace:
         self.begin()
 
     def begin(self) -> None:
-        """Record that a request was sent, so the next received byte is the first byte of a response."""
+        """Record that a request was sent.
+
+        The next received byte is then the first byte of a response.
+        """
         self._begun = False
         if self._least is not None:
             self._pace = RateCheck(self._least)
@@ -163,11 +169,11 @@ class AnswerPace:
 # reads a limited number of bytes, and then waits until the other transfers have read. So all transfers have
 # the same rate, even if one server is faster.
 
-#: One read returns at most the number of bytes that the rate limit allows for this time in seconds. A short
+#: A read returns at most the number of bytes that the rate limit allows in this time, in seconds. A short
 #: time gives a steady rate and a quick cancellation.
 _SHARE = 0.1
 
-#: Burst size: the number of bytes that a retrieval may read without a wait if the debt of the bucket is at
+#: Burst size: the number of bytes that a retrieval may read without a wait, if the debt of the bucket is at
 #: most `_OWED` seconds. Replies to commands are shorter, so an exchange of ten commands does not cause ten
 #: waits.
 _FREE = 4_096
@@ -188,12 +194,14 @@ class Bucket:
         self._paid_until = 0.0
 
     def begin(self, run: object, now: float) -> None:
-        """Reset the debt if `run` differs from the run of the previous call."""
+        """Reset the debt at the start of another run."""
         if run is not self._run:
             self._run, self._paid_until = run, now
 
     def pay(self, octets: int, now: float) -> float:
-        """Add bytes to the debt, and return the time at which the debt is zero again.
+        """Add bytes to the debt.
+
+        Return the time at which the debt is paid.
 
         Idle time gives no credit for a later burst.
         """
@@ -225,7 +233,7 @@ class Throttle:
     def pause_deadline(self, scope: CancelScope) -> Iterator[None]:
         """Extend the deadline of the cancel scope by each wait for the rate limit.
 
-        So the deadline limits only the time that the peer uses.
+        Therefore, only the time that the peer uses counts towards the deadline.
         """
         self._standing.append(scope)
         try:

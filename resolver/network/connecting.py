@@ -23,8 +23,8 @@ from resolver.loops import CancelScope, Event, is_cancel, running
 from resolver.network.lookup import address_of, socket_address
 from resolver.policy.subject import refusal
 
-# A nursery wraps errors in an ExceptionGroup. Callers of the gate expect single exceptions, so `unwrap_group`
-# selects the most informative exception of the group.
+# A nursery wraps errors in an ExceptionGroup. Callers of the gate expect single exceptions. Therefore
+# `unwrap_group` selects the most informative exception of the group.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -59,9 +59,9 @@ async def first_of(
     The calling task itself awaits the first operation. Without a new task for the first operation, small
     transfers are measurably faster.
 
-    If one operation completed, a `ResolveError` of the other operation is ignored, because the next read
-    raises the error again. An exception of an event listener is raised immediately, because no later call
-    raises the exception again.
+    If one operation has completed, a `ResolveError` of the other operation is ignored. The next read raises
+    the error again. An exception of an event listener is raised immediately, because no later call raises the
+    exception again.
     """
     left: list[FirstResult[A]] = []
     right: list[FirstResult[B]] = []
@@ -85,7 +85,7 @@ async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], sco
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
 ATTEMPT_DELAY = 0.25
 
-#: `errno` codes for a connection that the peer reset before `connect_to` checked the result.
+#: `errno` codes for a connection that the peer has reset before `connect_to` checked its result.
 _LEFT = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
 
 #: `errno` codes of a connection attempt on a machine without IPv4 or without IPv6.
@@ -223,10 +223,10 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
     try:
         check_spare(sock.fileno())
         sock.setblocking(False)
-        # Each small command waits for a reply, so Nagle's algorithm would only delay the commands.
+        # Nagle's algorithm would only delay the commands, because each small command waits for a reply
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # With this option, TCP urgent data, such as the Telnet Synch signal, stays at its position in the
-        # stream.
+        # With this option, TCP urgent data stays at its position in the stream. An example is the Telnet
+        # Synch signal.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
         peer = None
         try:
@@ -245,7 +245,9 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
 
 
 def _peer_of(sock: socket.socket) -> tuple[Any, ...] | None:
-    """Return the peer's socket address if the connection is already established, else None.
+    """Return the peer's socket address.
+
+    The result is `None` if the connection is not yet established.
 
     A connection to this machine is usually established immediately.
     """

@@ -39,8 +39,7 @@ class Connector:
     """The direct connections of one URL.
 
     Attributes:
-        first: the control connection, to which all data connections belong; None before the control
-            connection is open.
+        first: the control connection of the data connections. None before the control connection is open.
         peer: the IP address of the last connection.
     """
 
@@ -67,7 +66,9 @@ class Connector:
     async def find_pooled(
         self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
     ) -> IdleConnection | None:
-        """Return an idle pooled connection to an address that the policy still allows, or None (S09).
+        """Return an idle connection from the pool.
+
+        The policy must still allow its address (S09). The result is `None` without such a connection.
 
         The pool may contain only connections with other logins. If a batch limits the connections per host,
         the idle connections with other logins are closed, so that a new connection does not exceed the limit.
@@ -165,18 +166,21 @@ class Connector:
             self._for_data = False
 
     def place(self, tls: bool) -> Hashable:
-        """Return the connection pool key, which depends on the host, the port and the proxy."""
+        """Return the key for the connection pool.
+
+        The key depends on the host, the port and the proxy.
+        """
         return (*self._admission.place, tls)
 
     @property
     def source(self) -> str | None:
-        """Return the IP address against which redirect targets and links of a response are checked (S08)."""
+        """Return the IP address that is used to check redirect targets and links in a response (S08)."""
         return self.peer
 
     async def addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
-        """Return those IP addresses of a host that the policy allows, with the IPv6 zone of the URL.
+        """Return the IP addresses of a host that the policy allows.
 
-        `until` returns the deadline of a DNS lookup.
+        The addresses have the IPv6 zone of the URL. `until` returns the deadline of a DNS lookup.
 
         Raises:
             Refused: the policy allows none of the addresses (S08).
@@ -189,7 +193,9 @@ class Connector:
         return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 
     async def select_addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
-        """Return the IP addresses of a host for the selected IP version, before the policy check.
+        """Return the IP addresses of a host for the selected IP version.
+
+        The policy has not checked these addresses.
 
         Raises:
             Unreachable: the name does not resolve, or has no address of this IP version.
@@ -244,7 +250,9 @@ class Connector:
         )
 
     def _check_of_certificate(self, host: str, port: int) -> Callable[[bytes], Awaitable[None]] | None:
-        """Return the function that checks a pinned certificate, or None without a pin.
+        """Return the function that checks a pinned certificate.
+
+        The result is `None` without a pin.
 
         For a pinned certificate, the check replaces the verification by certificate authorities.
         """
@@ -259,7 +267,7 @@ class Connector:
         return None
 
 
-# The outbound connection through a proxy: a TCP connection to the proxy, and a tunnel to the host and port.
+# A connection through a proxy: a TCP connection to the proxy, and a tunnel to the host and port.
 #
 # The policy does not check the IP address of the proxy, because the user configured the proxy (S09). Bytes
 # after the end of the proxy's response belong to the tunnel. The caller limits the total time.
@@ -271,7 +279,7 @@ _PROXY_ALPN = ("http/1.1",)
 
 
 class ProxyConnector(Connector):
-    """The connections of a URL through a proxy; `peer` is the IP address of the proxy."""
+    """The connections of a URL through a proxy. `peer` is the IP address of the proxy."""
 
     def __init__(self, admission: Admission) -> None:
         super().__init__(admission)
@@ -282,7 +290,9 @@ class ProxyConnector(Connector):
 
     @property
     def source(self) -> str | None:
-        """Return the IP address that the proxy was requested to connect to; None for a host name.
+        """Return the IP address that was sent to the proxy as the target.
+
+        The result is `None` for a host name.
 
         The policy treats a host name that the proxy resolves as public.
         """
@@ -300,7 +310,9 @@ class ProxyConnector(Connector):
         return (self._proxy, super().place(tls) if self._way.via is None else None)
 
     async def addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
-        """Return the valid peers of a connection: IP addresses of the proxy, or targets of a tunnel.
+        """Return the valid peers of a connection.
+
+        They are the IP addresses of the proxy or the targets of a tunnel.
 
         If the proxy forwards requests, the peers are the IP addresses of the proxy, which the policy does not
         check. For a tunnel, the peer is the host name. If the proxy does not resolve names, the peers are the
@@ -384,7 +396,10 @@ class ProxyConnector(Connector):
         )
 
     async def _open_tunnel(self, hosts: deque[str], port: int) -> SocketStream:
-        """Try the hosts in order and return a tunnel to the first host that the proxy can reach."""
+        """Try the hosts in order.
+
+        Return a tunnel to the first host that the proxy can reach.
+        """
         while True:
             # If the proxy requires a login, the login is sent on a new connection.
             stream = await self._open_to_proxy()

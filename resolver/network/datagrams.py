@@ -1,7 +1,7 @@
 """A UDP socket that sends only to IP addresses that passed the policy.
 
-The socket is not connected, because a server may respond from another port or address. The protocol exchange
-decides which sender to trust, and when to try the next address of the host. The exchange also retransmits
+The socket is not connected, because a server may respond from another port or address. The dialogue decides
+which sender is trusted, and when the next address of the host is tried. The exchange also retransmits
 requests, so each wait has its own deadline instead of the idle timeout.
 """
 
@@ -87,7 +87,10 @@ class UdpSocket:
         self._report_sent(packet)
 
     def _destination(self) -> tuple[str, int] | tuple[str, int, int, int]:
-        """Return the address for `sendto`; a dual-stack socket needs IPv4-mapped IPv6 addresses."""
+        """Return the address for `sendto`.
+
+        A dual-stack socket needs IPv4-mapped IPv6 addresses.
+        """
         mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
         return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self._port)
 
@@ -137,7 +140,9 @@ class UdpSocket:
 
 
 def canonical(address: str) -> str:
-    """Return the canonical text of an IP address, with the zone, for comparison as text.
+    """Return the canonical text of an IP address and its zone.
+
+    The texts of two addresses can be compared.
 
     An IPv4-mapped IPv6 address becomes the IPv4 address.
     """

@@ -23,7 +23,7 @@ from resolver.terminal.text import escape_line
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The start of an attempt; the first attempt has number 1."""
+    """The start of an attempt. The first attempt has the number 1."""
 
     url: str
     attempt: int
@@ -55,8 +55,8 @@ class LookedUp:
 class Connected:
     """An established connection to the checked IP address `address`.
 
-    `data` is true for a data connection, which FTP opens in addition to the control connection. A pooled
-    connection causes no `Connected` event, so its first event is `Sent`.
+    `data` is true for a data connection. FTP opens data connections in addition to the control connection. A
+    pooled connection causes no `Connected` event, so its first event is `Sent`.
     """
 
     url: str
@@ -68,7 +68,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class TlsBegun:
-    """The start of TLS on a data connection, or on a connection that was unencrypted before (STARTTLS)."""
+    """The start of TLS on a data connection, or on a connection that was unencrypted at first (STARTTLS)."""
 
     url: str
     data: bool = False
@@ -76,7 +76,7 @@ class TlsBegun:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A closed connection; `by_peer` is true if this client observed that the peer closed first.
+    """A closed connection. `by_peer` is true if the peer closed the connection first.
 
     If a connection returns to the connection pool, no `Closed` event occurs.
     """
@@ -205,7 +205,10 @@ PROGRESS: frozenset[type[Event]] = frozenset({Progress})
 
 
 def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
-    """Return the listener, or None if the listener ignores all types in `kinds`."""
+    """Return the listener.
+
+    The result is `None` if the listener ignores all event types in `kinds`.
+    """
     return None if isinstance(own, Listener) and not own.hears(kinds) else own
 
 
@@ -214,8 +217,8 @@ def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEve
 #
 # Each block of bytes becomes one escaped line with at most the first 512 bytes of the block. The event
 # already contains `****` instead of secrets. `TraceFormat` selects the protocol text of a block, and omits
-# body bytes. The protocol text consists of HTTP response headers or of replies that begin with a code. For
-# other protocols, the protocol text is the first line. All other bytes are only counted in the output.
+# body bytes. Protocol text is an HTTP response head, or a reply that begins with a code. For other protocols,
+# the protocol text is the first line. All other bytes are only counted in the output.
 
 _MOST_SHOWN = 512
 #: The head of an HTTP/1 response, up to the empty line.
@@ -226,13 +229,16 @@ _LINE = re.compile(rb"[^\n]{0,200}\n?")
 
 
 class TraceFormat:
-    """A filter that separates protocol text from body bytes, for the output of `-v`."""
+    """A filter for the output of `-v`. It separates protocol text from body bytes."""
 
     def __init__(self) -> None:
         self._within: set[str] = set()
 
     def select_words(self, event: Event, line: str) -> str | None:
-        """Return the line to print; None for a block that contains only body bytes."""
+        """Return the text of an event to print.
+
+        The result is `None` for a block that contains only body bytes.
+        """
         if not isinstance(event, Received):
             self.pass_over(event)
             return line
@@ -297,7 +303,10 @@ def line_of(event: Event) -> str | None:
 
 
 def words_of(error: Exception) -> str:
-    """Return the message of an error without the URL, because the trace line already shows the URL."""
+    """Return the message of an error without its URL.
+
+    The trace line already shows the URL.
+    """
     return error.message if isinstance(error, ResolveError) else str(error)
 
 
@@ -321,7 +330,10 @@ def is_on() -> bool:
 
 
 def combine_listeners(own: OnEvent | None) -> OnEvent | None:
-    """Return a listener that passes events to the caller and the log, or None if both are disabled."""
+    """Return a listener that passes events to the caller and to the log.
+
+    The result is `None` if both are disabled.
+    """
     if not is_on():
         return own
     log = _EventLogger().write

@@ -1,4 +1,4 @@
-"""HTTP/2 frames, which the h2 library creates and parses; a connection has one request at a time.
+"""HTTP/2 frames. The h2 library creates and parses the frames. A connection has one request at a time.
 
 Server push is disabled. Flow control limits memory, because the receive window grows only when the caller
 receives bytes. Exceptions of h2 are converted to `ResolveError` classes.

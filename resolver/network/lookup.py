@@ -23,7 +23,7 @@ Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 #: A function that returns the deadline of a lookup on the clock of the event loop.
 Deadline: TypeAlias = Callable[[], float]
 
-#: The `getaddrinfo` error codes for a name that does not exist (NXDOMAIN) or has no address (NODATA).
+#: The `getaddrinfo` error codes for a missing name (NXDOMAIN), and for a name without an address (NODATA).
 #: EAI_AGAIN is not included, because a name server that is unavailable now may respond later.
 _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -145,7 +145,10 @@ def _wants_zone(address: str) -> bool:
 
 
 def _interface(zone: str) -> str:
-    """Return the interface name for a zone; the system reports addresses with interface names."""
+    """Return the interface name for a zone.
+
+    The system reports addresses with interface names.
+    """
     try:
         return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
     except (OSError, OverflowError):
@@ -161,13 +164,19 @@ def _name_zone(zone: str) -> str:
 
 
 def socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
-    """Return the socket address; for an address with a zone it contains the interface number."""
+    """Return the socket address.
+
+    For an address with a zone, it contains the number of the network interface.
+    """
     bare, sign, zone = address.partition("%")
     return (bare, port, 0, socket.if_nametoindex(zone)) if sign else (address, port)
 
 
 def address_of(place: Sequence[str | int]) -> str:
-    """Return the IP address of a socket's peer tuple, including the zone of a link-local address."""
+    """Return the IP address in a socket's peer tuple.
+
+    The zone of a link-local address is included.
+    """
     bare = str(place[0]).partition("%")[0]
     index = int(place[3]) if len(place) > 3 else 0
     return f"{bare}%{socket.if_indextoname(index)}" if index else bare

@@ -1,7 +1,7 @@
 """Redaction of the secrets that were sent on a connection, and the sources of credentials (S11, S17).
 
-A server may repeat a password in any later response, and one password may be split over two blocks. So a sent
-secret stays masked for the lifetime of the connection, in every retrieval that uses the connection. The bytes
+A server may repeat a password in any later response, and one password may be split over two blocks. Therefore
+a sent secret stays masked while the connection exists, in every retrieval that uses the connection. The bytes
 of a body are never changed.
 """
 
@@ -33,8 +33,8 @@ _SHORT = 4
 class Masked(str):
     """A redacted string, with `****` for each sent secret.
 
-    Files and results contain text from a server only as `Masked` strings, which the class `Mask` creates. For
-    a URL from the user, `Url.shown` returns the redacted form.
+    Files and results contain text from a server only as `Masked` strings. The class `Mask` creates these
+    strings. For a URL from the user, `Url.shown` returns the redacted form.
     """
 
     __slots__ = ()
@@ -72,7 +72,9 @@ class SentSecrets:
         return text if self.in_text is None else self.in_text.sub(_HIDDEN, text)
 
     def count_safe(self, octets: bytes) -> int:
-        """Return the number of leading bytes that can be shown before the next block arrives.
+        """Return how many leading bytes can be shown before the next block arrives.
+
+        The bytes after them may be the start of a secret.
 
         The remaining bytes may be the start of a secret that continues in the next block.
         """
@@ -110,7 +112,9 @@ class Mask:
         return Masked(text)
 
     def facts(self, facts: Facts) -> dict[str, Any]:
-        """Return the metadata by field name, with each string as `Masked`.
+        """Return the metadata by field name.
+
+        Each string is returned as `Masked`.
 
         An entity tag or file name that contains a secret is omitted, because the masked text would name
         another object. Cookie values from the server are not masked, because the caller needs the values.
@@ -212,7 +216,7 @@ def _count_safe(octets: bytes) -> int:
 
 
 def _overlap(octets: bytes, secret: bytes) -> int:
-    """Return the length of the longest suffix of the bytes that is a prefix of the secret.
+    """Return the length of the longest suffix of the bytes that is also a prefix of the secret.
 
     A short secret is masked only as a separate word, and the next byte shows whether the word ends. So for a
     short secret the prefix may be the complete secret.
@@ -240,11 +244,10 @@ def _forms(secret: bytes) -> tuple[str, ...]:
 # Credentials: user names and passwords from the caller of a `Resolver`.
 #
 # The cache stores the credentials by scheme, host, port and user. Credentials are never sent to another host
-# (S11). If the credentials of a source can change, the source has the counter `round`, and increments the
-# counter at each change. Cached credentials are then invalid, and connections with an earlier login are not
-# reused.
+# (S11). If the credentials of a source can change, the source has the counter `round`. Each change increments
+# the counter. Cached credentials are then invalid, and connections with an earlier login are not reused.
 
-#: A function that returns the credentials for (scheme, host, port, user); `user` may be None.
+#: A function that returns the credentials for (scheme, host, port, user). The argument `user` may be None.
 CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
 #: A `CredentialSource` from the caller, sync or async.
 GivenSource: TypeAlias = Callable[
@@ -271,7 +274,7 @@ class CredentialCache:
 
     @property
     def round(self) -> int:
-        """Return the number of times that the credentials of the source have changed."""
+        """Return how often the credentials of the source have changed."""
         changed: int = getattr(self._given, "round", 0)
         return changed
 
@@ -302,7 +305,9 @@ class CredentialCache:
         return found
 
     def _turn(self) -> AbstractAsyncContextManager[object]:
-        """Return the lock of this run, which allows one request for credentials at a time.
+        """Return the lock of this run.
+
+        With the lock, only one request for credentials is made at a time.
 
         Without the lock, two retrievals from the same host could prompt the user twice.
         """

@@ -33,7 +33,7 @@ CAPACITY = 100
 
 @dataclass(frozen=True, slots=True)
 class IdleConnection:
-    """An idle connection, with the state of its last protocol exchange and the start of its idle time.
+    """An idle connection, with the state of its last dialogue and the time at which it became idle.
 
     Attributes:
         farewell: the lines that are sent before the connection is closed, such as QUIT.
@@ -45,7 +45,10 @@ class IdleConnection:
     farewell: tuple[Line, ...] = ()
 
     async def aclose(self) -> None:
-        """Close the connection; the farewell is sent first if the socket accepts it without a wait."""
+        """Close the connection.
+
+        The farewell is sent first if the socket accepts it without a wait.
+        """
         try:
             if self.farewell:
                 with running().move_on_at(-math.inf), suppress(ResolveError):
@@ -108,8 +111,8 @@ class ConnectionPool:
     ) -> IdleConnection | None:
         """Remove and return an idle connection for `key` to one of `addresses`, or None.
 
-        If `suits` returns true for the state of a connection, the connection takes precedence. A connection
-        with unread data, an expired lifetime, or another address is closed.
+        Connections are preferred if `suits` returns true for their state. A connection with unread data, an
+        expired lifetime, or another address is closed.
         """
         while (waiting := self._kept.get(key)) is not None:
             kept = self._remove(_choice(waiting, suits))
@@ -177,7 +180,7 @@ class ConnectionPool:
 #   `Disconnected`, because the client cannot assign the following bytes to a response. The failed retrievals
 #   may join another pipeline.
 
-#: A function that returns a new or pooled connection, and the state of the connection.
+#: A function that returns a new or pooled connection, and its state.
 Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"
 
 
@@ -261,7 +264,10 @@ class PipelineSlot:
 
     @property
     def stream(self) -> SlotStream:
-        """Return a new stream object; a stored stream would form a reference cycle with the slot."""
+        """Return a new stream object.
+
+        If the stream object were stored, it would form a reference cycle with the slot.
+        """
         return SlotStream(self._pipeline.stream, self._settings, self._pipeline, self)
 
     @property
@@ -333,7 +339,9 @@ class Pipeline:
         self._go_on()
 
     def may_start_response(self, slot: PipelineSlot) -> bool:
-        """Return whether the slot may continue, either to read its response or to send its request again.
+        """Return whether the slot may continue.
+
+        It then reads its response, or sends its request again.
 
         Raises:
             Disconnected: an earlier slot ended the pipeline.
@@ -390,7 +398,7 @@ class _OpeningPipeline:
 
 
 class Pipelines:
-    """The pipelines of one run, by key; retrievals for the same key share a pipeline."""
+    """The pipelines of a run, by key. Retrievals with the same key share a pipeline."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
@@ -398,7 +406,9 @@ class Pipelines:
         self._forming: dict[Hashable, _OpeningPipeline] = {}
 
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
-        """Return the pipeline for `key` to one of `addresses`, or create a pipeline.
+        """Return the pipeline for `key` to one of `addresses`.
+
+        Without such a pipeline, a pipeline is created.
 
         Concurrent callers with the same key wait for one connection attempt. If the attempt fails, all these
         callers get the same error.

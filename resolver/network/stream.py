@@ -172,24 +172,24 @@ class SplicePipe:
 
 T = TypeVar("T")
 
-#: Number of bytes that a connection reads without a wait before other tasks run. A checkpoint takes as much
-#: time as the decryption of 16 KiB of TLS data. The decryption of 256 KiB takes less than 1 ms. Each call
-#: also checks for a cancellation first.
+#: The number of bytes that a connection reads without a wait, before other tasks run. A checkpoint takes as
+#: much time as the decryption of 16 KiB of TLS data. The decryption of 256 KiB takes less than 1 ms. Each
+#: call also checks for a cancellation first.
 _TURN = 262_144
 #: For the limit `_TURN`, each read without a wait counts as at least this number of bytes. A read of 1 byte
 #: takes almost as much time as a read of 16 KiB.
 _CALL = 16_384
 
-#: If the server is silent for at least this number of seconds and then closes the connection, the protocol of
-#: the server does not have a greeting. An overloaded server closes the connection immediately. A server of
-#: another protocol waits for a request, and then closes the connection (nginx after 60 s).
+#: The number of seconds of silence before a close which show that the server's protocol has no greeting. An
+#: overloaded server closes the connection immediately. A server of another protocol waits for a request, and
+#: then closes the connection (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
 _NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # The socket is not ready.
 
 # TCP_QUICKACK on Linux disables delayed acknowledgments. A server with Nagle's algorithm sends the second
-# half of a reply only after the acknowledgment, which costs 40 ms per article (measured with INN). The kernel
-# resets the option, so each wait sets the option again.
+# half of a reply only after the acknowledgment. The delay is 40 ms per article (measured with INN). The
+# kernel resets the option, so each wait sets the option again.
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
@@ -241,7 +241,9 @@ class SocketStream:
         return self._sock.selected_alpn_protocol() if isinstance(self._sock, SECURED) else None
 
     def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
-        """Return the TLS session for resumption, or None if the connection uses another TLS context.
+        """Return the TLS session for resumption.
+
+        The result is `None` if the connection uses another TLS context.
 
         A TLS 1.3 session can be resumed only after data was read. Connections with other ALPN protocols use
         another context. The session is read only once, because each read leaks 7 KB in Python 3.11 and before
@@ -255,7 +257,10 @@ class SocketStream:
         return self._session
 
     def describe(self, name: str) -> object:
-        """Return a property of the connection by its name in httpcore; None for an unknown name."""
+        """Return a property of the connection by its httpcore name.
+
+        The result is `None` for an unknown name.
+        """
         if name == "ssl_object":
             return self._sock if isinstance(self._sock, SECURED) else None
         if name == "server_addr":
@@ -290,7 +295,10 @@ class SocketStream:
         return False
 
     def serve(self, settings: StreamSettings) -> None:
-        """Apply the settings of another URL, with the same host and port, to this reused connection."""
+        """Apply the settings of another URL to this reused connection.
+
+        The other URL has the same host and port.
+        """
         if settings is not self._settings:
             if self._settings.report is not None:
                 self._report_kept()
@@ -332,7 +340,10 @@ class SocketStream:
             self._settings.report(Sent(self._settings.url, shown))
 
     def _check_secret(self, line: Line) -> None:
-        """Check whether the policy allows the secret for the host, and for a proxy on the path."""
+        """Check whether the policy allows the secret for the host.
+
+        A proxy on the path is also checked.
+        """
         for peer in dict.fromkeys((self.peer, self.address)):
             self._settings.check_secret(peer, self.secured, line.secrets)
 
@@ -376,7 +387,7 @@ class SocketStream:
 
     @property
     def _waited(self) -> float:
-        """Return the time in seconds that the current read has waited."""
+        """Return for how many seconds the current read has waited."""
         return 0.0 if self._since is None else self.loop.current_time() - self._since
 
     def has_only_data(self) -> None:
@@ -508,13 +519,15 @@ class SocketStream:
         if self._waiting:
             self.loop.notify_closing(self._sock.fileno())
         if isinstance(self._sock, SECURED):
-            # `unwrap` fails on a broken connection, or if the close_notify of the peer has not arrived.
+            # `unwrap` fails on a broken connection, and if the peer's close_notify has not arrived
             with suppress(OSError, ValueError):
                 self._sock.unwrap()
         self._sock.close()
 
     async def _fill(self, view: memoryview) -> int:
-        """Wait for bytes, read them into `view` and return the count; 0 at and after the end of the stream.
+        """Wait for bytes and read them into `view`.
+
+        Return the number of bytes, which is 0 at and after the end of the stream.
 
         Other tasks run even if data arrives without a pause. The checkpoint precedes the read, because a
         cancellation at the checkpoint would lose the bytes. With asyncio, a shield does not prevent the
@@ -619,8 +632,8 @@ class SocketStream:
         return not (self._said or self._settings.contact.made)
 
 
-# A connection whose bytes are recorded for an archive; see `Tap`. A recorded connection does not use splice,
-# because the recorder would not receive the bytes.
+# A connection for which all bytes are recorded in an archive (see `Tap`). A recorded connection does not use
+# splice, because the recorder would not receive the bytes.
 
 
 class TappedStream(SocketStream):

@@ -1,4 +1,4 @@
-"""The settings that a connection uses for one URL, such as the recorder and the timeouts.
+"""The settings of a connection for one URL, such as the recorder and the timeouts.
 
 A reused connection gets the settings of the next URL.
 """
@@ -23,8 +23,8 @@ from resolver.network.tls import Trust
 
 # The tap is the recorder of all bytes on the connections of one URL, for an archive.
 #
-# The tap gets sent data in redacted form, with secrets as `****`, so an archive cannot store a secret. The
-# tap gets received data unchanged.
+# The tap gets sent data in redacted form, with secrets as `****`. Therefore an archive cannot store a secret.
+# The tap gets received data unchanged.
 
 #: Request fields whose value begins with the name of an authentication scheme. The scheme name is not secret
 #: (RFC 9110 section 11.4).
@@ -89,11 +89,17 @@ class Tap(Protocol):
         """Record received bytes."""
 
     def closed(self, way: Hashable, *, by_peer: bool) -> None:
-        """Record a close; `by_peer` is true if this client observed that the peer closed first."""
+        """Record that a connection was closed.
+
+        `by_peer` is true if the peer closed the connection first.
+        """
 
 
 def show_lines(lines: Sequence[Line]) -> bytes:
-    """Return sent lines in redacted form, with the name of the authentication scheme visible."""
+    """Return sent lines in redacted form.
+
+    The name of the authentication scheme stays visible.
+    """
     return b"".join(line.shown if line.octets == line.shown else _with_schemes(line) for line in lines)
 
 
@@ -132,7 +138,7 @@ def iana_name(cipher: str) -> str:
     return "TLS_" + "_".join([*(words[:exchange] or ["RSA"]), "WITH", *words[exchange:]])
 
 
-# `Contacts` record the hosts and ports that have responded in this run.
+# `Contacts` has the hosts and ports that have responded in this run.
 #
 # A refused connection, an unknown host name, and a server that never responds are probably permanent failures
 # (`NetworkError.lasting`). If the host and port responded earlier in this run, the failure may be temporary.
@@ -142,7 +148,7 @@ CAPACITY = 4096
 
 
 class Contact:
-    """The contact with one host and port; `made` is true if a byte was received."""
+    """The contact with a host and port. `made` is true if a byte was received."""
 
     __slots__ = ("made",)
 
@@ -150,12 +156,15 @@ class Contact:
         self.made = False
 
     def judge_error(self, error: NetworkError) -> NetworkError:
-        """Return the error, marked as temporary if the host and port responded earlier."""
+        """Return the error.
+
+        If the host and port responded earlier, the error is marked as temporary.
+        """
         return error.passing() if self.made and error.lasting else error
 
 
 class Contacts(dict[tuple[str, int], Contact]):
-    """The contacts of a run, by host and port; access creates a missing entry."""
+    """The contacts of a run, by host and port. If an entry is missing, it is created on access."""
 
     def __missing__(self, place: tuple[str, int]) -> Contact:
         if len(self) >= CAPACITY:
@@ -166,7 +175,7 @@ class Contacts(dict[tuple[str, int], Contact]):
 
 #: The operations with separate timeouts, as in httpx.
 Phase: TypeAlias = Literal["connect", "write", "read"]
-#: A function that waits until a socket is ready for the phase.
+#: A function that waits for a phase: it returns when a socket is ready.
 Waiting: TypeAlias = Callable[[Phase], Awaitable[None]]
 
 
@@ -186,7 +195,10 @@ class Bounds(Protocol):
         """Record that a connection is established."""
 
     def deadline(self, phase: Phase) -> float:
-        """Return the deadline of a phase on the clock of the event loop; infinity for no timeout."""
+        """Return the deadline of a phase, on the clock of the event loop.
+
+        Without a timeout, the deadline is infinity.
+        """
         ...
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
@@ -225,7 +237,7 @@ class StreamSettings:
             `check_certificate` is None.
         least: the minimum rate of a response in bytes per second, measured after the first byte.
         mask: the mask that redacts the secrets that were sent.
-        contact: the record that shows whether the host and port have sent a byte in this run.
+        contact: the record which shows whether the host and port have sent a byte in this run.
         throttle: the rate limiter for reads; None without a rate limit.
         bounds: the caller's timeouts for each phase; None without such timeouts.
         tap: the recorder of sent and received bytes; None without a recorder.
@@ -270,7 +282,10 @@ class StreamSettings:
         return replace(self, idle=math.inf)
 
     def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
-        """Return the error for a wait for the peer that exceeded the deadline `until`."""
+        """Return the error for a wait that ended at the deadline `until`.
+
+        The client waited for the peer.
+        """
         if self.bounds is not None:
             self.bounds.late = phase
             if phase != "connect" and until == self.bounds.deadline(phase):

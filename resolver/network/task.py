@@ -1,4 +1,4 @@
-"""The context of a running task, through which a retrieval reports to the work queue of its host.
+"""The context of a running task. A retrieval uses it to report to the work queue of its host.
 
 `current` returns the `TaskContext` from a context variable, or None outside a batch. If a host reports too
 many requests, the retrieval raises `Requeue`. The batch engine then runs other tasks, and later restarts this
@@ -19,8 +19,8 @@ from protocols.errors import ResolveError, TryLater
 #: object.
 _TOO_MANY = frozenset({"400", "421", "429", "503", "530"})
 
-#: Maximum number of times that one task is queued again, because a server may report "too many requests" for
-#: one object forever.
+#: The maximum number of times that a task is queued again. A server may report "too many requests" for one
+#: object forever.
 _MOST_OFTEN = 10
 
 #: Maximum pause in seconds that a server may request (Retry-After). If a server requests a longer pause, all
@@ -53,7 +53,7 @@ class TaskState(Protocol):
 
 
 class TaskContext:
-    """The context of a task, which stays the same for all restarts of the task.
+    """The context of a task. All restarts of the task have the same context.
 
     Attributes:
         memory: for each URL, the number of attempts, the number of consecutive failed attempts, and the
@@ -70,11 +70,17 @@ class TaskContext:
 
     @property
     def room(self) -> int | None:
-        """Return the maximum number of idle connections to the host in the pool; None without a limit."""
+        """Return the maximum number of idle connections to the host in the pool.
+
+        The result is `None` without a limit.
+        """
         return self._bench.room
 
     def follow(self, position: Callable[[], int]) -> None:
-        """Set the function that returns the number of received bytes, to detect a stalled task."""
+        """Set the function that returns the number of received bytes.
+
+        A stalled task is detected with this number.
+        """
         self._position = position
 
     def has_moved(self) -> bool:
@@ -87,14 +93,17 @@ class TaskContext:
         return self._seen != before
 
     def rest(self) -> None:
-        """Report that the task now waits only for the disk, so that another task may use the host."""
+        """Report that the task waits only for the disk now.
+
+        Another task may then use the host.
+        """
         self._bench.rest()
 
     def counts(self) -> bool:
         """Return whether a "too many requests" response counts as a failure of this task.
 
-        The response counts if no other task uses the host, or if the task was queued again `_MOST_OFTEN`
-        times.
+        The response counts if no other task uses the host. It also counts if the task was queued again
+        `_MOST_OFTEN` times.
         """
         return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
 
@@ -102,21 +111,24 @@ class TaskContext:
         """Reduce the number of concurrent tasks, because this machine lacks resources.
 
         Returns:
-            True if the number was reduced, False if this task is the only running task.
+            True if the number was reduced. False if this task is the only running task.
         """
         return self._bench.lower()
 
     def push_back(self, pause: float) -> None:
-        """Report that the host asks for fewer requests and for a pause of `pause` seconds (backoff)."""
+        """Report that the host requests a lower request rate, and a pause of `pause` seconds (backoff)."""
         self._gave_way += 1
         self._bench.push_back(pause)
 
     def close(self, error: TryLater, pause: float) -> None:
-        """Report that the host requests a pause longer than `LONGEST_WAIT`."""
+        """Report that the host requests a pause above `LONGEST_WAIT`."""
         self._bench.close(self._now() + pause, error)
 
     def refusal(self, url: str) -> TryLater | None:
-        """Return the error for a request during a long pause of the host; None outside such a pause."""
+        """Return the error for a request during a long pause of the host.
+
+        The result is `None` if the host is not paused.
+        """
         closed = self._bench.closed()
         if closed is None or closed[0] <= self._now():
             return None
@@ -128,7 +140,7 @@ class TaskContext:
 _TURN: ContextVar[TaskContext | None] = ContextVar("resolver.transfer.batch", default=None)
 
 
-#: Return the context of the running task; None outside a batch.
+#: Return the context of the running task. The result is `None` outside a batch.
 current: Callable[[], TaskContext | None] = _TURN.get
 
 
@@ -138,5 +150,8 @@ def enter(turn: TaskContext) -> None:
 
 
 def is_push_back(error: ResolveError, pause: float | None) -> bool:
-    """Return whether the error means that the host is overloaded, and does not concern only one object."""
+    """Return whether the error means that the host is overloaded.
+
+    Errors about a single object do not count.
+    """
     return isinstance(error, TryLater) and (pause is not None or error.code in _TOO_MANY)

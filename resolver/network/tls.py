@@ -67,12 +67,18 @@ _CERTIFICATE_MESSAGE = 11
 
 
 def digest_of(certificate: bytes) -> str:
-    """Return the digest of a DER certificate, in the same form as in certificate pins."""
+    """Return the digest of a DER certificate.
+
+    Certificate pins have the same form.
+    """
     return f"sha256:{sha256(certificate).hexdigest()}"
 
 
 def unverified_digest(connection: ssl.SSLSocket | ssl.SSLObject) -> str | None:
-    """Return the digest of the server's own certificate after a failed handshake; None if unknown."""
+    """Return the digest of the server's certificate after a failed handshake.
+
+    The result is `None` if the certificate is unknown.
+    """
     certificates: bytes = vars(connection).get("certificates", b"")
     certificate = certificates[3 : 3 + int.from_bytes(certificates[:3], "big")]
     return digest_of(certificate) if certificate else None
@@ -108,7 +114,7 @@ class Trust:
         self._password = password
         self._has_own = certfile is not None
         self._pin = None if pin is None else normal_pin(pin)
-        #: Whether a client certificate or a pin exists, which apply only to hosts in the user's own URLs.
+        #: Whether a client certificate or a pin exists. Both apply only to hosts in the user's own URLs.
         self.has_personal = self._has_own or pin is not None
         self._contexts: dict[tuple[tuple[str, ...], str | None, bool], ssl.SSLContext] = {}
         self._named: set[Place] = set()
@@ -134,7 +140,10 @@ class Trust:
         return self._has_own and place in self._named
 
     def pin_of(self, place: Place) -> str | None:
-        """Return the digest of the certificate that the host must send; None if the user set no pin."""
+        """Return the digest of the certificate that the host must send.
+
+        The result is `None` if the user has set no pin.
+        """
         return self._pin if place in self._named else None
 
     def context(
@@ -145,7 +154,9 @@ class Trust:
         certfile: str | None = None,
         pinned: bool = False,
     ) -> ssl.SSLContext:
-        """Return a TLS context; an existing context with the same arguments is reused.
+        """Return a TLS context.
+
+        A context with the same arguments is reused.
 
         Args:
             offers: the protocols to offer (ALPN).
@@ -234,13 +245,13 @@ def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
         raise NotConfigured(f"{option} {path!r} cannot be used: {error.strerror or error}") from error
 
 
-# Certificate pinning (trust on first use, TOFU) for servers whose certificate is not signed by a certificate
-# authority.
+# Certificate pinning (trust on first use, TOFU). Pinning is for servers whose certificate was not signed by a
+# certificate authority.
 #
 # Pinning applies to the schemes with `certificates="pin"` in their definition. The first certificate of each
-# host and port is stored as one line of a pin file, in the directory of the configuration file. If a server
-# later sends another certificate, the connection fails before data is sent. To accept the new certificate,
-# the user removes the line. Certificates are only compared, never parsed.
+# host and port is stored as a line of a pin file. The pin file is in the directory of the configuration file.
+# If a server later sends another certificate, the connection fails before data is sent. To accept the new
+# certificate, the user removes the line. Certificates are only compared, never parsed.
 
 _WHAT = "list of known certificates"
 _NAME = "known-certificates"
@@ -305,7 +316,10 @@ def _path() -> str:
 
 
 def _find_pin(path: str, place: str, shown: str) -> str:
-    """Return the pin of the host and port; a missing pin is added with the value `shown`."""
+    """Return the pin of the host and port.
+
+    A missing pin is added with the value `shown`.
+    """
     known = _read_pins(path)
     if place not in known:
         update_own(path, _WHAT, _MOST, partial(_add_pin, path, place, shown), make_folder=True)
@@ -322,7 +336,10 @@ def _read_pins(path: str) -> dict[str, str]:
 
 
 def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
-    """Return the content of the pin file; if the host and port have no pin, a line is appended."""
+    """Return the content of the pin file.
+
+    If the host and port have no pin, a line is appended.
+    """
     if place in _read(path, octets):
         return octets
     end = b"" if octets.endswith(b"\n") or not octets else b"\n"
@@ -407,9 +424,9 @@ def make_lasting(error: OSError) -> OSError:
 
 # TLS inside TLS: the client uses TLS to the proxy, and a second TLS layer to the server.
 #
-# An `ssl.SSLSocket` cannot wrap another `SSLSocket`. So the inner TLS layer works on bytes in memory
-# (`ssl.MemoryBIO`), which the outer TLS layer sends and receives. A layer that must wait raises the same
-# exceptions as a socket, and the caller retries the call.
+# An `ssl.SSLSocket` cannot wrap another `SSLSocket`. Therefore the inner TLS layer reads and writes bytes in
+# memory (`ssl.MemoryBIO`). The outer TLS layer sends and receives these bytes. A layer that must wait raises
+# the same exceptions as a socket, and the caller retries the call.
 
 T = TypeVar("T")
 
@@ -530,7 +547,10 @@ SECURED = (ssl.SSLSocket, InnerTls)
 def wrap(
     sock: socket.socket | InnerTls, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None
 ) -> Secured:
-    """Return a TLS layer that verifies `host`, over a TCP socket or inside another TLS layer."""
+    """Return a TLS layer that verifies `host`.
+
+    The layer uses a TCP socket or another TLS layer.
+    """
     assert not isinstance(sock, InnerTls), "at most two TLS layers are supported"
     host = host.rstrip(".")  # Server Name Indication has no trailing dot (RFC 6066 section 3).
     if isinstance(sock, ssl.SSLSocket):

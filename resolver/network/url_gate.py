@@ -95,7 +95,7 @@ class UrlGate:
 
     @property
     def source(self) -> str | None:
-        """Return the address against which redirect targets and links are checked (S08).
+        """Return the address that is used to check redirect targets and links (S08).
 
         Without a proxy, the result is the address of the peer.
         """
@@ -232,7 +232,10 @@ class UrlGate:
         return self._elsewhere[location]
 
     def _check_turn(self, peer: str, address: str, port: int) -> None:
-        """Check a new address that the server at `peer` sent, by the rules for redirect targets."""
+        """Check an address that the server at `peer` sent.
+
+        The rules for redirect targets apply.
+        """
         assert isinstance(self._admission.url, HostUrl)
         url = replace(self._admission.url, host=address, port=port, zone=None)
         self._admission.led_to(url, peer).check_addresses([address])
