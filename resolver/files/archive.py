@@ -58,8 +58,8 @@ def _fault(error: OSError) -> LocalError:
 
 
 # Writing to an archive creates a new archive or appends to an existing archive. A file lock prevents a second
-# writer. Data in an archive is never changed or removed, except for the incomplete last record of an
-# interrupted run.
+# writer. Data in an archive is never changed or removed. The only exception is the incomplete last record of
+# an interrupted run.
 
 #: The maximum size of the write buffer in bytes.
 _AT_ONCE = 1_048_576
@@ -167,7 +167,7 @@ _SPOOL_CHUNK = 262_144
 
 
 class ByteSpool:
-    """A spool that moves its bytes from memory to a temporary file if they exceed `IN_MEMORY`.
+    """A buffer that moves its bytes from memory to a temporary file if they exceed `IN_MEMORY`.
 
     The temporary file is in `directory`. Methods raise `LocalError` if the disk is full.
     """

@@ -20,7 +20,9 @@ from resolver.files.faults import reason, writing_fault
 def whole_file(
     fd: int, lines: Iterable[bytes], remove: Callable[[], None], *, sync: bool = True
 ) -> Iterator[os.stat_result]:
-    """Write a new file and yield its `stat` result, so that the caller can rename it to the final name.
+    """Write a new file and yield its `stat` result.
+
+    The caller then renames the file to its final name.
 
     Args:
         fd: The descriptor of a file that the caller created under a temporary name.
@@ -249,7 +251,7 @@ def _is_at(path: str, fd: int) -> bool:
         return False
 
 
-# File locks, which prevent concurrent transfers from writing to the same file.
+# File locks. The locks prevent concurrent transfers from writing to the same file.
 
 # `errno` codes of a file system without locks. On such a file system, `lock` without `wait` returns True.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
@@ -276,9 +278,9 @@ def lock(fd: int, *, wait: bool = False) -> bool:
     return True
 
 
-# A lock file contains data that is valid while its process runs, such as the address of the user's own
-# server. If the process is killed, the system releases the lock, and another process can overwrite the lock
-# file.
+# A lock file contains data about a running process, such as the address of the user's own server. The data is
+# valid while the process runs. If the process is killed, the system releases the lock, and another process
+# can overwrite the lock file.
 
 
 @contextmanager
@@ -320,7 +322,9 @@ _MOST = 4_194_304
 
 
 def read(path: str) -> bytes | None:
-    """Return the content of a file of at most 4 MiB, or None if the file is missing.
+    """Return the content of a file of at most 4 MiB.
+
+    The result is `None` if the file is missing.
 
     Raises:
         LocalError: The file cannot be read.
@@ -421,7 +425,10 @@ class OutputFiles:
             raise writing_fault(error, path) from error
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names in a subdirectory; the list is empty for a missing subdirectory."""
+        """Return the sorted names in a subdirectory.
+
+        The list is empty if the subdirectory is missing.
+        """
         path = os.path.join(self.directory, directory)
         try:
             return sorted(os.listdir(path))
@@ -440,7 +447,10 @@ def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[s
 
 
 def claim_file(path: str) -> None:
-    """Give only the owner access to a file that came from another machine."""
+    """Restrict access to a file to its owner.
+
+    The file came from another machine.
+    """
     os.chmod(path, 0o600)
 
 
@@ -450,10 +460,10 @@ def forget(path: str) -> None:
         os.unlink(path)
 
 
-# The ledger file. Only the owner has access to the ledger, and a lock prevents that a second run uses the
-# ledger. SQLite opens the ledger by name, and this module locks the ledger through a separate descriptor. If
-# a process closes any descriptor of a file, the system releases all POSIX locks of the process on the file.
-# So the separate descriptor stays open while SQLite uses the ledger.
+# The ledger file. Only the owner has access to the ledger. A lock prevents a second run from using the ledger
+# at the same time. SQLite opens the ledger by name, and this module locks the ledger through a separate
+# descriptor. If a process closes any descriptor of a file, the system releases all POSIX locks of the process
+# on the file. So the separate descriptor stays open while SQLite uses the ledger.
 
 
 class HeldByAnother(LocalError):
@@ -463,7 +473,7 @@ class HeldByAnother(LocalError):
 class LedgerFile:
     """The locked file of a ledger. Methods raise `LocalError`.
 
-    Only the owner can access a new ledger and the -wal and -shm files that SQLite creates next to the ledger.
+    Only the owner can access a new ledger and the files -wal and -shm that SQLite creates next to it.
     """
 
     def __init__(self, path: str) -> None:

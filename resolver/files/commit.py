@@ -91,7 +91,7 @@ def _sync_file_system() -> Callable[[int], bool] | None:
     if not _tells_of_errors():
         return None
     try:
-        import ctypes  # Imported lazily: only a run that saves several files concurrently needs it.
+        import ctypes  # imported lazily: needed only if several files are saved concurrently
     except ImportError:
         return None
     library = ctypes.CDLL(None)
@@ -151,7 +151,7 @@ class PendingFile(Protocol):
     def distrust(self) -> None:
         """Discard the file at `close`, so that a later run does not resume it.
 
-        After a failed sync, Linux may drop the data, and report success for the next sync of the same file.
+        After a failed sync, Linux may drop the data, although the next sync of the same file succeeds.
         """
         ...
 
@@ -237,8 +237,7 @@ class UnopenedPart:
         self._fd = -1
 
 
-# Group commit: files that are completed at the same time are synced together, before the files get their
-# names.
+# Group commit: files that are completed at the same time are synced together. Then the files get their names.
 #
 # At most two groups exist at a time. A worker thread syncs the first group, while the second group collects
 # files. A file never waits for further files, so a group may contain only one file. The option `sync` sets
@@ -252,14 +251,14 @@ class UnopenedPart:
 
 Sync: TypeAlias = Literal["always", "group", "never"]
 
-#: A callback that receives the inode number of the synced file, before the file gets its name. The callback
-#: runs in a worker thread, and returns a function that writes the record of the file to the disk. If the
-#: functions of several files are equal, only one of them is called.
+#: A callback with the inode number of a synced file. The callback runs before the file gets its name. The
+#: callback runs in a worker thread, and returns a function that writes the record of the file to the disk. If
+#: several files have the same function, it is called only once.
 Ready: TypeAlias = Callable[[int], Callable[[], None]]
 
 
 class GroupCommit:
-    """The group commit of a `Resolver`, which runs in one event loop at a time.
+    """The group commit of a `Resolver`. It runs in one event loop at a time.
 
     Raises:
         ValueError: `sync` is not a value of `Sync`.
@@ -275,8 +274,8 @@ class GroupCommit:
     async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
         """Complete the file, sync it, call `ready`, and give the file its final name.
 
-        A cancellation takes effect only after the last step of the commit. With trio, a cancellation takes
-        effect at the caller's next await, so the caller still gets the result of the commit.
+        A cancellation takes effect only after the commit is complete. With trio, a cancellation takes effect
+        at the caller's next await, so the caller still gets the result of the commit.
 
         Args:
             landing: The file. The errors of its methods are raised.
@@ -317,7 +316,7 @@ class GroupCommit:
 
 
 async def _raise_left(loop: Loop) -> NoReturn:
-    """Raise the cancellation or error that ended the background task before its last step."""
+    """Raise the cancellation or the error that ended the background task too early."""
     await loop.checkpoint_if_cancelled()
     raise LocalError("the event loop ended before the file was on the disk")
 
@@ -333,7 +332,7 @@ class _CommitGroup:
 
 
 class _CommitStep:
-    """The commit of one file; `error` is the exception that a step of the commit raised."""
+    """The commit of a file. `error` is the exception that was raised in a step of the commit."""
 
     __slots__ = ("error", "fd", "landing", "ready")
 

@@ -119,7 +119,10 @@ _NO_NAMELESS = frozenset(
 
 @cache
 def _has_nameless() -> bool:
-    """Return whether the system has /proc/self/fd, which is needed to link an unnamed file to a name."""
+    """Return whether the system has /proc/self/fd.
+
+    It is needed to link an unnamed file to a name.
+    """
     return hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
@@ -128,8 +131,8 @@ def _has_nameless() -> bool:
 _HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-#: The maximum number of attempts to create a directory, because another process may remove the empty
-#: directory after each attempt.
+#: The maximum number of attempts to create a directory. Another process may remove the empty directory after
+#: each attempt.
 _MAKES = 100
 
 
@@ -240,7 +243,10 @@ class DirectoryHandle:
         return os.access(".", os.W_OK | os.X_OK, dir_fd=self.fd)
 
     def status_of(self, name: str) -> os.stat_result | None:
-        """Return the `stat` result of a name without following a symlink, or None if the name is free."""
+        """Return the `stat` result of a name, without following a symlink.
+
+        The result is `None` if the name is free.
+        """
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -363,7 +369,7 @@ class DirectoryGone(LocalError):
 
 
 class OutputDirectory:
-    """The output directory of a run, which stays open from the first saved file until `close`.
+    """The output directory of a run. It stays open from the first saved file until `close`.
 
     While the directory is open, the system does not reuse its inode number for another directory.
     """
@@ -503,10 +509,12 @@ class SurplusWalk:
         os.close(self._fd)
 
     def names(self, parts: Sequence[str]) -> list[DirectoryItem] | None:
-        """Return the entries of the directory with the path components `parts`, sorted by name.
+        """Return the sorted names in a directory.
 
-        Return None if the directory is missing or not readable, if the path contains a symlink, or if the
-        path leads to another file system.
+        `parts` are the components of the directory's path.
+
+        The result is `None` if the directory is missing or not readable. It is also None if the path contains
+        a symlink, or leads to another file system.
         """
         try:
             with self._open_directory(parts) as fd:
@@ -516,7 +524,10 @@ class SurplusWalk:
         return [each for each in found if each is not None]
 
     def head(self, parts: Sequence[str], most: int) -> bytes:
-        """Return the first `most` bytes of a regular file; the result is empty for a missing file."""
+        """Return the first `most` bytes of a regular file.
+
+        The result is empty if the file is missing.
+        """
         *above, name = parts
         try:
             with self._open_directory(above) as fd:
@@ -572,7 +583,10 @@ class SurplusWalk:
 
 
 def numbers_of(path: str) -> tuple[int, int] | None:
-    """Return the device and inode numbers of a file, or None if the file is missing; follow symlinks."""
+    """Return the device number and the inode number of a file.
+
+    Symlinks are followed. The result is `None` if the file is missing.
+    """
     try:
         found = os.stat(path)
     except OSError:

@@ -63,7 +63,10 @@ def object_fault(error: OSError, path: bytes) -> ResolveError:
 
 
 def writing_fault(error: OSError, path: str) -> LocalError:
-    """Return the error for a file that this package cannot write, with the cause, the path and the fix."""
+    """Return the error for a file that cannot be written.
+
+    The error has the cause, the path and the fix.
+    """
     remedy = _REMEDIES.get(error.errno or 0)
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 
@@ -73,9 +76,9 @@ _EXHAUSTED = _FULL | {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 
 
 def exhaustion_fault(error: BaseException) -> LocalError | None:
-    """Return the error for a run that ended because a resource of the machine is exhausted.
+    """Return the error for a run that ended because the machine lacks a resource, such as memory.
 
-    Return None if the exception, or another exception of the group, has another cause.
+    The result is `None` if the exception, or another exception of the group, has another cause.
     """
     if isinstance(error, BaseExceptionGroup):
         found = [exhaustion_fault(each) for each in error.exceptions]
@@ -114,7 +117,10 @@ def check_spare(fd: int) -> None:
 
 
 def spare_descriptor(fd: int) -> int:
-    """Return the descriptor, or close a reserved descriptor and raise `OSError` (EMFILE)."""
+    """Return the descriptor.
+
+    If its number is reserved, the descriptor is closed, and `OSError` (EMFILE) is raised.
+    """
     try:
         check_spare(fd)
     except OSError:

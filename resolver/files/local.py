@@ -1,4 +1,4 @@
-"""The local files and directories that file URLs name (S12), which only this module opens.
+"""The local files and directories that file URLs name (S12). No other module opens them.
 
 Only regular files and directories are opened, unless the policy allows other file types. The type of a file
 is checked before the file is opened, because the opening of a device can have side effects. The type is
@@ -32,9 +32,9 @@ from resolver.policy.subject import refusal
 #
 # Each component of a path is opened relative to the previous directory, without following symlinks. This
 # module reads symlinks itself and resolves their targets in the same way. A symlink or a `..` that leaves the
-# root is refused, even if later path components lead back below the root. So a URL cannot test whether a file
-# outside the root exists. The directories stay open, so another process cannot redirect the resolution by
-# renaming a directory.
+# root is refused, even if a later path component leads back below the root. So a URL cannot test whether a
+# file outside the root exists. The directories stay open, so another process cannot redirect the resolution
+# by renaming a directory.
 
 #: The maximum number of symlinks in one path, as in the Linux kernel (path_resolution(7)).
 MOST_LINKS = 40
@@ -354,11 +354,13 @@ class OpenedFile:
 
 
 def _sorted_names(fd: int) -> list[bytes]:
-    """Return the sorted names in a directory; the function runs in a worker thread.
+    """Return the sorted names in a directory.
 
-    One call of `sorted` for a million names would hold the global interpreter lock (GIL) for 1 s and block
-    all other threads. So the function sorts short lists. `heapq.merge` is Python code, so other threads can
-    run during the merge.
+    The function runs in a worker thread.
+
+    A single call of `sorted` for a million names would hold the global interpreter lock (GIL) for 1 s. All
+    other threads would be blocked. So the function sorts short lists. `heapq.merge` is Python code, so other
+    threads can run during the merge.
     """
     names = list(map(os.fsencode, os.listdir(fd)))
     runs = [sorted(names[start : start + _RUN]) for start in range(0, len(names), _RUN)]

@@ -35,7 +35,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 #: bytes is requested again.
 _WHOLE_EVERY = 1_048_576
 
-#: The maximum number of bytes that are read of a line at a time, and the maximum size of a state file.
+#: The maximum number of bytes of a line that are read in one step, and the maximum size of a state file.
 _PIECE = 65_536
 
 

@@ -72,7 +72,10 @@ def is_directory(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether a file, or even a dangling symbolic link, has the name `path`."""
+    """Return whether a file or a symbolic link has the name `path`.
+
+    The target of the link may be missing.
+    """
     return os.path.lexists(path)
 
 
@@ -97,7 +100,7 @@ def make_busy_error(path: str) -> LocalError:
 
 
 def make_replaced_error(path: str) -> LocalError:
-    """Return the error for NAME.part if another process has replaced the file."""
+    """Return the error for a NAME.part that another process has replaced."""
     return LocalError(f"{path + PART_SUFFIX!r} was removed or replaced while it was written")
 
 
@@ -145,7 +148,10 @@ def size_of(path: str) -> int:
 
 
 def free_name(path: str, source: str) -> str:
-    """Return `path`, or the first numbered form of `path` that is free for a file from the URL `source`."""
+    """Return `path`, or a numbered form of `path` that is free.
+
+    `source` is the URL of the file.
+    """
     folder, name = os.path.split(path)
     names = (os.path.join(folder, number_name(name, number)) for number in itertools.count(1))
     return next(name for name in names if is_free(name, source))
@@ -154,8 +160,8 @@ def free_name(path: str, source: str) -> str:
 def is_free(path: str, source: str) -> bool:
     """Return whether the name is free for a file from the URL `source`.
 
-    A name is not free while another process writes the file. If an earlier run for the same URL completed the
-    file, but was killed before it removed the state file, the name counts as free.
+    A name is not free while another process writes the file. The name also counts as free if an earlier run
+    completed the file for the same URL, and was killed before it removed the state file.
     """
     return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
 

@@ -1,4 +1,4 @@
-"""The partial file NAME.part, from its creation to its renaming, and its state for a later run (S14).
+"""The partial file NAME.part, from its creation to its renaming, and the state for a later run (S14).
 
 When a run opens NAME.part, one of these cases applies:
 
@@ -78,7 +78,7 @@ class PartFile:
         adopted: The size of an existing file with the final name that was renamed to NAME.part, or None.
         finished: Whether a killed run had already renamed the file but had not removed the state file.
         complete: Whether a killed run had completed the file but had not renamed it.
-        whole: The byte ranges that the file contains, if it has gaps; None for a file without gaps.
+        whole: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
     """
 
     def __init__(
@@ -204,9 +204,9 @@ class PartFile:
     # -- existing files
 
     def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
-        """Return whether an earlier run was killed after the rename to the final name.
+        """Return whether an earlier run was killed after it had renamed the file to its final name.
 
-        If the earlier run was killed, the method performs the remaining steps of that run.
+        If so, the method performs the remaining steps of that run.
         """
         if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
             return False
@@ -241,7 +241,7 @@ class PartFile:
         if not is_own(found):
             raise make_shared_error(self.path)
         self._withheld = found.st_mode & OTHERS_WRITE
-        # The run that was killed had already removed the write permissions of other users from the file.
+        # the killed run had already removed the write permissions of other users
         if state is not None and state.mark.names(found):
             self._withheld |= state.withheld
         self._mark = put_mark(self.fd)
@@ -280,7 +280,7 @@ class PartFile:
             raise
 
     def _check_free(self) -> None:
-        """Raise an error if another run has created a file with the final name since the first check."""
+        """Raise an exception if another run has created a file with the final name since the first check."""
         try:
             is_taken = self._exists == "fail" and self.directory.status_of(self.name) is not None
         except OSError:
@@ -291,7 +291,10 @@ class PartFile:
             raise make_taken_error(self.path)
 
     def _take_up(self, state: PartState | None) -> None:
-        """Resume the file of an earlier run, or raise an error for a file of another program."""
+        """Resume the file of an earlier run.
+
+        An exception is raised for a file of another program.
+        """
         self.fd = self._open_own()
         if not os.fstat(self.fd).st_size:
             return self._create_again()
@@ -394,7 +397,10 @@ class PartFile:
         self.whole, self.complete = None, False
 
     def open_again(self) -> int:
-        """Open NAME.part again and return a descriptor with a separate file position."""
+        """Open NAME.part again.
+
+        Return a descriptor with a separate file position.
+        """
         fd = self.directory.open(self._part)
         if not os.path.samestat(os.fstat(fd), os.fstat(self.fd)):
             os.close(fd)
@@ -453,10 +459,12 @@ class PartFile:
             raise make_taken_error(self.path) from error
 
     def _conclude(self, fd: int, withheld: int) -> None:
-        """Restore the permissions of a renamed file, and remove its state file and then its token.
+        """Restore the permissions of a renamed file.
 
-        The token of the file is removed last, because the token proves that the state belongs to the file. If
-        the state cannot be removed, the token stays, so that the next run can remove both.
+        Then remove its state file and its token.
+
+        The token is removed last, because it proves that the state belongs to the file. If the state cannot be
+        removed, the token stays, so that the next run can remove both.
         """
         if withheld:
             with suppress(OSError):
@@ -466,10 +474,12 @@ class PartFile:
             wipe(fd)
 
     def drop_leftovers(self) -> None:
-        """Remove NAME.part and the state file of a file that has its final name, even if the state is lost.
+        """Remove NAME.part and the state file of a file that has its final name.
 
-        The caller must know that the file is complete. After a loss of power, the file may have both its
-        final name and the name NAME.part.
+        They are removed even if the state is lost.
+
+        The caller must know that the file is complete. After a power failure, the file may have two names:
+        its final name and NAME.part.
         """
         there = self.directory.status_of(self.name)
         if there is not None and self.directory.names(self._part, there):

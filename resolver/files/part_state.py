@@ -1,9 +1,9 @@
 """The state of a partial file: its identity, its URL, and the byte ranges that it contains.
 
-The state is a small JSON file next to NAME.part, which only the owner can read. The write is atomic: the
-state is written to a temporary file, which is then renamed. If another program has created a file with one of
-these names, the file stays unchanged and an error is raised. The first bytes of a state file show that this
-package created the file.
+The state is a small JSON file next to NAME.part. Only the owner can read it. The write is atomic: the state
+is written to a temporary file, which is then renamed. If another program has created a file with one of these
+names, the file stays unchanged and an error is raised. The first bytes of a state file show that this package
+created the file.
 """
 
 from __future__ import annotations
@@ -103,7 +103,10 @@ def put_mark(fd: int) -> FileIdentity:
 
 
 def has_mark(fd: int) -> bool:
-    """Return whether an open file has a token, which this package sets and a server cannot choose."""
+    """Return whether an open file has a token.
+
+    This package sets the token, and a server cannot choose it.
+    """
     return _token_of(fd) is not None
 
 
@@ -216,7 +219,7 @@ class PartState:
         mark: The mark of the partial file.
         withheld: The write permissions of other users, which are removed until the file has its final name.
         complete: Whether the file is complete and verified, so that only the rename is missing.
-        whole: The byte ranges that the file contains, if it has gaps; None for a file without gaps.
+        whole: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
     """
 
     url: str
@@ -228,7 +231,9 @@ class PartState:
 
 
 def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
-    """Return the state from the file `name`, or None if the file is missing or invalid.
+    """Return the state in a state file.
+
+    The result is `None` if the file is missing or invalid.
 
     Raises:
         LocalError: The state file, or its temporary file, was not created by this package.
@@ -244,7 +249,9 @@ def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
 
 
 def write_state(name: str, directory: DirectoryHandle, state: PartState, *, sync: bool = False) -> bool:
-    """Write the state to the file `name` atomically; `sync` syncs the bytes before the rename.
+    """Write the state to a file atomically.
+
+    With `sync`, the bytes are synced before the rename.
 
     Returns:
         False if the file system does not support permissions for the owner only. The state is then not
@@ -288,7 +295,9 @@ def _forget(name: str, directory: DirectoryHandle) -> None:
 
 
 def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
-    """Return the content of a state file, or None if the file is missing.
+    """Return the content of a state file.
+
+    The result is `None` if the file is missing.
 
     Raises:
         LocalError: The file was not created by this package.
@@ -359,7 +368,10 @@ def _parse(record: dict[str, object]) -> PartState | None:
 
 
 def _parse_ranges(value: object, size: int | None) -> Ranges:
-    """Return the ranges if they are valid for an object of `size` bytes, otherwise an empty tuple."""
+    """Return the ranges if they are valid for an object of `size` bytes.
+
+    Otherwise the result is empty.
+    """
     ranges = parse_ranges(value)
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):
         return ()
@@ -367,7 +379,9 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
 
 
 def position_of(sink: Sink) -> int | None:
-    """Return the number of bytes in a sink, or None if the sink has no position.
+    """Return the number of bytes in a sink.
+
+    The result is `None` if the sink has no position.
 
     The number includes bytes written by sendfile or splice.
     """
@@ -390,7 +404,7 @@ def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> Non
 def set_time(fd: int, modified: datetime | None) -> None:
     """Set the modification time of a file.
 
-    The call has no effect for None, or for a time that the file system cannot store.
+    If `modified` is `None`, or the file system cannot store the time, the call has no effect.
     """
     if modified is not None:
         with suppress(OSError, OverflowError, ValueError):

@@ -12,13 +12,13 @@ A `PartialFile` is in one of these states:
 - With gaps: segments write at separate offsets, and `_part.whole` lists the ranges that the file contains.
 - Closed: the file was committed, kept for a later run, or discarded.
 
-The method `remember` ends the held state if the object is too large for memory, and `write` ends the held
-state if the buffer is full. `fileno`, `keep` and `spread` always end the held state. `spread` starts the
+The method `remember` ends the held state if the object is too large for memory. The method `write` ends the
+held state if the buffer is full. `fileno`, `keep` and `spread` always end the held state. `spread` starts the
 state with gaps. `gather` and `flatten` start the sequential state again.
 
 The state file lists the byte ranges that the file contains. `note_whole` syncs the file before it updates the
-list of ranges. `spread` and `keep` update the list without a sync, so the listed ranges survive a crash of
-the process, but not a loss of power.
+list of ranges. `spread` and `keep` update the list without a sync. The listed ranges survive a crash of the
+process, but not a power failure.
 
 `resolver.files.part` and `resolver.files.commit` handle the names of the files.
 """
@@ -53,8 +53,8 @@ _PIECE = 1_048_576
 #: The interval in seconds between two starts of writeback. In 0.1 s, a local server sends about 100 MB.
 _SET_GOING_EVERY = 0.1
 
-#: The maximum number of preallocated bytes on the disk: the disk space that is wasted at most if a server
-#: sends fewer bytes than announced, or if a run is killed.
+#: The maximum number of bytes that are preallocated on the disk. This space is wasted if a server sends fewer
+#: bytes than announced, or if a run is killed.
 _AHEAD = 134_217_728
 
 #: The number of bytes hashed between two checks for cancellation. Hashing so many bytes takes about 0.1 s.
@@ -192,7 +192,7 @@ class PartialFile:
 
     @property
     def known(self) -> Validators:
-        """Return the validators of the object that the bytes belong to."""
+        """Return the validators of the object whose bytes are in the file."""
         return self._part.known
 
     @property
@@ -268,7 +268,9 @@ class PartialFile:
         return whole if whole is not None else ((0, position),) if position else ()
 
     async def spread(self, known: Validators, whole: Ranges) -> None:
-        """Switch to the state with gaps, in which segments write at several offsets.
+        """Switch to the state with gaps.
+
+        In this state, segments are written at several offsets.
 
         The state file lists the ranges before the first segment is written. Each call of `note_whole` updates
         the state file.
@@ -331,7 +333,9 @@ class PartialFile:
         write_all(self._part.fd, octets, self.path)
 
     async def write_back(self, size: int) -> None:
-        """Start writeback of new bytes and preallocate space for the next bytes, until cancelled.
+        """Start the writeback of new bytes and preallocate space for the next bytes.
+
+        The method runs until it is cancelled.
 
         With early writeback, the final sync takes less time.
 
@@ -428,12 +432,15 @@ class PartialFile:
         if self._part.whole is not None:
             with suppress(
                 OSError, LocalError
-            ):  # If the update of the state file fails, the previous state file is still correct.
+            ):  # After a failed update, the previous state file is still correct.
                 self._part.note(self.known, complete=False)
         self._part.close()
 
     def discard(self) -> None:
-        """Close the file and remove NAME.part; the call has no effect after `commit` or `keep`."""
+        """Close the file and remove NAME.part.
+
+        After `commit` or `keep`, the call has no effect.
+        """
         self._held = None
         self._part.discard()
 
@@ -462,7 +469,9 @@ def sync_directories(paths: Iterable[str]) -> None:
 
 
 def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, below: str | None = None) -> bool:
-    """Perform the remaining steps for a file that a killed run had completed.
+    """Complete a file for a killed run.
+
+    The killed run had received the complete file.
 
     Args:
         path: The final name.
@@ -497,7 +506,7 @@ def is_that(path: str, inode: int, size: int) -> bool:
 
 
 def _conclude(part: PartFile) -> bool:
-    """Remove the state file of a run that was killed after the rename."""
+    """Remove the state file of a run that was killed after it had renamed the file."""
     with suppress(LocalError):  # An error means that the killed run had already performed all steps.
         part.open()
     part.drop_leftovers()

@@ -9,7 +9,7 @@ this, a file and its sidecar are saved in this order:
 4. The new sidecar is renamed to its final name.
 
 If a run was killed after step 3, the next run performs step 4. The sidecar contains the size and the digest
-of the file, which show whether another program has changed the file later.
+of the file. They show whether another program has changed the file later.
 
 Only a sidecar that this package created is replaced or removed. A sidecar of this package is a regular file
 of the effective user that begins with `_BEGINNING`. If any other file has the name of the sidecar, an error
@@ -113,7 +113,7 @@ class Sidecar:
             self._forget(self._fresh)
 
     def settle(self) -> None:
-        """Rename the temporary file of the sidecar, if it exists, to the final name.
+        """Rename the temporary file of the sidecar to its final name, if the temporary file exists.
 
         The caller must rename the saved file first.
         """
@@ -127,7 +127,10 @@ class Sidecar:
                 self._directory.forget(self._fresh)
 
     def _has_both_names(self) -> bool:
-        """Return whether the sidecar has both names, because a run was killed between link and unlink."""
+        """Return whether the sidecar has both names.
+
+        This is the case if a run was killed between link and unlink.
+        """
         found = self._directory.status_of(self._fresh)
         return found is not None and self._directory.names(self._name, found)
 
