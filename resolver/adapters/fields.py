@@ -1,4 +1,4 @@
-"""Header fields that an http client passes in a request for a scheme without header fields, such as ftp.
+"""Header fields of an http client, in requests for a scheme without header fields, such as ftp.
 
 A login (`Authorization: Basic`) is sent only to the host and port of the URL. Some default header fields of
 the client are ignored, because every response satisfies these header fields. All other header fields are
@@ -35,7 +35,7 @@ class PlaceLogin(NamedTuple):
     credentials: resolver.Credentials
 
     def override_source(self, given: Given | None) -> Given:
-        """Return a function that finds credentials for a request.
+        """Return a function that finds the credentials for a request.
 
         For its own host and port, the function returns this login. For each other host or port, the function
         calls `given`.

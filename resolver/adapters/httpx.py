@@ -49,7 +49,9 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], str], ...] = (
 
 
 def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
-    """Return the argument `mounts` for a client of httpx or httpx2: a transport for each other scheme.
+    """Return the argument `mounts` for a client of httpx or httpx2.
+
+    It has a transport for each scheme other than http and https.
 
     Args:
         settings: The settings of a `Resolver`.

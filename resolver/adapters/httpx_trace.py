@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from protocols.contract import Line
     from resolver.network.stream import SocketStream
 
-#: A function that passes the name and the data of a trace event to the caller's `trace` function.
+#: A function that reports a trace event. The function passes the name and the data of the event to the
+#: caller's `trace` function.
 Report: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 
 _HEADERS, _BODY = "receive_response_headers", "receive_response_body"
 
 
 class RequestTrace:
-    """The trace of one request, which reports each step to the caller's function."""
+    """The trace of a request. It reports each step to the caller's function."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -108,6 +109,9 @@ class TracedStream:
             await self._stream.send(*lines)
 
     async def receive(self) -> bytes:
-        """Return the next received bytes; the first read starts the step for the response head."""
+        """Return the next received bytes.
+
+        The first read starts the step for the response head.
+        """
         await self._trace.begin_headers()
         return await self._stream.receive()

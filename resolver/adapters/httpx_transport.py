@@ -240,7 +240,9 @@ class HttpxTimeouts:
         return self._until.get(phase, _NEVER)
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
-        """Return the deadline of one wait: the httpx deadline of the phase or `silent`, if that is earlier.
+        """Return the deadline of a wait.
+
+        It is the earlier of the httpx deadline for the phase and `silent`.
 
         `silent` is the deadline of the idle timeout. In the phase `connect`, the result is `silent`.
         """
@@ -314,7 +316,10 @@ class TimeoutGate(UrlGate):
         return stream
 
     def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:
-        """Return the httpx or httpx2 exception for an error; the class for a timeout depends on the phase."""
+        """Return the httpx or httpx2 exception for an error.
+
+        For a timeout, the phase determines the class.
+        """
         return translate_error(error, self.family, self._times.late)
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
@@ -364,7 +369,10 @@ class RequestBody:
             )
 
     async def next_piece(self) -> bytes:
-        """Return the next chunk of a streaming body, or empty bytes at the end of the body."""
+        """Return the next chunk of a streaming body.
+
+        The result is empty at the end of the body.
+        """
         assert self._pieces is not None, "the body is known in advance"
         async for octets in self._pieces:
             if octets:

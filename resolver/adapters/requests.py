@@ -72,21 +72,21 @@ _VERSIONS = {b"HTTP/1.0": 10, b"HTTP/1.1": 11, b"HTTP/2": 20}
 _PIECE = 65_536
 
 
-#: Settings of a `Resolver` that cannot be used for http with requests; the values name the replacement.
+#: Settings of a `Resolver` that cannot be used for http with requests. The values name the replacement.
 _ELSEWHERE = {
     "archive": "resolver.Resolver",
     "cookies": "session.cookies",
     "credentials": "session.auth",
     "headers": "session.headers",
 }
-#: Fields of `Options` that cannot be used for http with requests; the values name the replacement.
+#: Fields of `Options` that cannot be used for http with requests. The values name the replacement.
 _OPTIONS_ELSEWHERE = {
     "headers": "session.headers",
     "raw": "resolver.Resolver",
     "user_agent": "session.headers",
 }
 
-#: The key in `PreparedRequest.hooks` for the origin of a request. requests copies the hooks to each
+#: The key for the origin of a request in `PreparedRequest.hooks`. requests copies the hooks to each
 #: redirected request.
 _WAY = "resolver.way"
 
@@ -113,7 +113,7 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
 
 
 class _HopMarker:
-    """The replacement of a session's method `rebuild_auth`, which marks a redirected request.
+    """The replacement for a session's method `rebuild_auth`. It marks a redirected request.
 
     If the program has replaced `rebuild_auth` before, the program's method is still called.
     """
@@ -132,7 +132,7 @@ class _HopMarker:
 
 
 class _Way:
-    """The origin of a redirected request; `extensions` are the request extensions for `HttpxTransport`."""
+    """The origin of a redirected request. `extensions` are the request extensions for `HttpxTransport`."""
 
     def __init__(self, response: Response) -> None:
         self.referrer = response.url or response.request.url or "", None
@@ -356,12 +356,15 @@ def _timeout_of(timeout: Any) -> Timeout:
             waits = Timeout(connect=timeout, read=timeout)
         case _:
             raise ValueError(f"timeout must be an int, float or None, or (connect, read), got {timeout!r}")
-    waits.start_connect()  # `Timeout` computes the timeouts from a total only after this call
+    waits.start_connect()  # `Timeout` computes timeouts from the total timeout only after this call
     return waits
 
 
 def _certfile_of(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> str | None:
-    """Return the argument `cert` as the setting `certfile`, in which a comma separates two files."""
+    """Return the argument `cert` as the setting `certfile`.
+
+    In this setting, a comma separates two files.
+    """
     if cert is None:
         return None
     files = [os.fsdecode(name) for name in (cert if isinstance(cert, tuple) else (cert,))]

@@ -77,8 +77,7 @@ class Handler(urllib.request.BaseHandler):
     def _stream(self, request: urllib.request.Request) -> AbstractContextManager[resolver.blocking.LiveReply]:
         """Open the URL of a request.
 
-        If urllib followed a redirect to the URL, the URL has the origin `derived`, because a server chose the
-        URL.
+        If urllib followed a redirect to the URL, the origin of the URL is `derived`: a server chose the URL.
         """
         origin: Literal["user", "derived"] = "derived" if request.unverifiable else "user"
         said = self._said_by(request)

@@ -35,7 +35,7 @@ _UNKNOWN = resolver.Validators()
 
 
 class ObjectBytes(Protocol):
-    """The interface for random access to an object; `size` may be unknown before the first response."""
+    """The interface for random access to an object. `size` may be unknown before the first response."""
 
     size: int | None
 
@@ -48,7 +48,10 @@ class ObjectBytes(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Read the remaining bytes if they are few, so that the connection returns to the connection pool."""
+        """Read the remaining bytes if they are few.
+
+        The connection then returns to the connection pool.
+        """
 
     async def aclose(self) -> None: ...
 
@@ -154,7 +157,10 @@ class RemoteObject:
             raise resolver.LimitExceeded("body", words, url=self._url)
 
     async def _read(self, at: int, stop: int | None) -> bytes:
-        """Return some bytes from a position; at the end of the object, check the size of the object."""
+        """Return bytes from a position.
+
+        At the end of the object, the size of the object is checked.
+        """
         await self._move_to(at)
         octets = await self._next()
         taken = octets if stop is None else octets[: max(stop - at, 0)]
@@ -170,7 +176,10 @@ class RemoteObject:
         return taken
 
     async def _next(self) -> bytes:
-        """Return the next bytes of the response body, or b"" at the end of the body."""
+        """Return the next bytes of the response body.
+
+        At the end of the body, the result is b"".
+        """
         octets, self._ahead = self._ahead, b""
         return octets if octets or self._body is None else await anext(self._body, b"")
 
@@ -220,7 +229,7 @@ class RemoteObject:
 
 
 class UrlFile(AbstractBufferedFile):
-    """A file that is open for reading; `octets` gives random access to the bytes of the object.
+    """A file that is open for reading. `octets` gives random access to the bytes of the object.
 
     The file is thread-safe: a lock protects fsspec's cache. All threads share one file position. After the
     file detects concurrent calls, a thread reads from the position of its own last seek. DuckDB's

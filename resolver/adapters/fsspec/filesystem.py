@@ -62,8 +62,8 @@ class UrlFileSystem(Walks):
     from field names to values.
     """
 
-    #: The default number of objects that are read concurrently. 4 is also the maximum number of ftp
-    #: connections from `save_all` to one host.
+    #: The default number of objects that are read concurrently. `save_all` also opens at most 4 ftp
+    #: connections to one host.
     connections = 4
 
     def __init__(
@@ -97,7 +97,10 @@ class UrlFileSystem(Walks):
         resolver.Resolver(**self._settings)  # raises an error for invalid settings
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
-        """Return the storage options as JSON values; an object such as the policy becomes a mapping."""
+        """Return the storage options as JSON values.
+
+        An object, such as the policy, becomes a mapping.
+        """
         secrets = () if include_password else ("password", "certfile_password")
         given = self.storage_options.items()
         return {

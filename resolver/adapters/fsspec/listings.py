@@ -68,7 +68,10 @@ def _value_of(name: str, value: object) -> object:
 
 
 def written(name: str, value: Any) -> Any:
-    """Return a storage option as JSON; an object becomes a mapping of its fields, without default values."""
+    """Return a storage option as JSON.
+
+    An object becomes a mapping of its fields, without default values.
+    """
     if name not in _CLASSES or not isinstance(value, _CLASSES[name]):
         return value
     changed = {each.name: getattr(value, each.name) for each in fields(value)}
@@ -120,7 +123,9 @@ def place(scheme: str, host: str, port: int | None) -> str:
 
 
 def options_in(scheme: str, url: str) -> dict[str, str | int]:
-    """Return the storage options in a URL; only a URL with a password has storage options.
+    """Return the storage options in a URL.
+
+    Only a URL with a password has storage options.
 
     The options are `username`, `password`, `host` and `port`.
     """
@@ -176,7 +181,10 @@ def strip_scheme(url: str) -> str:
 
 
 def parent(name: str) -> str:
-    """Return the name of the parent directory, or an empty text for the root directory of a server."""
+    """Return the name of the parent directory.
+
+    The result is empty for the root directory of a server.
+    """
     return name.rstrip("/").rpartition("/")[0]
 
 
@@ -185,11 +193,11 @@ def get_last_segment(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2]
 
 
-# The conversion of errors to `OSError`, which callers of fsspec expect. The original error is the attribute
-# `__cause__` of the `OSError`.
+# The conversion of errors to `OSError`. Callers of fsspec expect `OSError`. The original error is the
+# attribute `__cause__` of the `OSError`.
 
 #: The conversion table of error classes; the first matching row is used. A row has the `OSError` class that
-#: Python derives from the errno of the row. Otherwise, the error could not be pickled.
+#: Python derives from the errno of this row. Otherwise, the error could not be pickled.
 _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
     (resolver.NotFound, FileNotFoundError, errno.ENOENT),
     (resolver.AccessDenied, PermissionError, errno.EACCES),
@@ -281,7 +289,7 @@ class NamedByUrls(AsyncFileSystem):
 
     @classmethod
     def key(cls, name: str) -> str:
-        """Return the key with which a name is compared with other names."""
+        """Return a key for the comparison of a name with other names."""
         return name
 
     @classmethod
@@ -290,7 +298,10 @@ class NamedByUrls(AsyncFileSystem):
         return name
 
     def _resolve_name(self, path: Any) -> str:
-        """Return the complete name, with the host, for a path from the caller."""
+        """Return the complete name of a path.
+
+        The complete name contains the host.
+        """
         name: str = self._strip_protocol(path)
         if self._host is not None and (not name or name.startswith("/")):
             return f"{self._host}{name}"
@@ -314,8 +325,8 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 FILE = "file"
 
 DIRECTORIES = frozenset({resolver.Kind.DIRECTORY, resolver.Kind.GROUP})
-#: Kinds of listing entries that have the fsspec type `other`: a request would have no content or unknown
-#: content.
+#: Kinds of listing entries that have the fsspec type `other`. A request for such an entry has no content, or
+#: content of an unknown kind.
 _OTHERS = frozenset({resolver.Kind.SEARCH, resolver.Kind.SERVICE, resolver.Kind.ADDRESS, resolver.Kind.LINK})
 #: Kinds of listing entries that are only text and do not name an object.
 _WORDS = frozenset({resolver.Kind.INFO, resolver.Kind.ERROR})
@@ -324,7 +335,7 @@ OPEN = frozenset({resolver.Kind.UNKNOWN, resolver.Kind.LINK})
 
 
 class UrlFacts(NamedTuple):
-    """The current metadata of an object from the server; `url` is the final URL after redirects."""
+    """The current metadata of an object from the server. `url` is the final URL after redirects."""
 
     url: str
     kind: resolver.Kind
@@ -394,7 +405,10 @@ class FileSystemListings(NamedByUrls):
         return loop
 
     async def _session(self) -> resolver.Resolver:
-        """Return the session of the running event loop; each event loop has a separate connection pool."""
+        """Return the session of the running event loop.
+
+        Each event loop has a separate connection pool.
+        """
         loop = asyncio.get_running_loop()
         if loop not in self._opened:
             if loop is self._loop:
@@ -404,7 +418,10 @@ class FileSystemListings(NamedByUrls):
         return self._opened[loop]
 
     async def _close(self) -> None:
-        """Close the connection pool of the running event loop; the next request opens a new one."""
+        """Close the connection pool of the running event loop.
+
+        The next request opens another pool.
+        """
         session = self._opened.pop(asyncio.get_running_loop(), None)
         if session is not None:
             atexit.unregister(self._close_at_exit)
@@ -580,7 +597,7 @@ def is_excused(error: OSError) -> bool:
 
 
 class GlobPattern:
-    """A glob pattern for names; only the characters in `magic` are wildcards."""
+    """A glob pattern for names. Only the characters in `magic` are wildcards."""
 
     def __init__(self, name: str, magic: str) -> None:
         authority, slash, path = name.partition("/")
@@ -591,7 +608,9 @@ class GlobPattern:
         self.root = name if found is None else f"{authority}{slash}{path[: found.start()]}".rpartition("/")[0]
 
     def depth(self, most: int | None) -> int | None:
-        """Return the number of directory levels that can match the glob pattern, or None for all levels.
+        """Return how many directory levels the glob pattern can match.
+
+        The result is `None` for all levels.
 
         `most` is the maximum number of levels that the first `**` matches.
         """

@@ -17,7 +17,9 @@ def create_connection(
     scheme: str = "http",
     policy: resolver.Policy | str | None = None,
 ) -> socket.socket:
-    """Connect to a host and port; only IP addresses that pass the policy checks are used.
+    """Connect to a host and port.
+
+    Only IP addresses that pass the policy checks are used.
 
     Args:
         address: The host and port.
@@ -81,5 +83,8 @@ def connect_first(
 
 
 def failure_of(failures: list[OSError], all_errors: bool) -> Exception:
-    """Return the error to raise if all IP addresses of a host failed; `failures` must not be empty."""
+    """Return the error to raise if all IP addresses of a host failed.
+
+    `failures` must not be empty.
+    """
     return ExceptionGroup("all addresses failed", failures) if all_errors else failures[-1]

@@ -4,8 +4,8 @@
     response = manager.request("GET", url)
 
 A refusal raises `resolver.Refused` or `resolver.InvalidUrl`. Neither class is a subclass of `HTTPError`, so
-urllib3 does not retry a refusal. `AdapterGuard` has the checks for the adapters of requests and niquests,
-because these libraries use pool managers of urllib3.
+urllib3 does not retry a refusal. `AdapterGuard` has the checks for the adapters of requests and niquests.
+These libraries use pool managers of urllib3.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def _guard_pool(pool: Any, scheme: str, policy: resolver.Policy) -> Any:
 
 
 def _connect_socket(connection: Any, scheme: str, policy: resolver.Policy) -> socket.socket:
-    """Connect as urllib3 does, but only to an allowed IP address; TLS still verifies the host name."""
+    """Connect as urllib3 does, but only to an allowed IP address.
+
+    TLS still verifies the host name.
+    """
     host = connection.host
     try:
         addresses = look_up(host, connection.port, scheme=scheme, policy=policy)

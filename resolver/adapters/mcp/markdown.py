@@ -44,7 +44,9 @@ class ConversionLimit:
 
 
 async def convert_html(source: str, url: str, limit: ConversionLimit) -> MarkdownPage | None:
-    """Convert a page to Markdown with absolute links; the main text of the page comes first.
+    """Convert a page to Markdown with absolute links.
+
+    The main text of the page comes first.
 
     Args:
         source: The HTML source.
@@ -54,7 +56,7 @@ async def convert_html(source: str, url: str, limit: ConversionLimit) -> Markdow
     Returns:
         The Markdown page, or None if the page exceeds a limit or cannot be converted.
     """
-    # `-P` keeps the worker's directory off the import path, so that `import` does not find modules there.
+    # `-P` keeps the worker's directory off the import path, so that `import` does not find modules there
     command = [sys.executable, "-P", _WORKER]
     given = json.dumps({"url": url, "source": source}).encode()
     converted = None

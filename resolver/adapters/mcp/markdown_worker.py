@@ -1,7 +1,7 @@
 """A worker program that converts one HTML page to Markdown.
 
 The program reads JSON from standard input, and writes JSON to standard output. The module `markdown` runs
-this file as a script without an import of `resolver`, so that the start takes only 70 ms. A nonzero exit
+this file as a script. The script does not import `resolver`, so it starts in only 70 ms. A nonzero exit
 status means that the page was not converted.
 """
 

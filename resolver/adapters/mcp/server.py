@@ -158,7 +158,10 @@ async def _call(
 
 
 def _send_latest(sender: MemoryObjectSendStream[resolver.Progress], event: resolver.Progress) -> None:
-    """Pass a progress event to the reporting task; drop the event if the client reads too slowly."""
+    """Pass a progress event to the reporting task.
+
+    If the client reads too slowly, the event is dropped.
+    """
     with suppress(anyio.WouldBlock):
         sender.send_nowait(event)
 
@@ -176,7 +179,10 @@ async def _report_progress(
 
 
 def _words(answer: ToolAnswer) -> ContentBlock:
-    """Return the metadata of a result as JSON text, because many clients pass only text to their model."""
+    """Return the metadata of a result as JSON text.
+
+    Many clients pass only text to their model.
+    """
     return TextContent(text=json.dumps(answer.record, ensure_ascii=False))
 
 
@@ -328,7 +334,10 @@ _NOT_JSON = JSONRPCError(
 
 
 def _message(line: bytes | None) -> SessionMessage | Exception | None:
-    """Return the MCP message in a line, or None if the line is not JSON or exceeds the size limit."""
+    """Return the MCP message in a line.
+
+    The result is `None` if the line is not JSON or exceeds the size limit.
+    """
     if line is None:
         return None
     try:

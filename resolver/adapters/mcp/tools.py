@@ -116,7 +116,7 @@ def cut(text: str, most: int) -> str:
 
 #: Approximate maximum size in bytes of all stored objects together.
 HELD = 33_554_432
-#: Maximum number of bytes of binary data on one page, before base64 encoding, which adds a third.
+#: The maximum number of bytes of binary data on a page, before base64 encoding. The encoding adds a third.
 OCTETS = 262_144
 
 Content: TypeAlias = "str | bytes | tuple[dict[str, object], ...]"
@@ -139,7 +139,7 @@ class StoredResult:
 
 
 class ResultPage(NamedTuple):
-    """A page of an object, which begins at `position`; `cursor` identifies the next page.
+    """A page of an object, from `position`. `cursor` identifies the next page.
 
     The last page does not have a cursor (None).
     """
@@ -151,7 +151,9 @@ class ResultPage(NamedTuple):
 
     @property
     def facts(self) -> dict[str, object]:
-        """Return the position of the page in the complete object, as members of a `Record`.
+        """Return the position of the page in the complete object.
+
+        The values are members of a `Record`.
 
         The member `next` is a sentence for the model: how to get the next page.
         """
@@ -173,7 +175,10 @@ class ResultStore:
         self._count = 0
 
     def store_first_page(self, held: StoredResult, length: int, width: int) -> ResultPage:
-        """Return the first page of a new object; store the object if it has further pages."""
+        """Return the first page of an object.
+
+        If the object has further pages, it is stored.
+        """
         page = self._page(self._count + 1, held, 0, length, width)
         if page.cursor is not None:
             self._count += 1
@@ -268,7 +273,10 @@ BODY = 8_388_608
 
 
 def limit_body(limits: resolver.Limits) -> resolver.Limits:
-    """Return the limits; if the limits do not include a body size, `BODY` is the maximum body size."""
+    """Return the limits.
+
+    If they include no body size, `BODY` is the maximum body size.
+    """
     return limits if limits.body_everywhere else replace(limits, body=BODY, body_everywhere=True)
 
 
@@ -306,7 +314,10 @@ class ToolGrant:
             raise ValueError(f"policy for agents must be untrusted, with overrides, got {self.policy.name}")
 
     def session(self) -> resolver.Resolver:
-        """Return the `Resolver` of the tools, which has no credentials."""
+        """Return the `Resolver` of the tools.
+
+        It has no credentials.
+        """
         return resolver.Resolver(
             policy=self.policy,
             limits=self.limits,
@@ -406,7 +417,9 @@ class Arguments:
 
     @property
     def cursor(self) -> str | None:
-        """Return the argument `cursor`, which requests a further page, or None.
+        """Return the argument `cursor`, which requests another page.
+
+        The result is `None` without the argument.
 
         The caller must pass exactly one of the arguments `url` and `cursor`.
         """
@@ -531,7 +544,10 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
 
 
 def _make_answer(page: ResultPage) -> ToolAnswer:
-    """Return the tool result for a page; listing entries become members of the JSON object."""
+    """Return the tool result for a page.
+
+    Listing entries become members of the JSON object.
+    """
     if isinstance(page.content, tuple):
         return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
     return ToolAnswer(page.held.record.with_page(page.facts), page.content)
@@ -571,7 +587,9 @@ def _make_stored_result(response: resolver.Response, page: MarkdownPage | None) 
 
 
 def _text(response: resolver.Response) -> str | None:
-    """Return the escaped text of a response, or None for binary data.
+    """Return the escaped text of a response.
+
+    The result is `None` for binary data.
 
     Without a media type, valid UTF-8 without NUL counts as text.
     """
@@ -585,7 +603,10 @@ def _text(response: resolver.Response) -> str | None:
 
 
 def _entry(entry: resolver.Entry) -> Record:
-    """Return the metadata of a listing entry; a long name is truncated."""
+    """Return the metadata of a listing entry.
+
+    A long name is truncated.
+    """
     whole = entry.as_json()
     record: dict[str, object] = {
         name: whole[name] for name in ("name", "url", "kind", "size", "modified", "title")
@@ -622,7 +643,7 @@ def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
 # The description of the tools for an agent: names, purposes and arguments. An agent reads only this
 # description, and no other documentation of the tools.
 
-#: The instructions for the agent, which the server sends once at the start of an MCP session.
+#: The instructions for the agent. The server sends them once, at the start of an MCP session.
 INSTRUCTIONS = """\
 Fetches http, https, ftp, ftps, gopher, nntp, news, wais and prospero URLs. Read-only. Non-public addresses \
 and other unsafe requests are refused with "exit": 9 and a "rule"; retrying with another spelling of the \
