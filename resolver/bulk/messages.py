@@ -31,7 +31,7 @@ class BulkRequest(NamedTuple):
 
 
 class RequestSlice(NamedTuple):
-    """A batch of requests (slice), which a Dask worker processes as one task.
+    """A slice (batch of requests). A Dask worker processes the slice as one task.
 
     All requests of a slice belong to one partition. The slice takes about one minute.
 
@@ -55,7 +55,7 @@ class RequestSlice(NamedTuple):
 
 
 class SliceReport(NamedTuple):
-    """The outcome of a batch of requests (slice), which the worker reports to the planner.
+    """The outcome of a slice (batch of requests). The worker reports it to the planner.
 
     Attributes:
         partition: The number of the partition.
@@ -65,7 +65,7 @@ class SliceReport(NamedTuple):
         exits: The number of requests by exit status.
         bytes: The number of received bytes.
         seconds: The duration in seconds.
-        pauses: For each host that requested a pause, the remaining seconds of the pause after the slice.
+        pauses: The remaining seconds of the pause after the slice, for each host that requested a pause.
         held: Whether another run had locked the partition, so that no request was started.
     """
 
@@ -82,7 +82,7 @@ class SliceReport(NamedTuple):
 
 Format: TypeAlias = Literal["parquet", "jsonl"]
 
-#: The maximum number of concurrent requests in one batch (slice), for all hosts together.
+#: The maximum number of concurrent requests in one slice (batch of requests), for all hosts together.
 CONCURRENCY = 64
 
 
@@ -99,7 +99,7 @@ class BulkJob:
         host_rate: The maximum number of requests per second to a host (rate limit).
         format: The file format of the outcomes.
         warc: Whether bodies are stored in archives instead of files.
-        box: The time in seconds after which a batch of requests (slice) does not start further requests.
+        box: The time in seconds for a slice. After this time, the slice starts no further requests.
         concurrency: The maximum number of concurrent requests in a slice.
     """
 

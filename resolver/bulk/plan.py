@@ -1,9 +1,10 @@
-"""The plan of a run, which divides the requests into slices, and the forecast of the run's duration.
+"""The plan of a run: it divides the requests into slices, and forecasts the duration of the run.
 
 A slice is a batch of requests for one worker. At any time, at most one slice contains requests to a host.
 The caller first adds all requests and then takes slices. `BulkScheduler` only counts the requests to a host.
 A temporary database stores the requests (`PendingRequests`). If several slices wait for a worker, the slice
-with the greatest `urgency` starts first, because the slowest hosts determine the duration of the run.
+with the greatest `urgency` starts first. The reason is that the slowest hosts determine the duration of the
+run.
 
     with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
@@ -42,7 +43,9 @@ _NO_HOST = "files"
 
 
 def partition_of(host: str, partitions: int = PARTITIONS) -> int:
-    """Return the number of the partition (shard) that contains all requests to a host.
+    """Return the number of the partition (shard) for a host.
+
+    The partition contains all requests to the host.
 
     A host has the same partition in each run, because file names contain the partition number.
     """
@@ -87,7 +90,7 @@ class BulkPlan:
             item: The request.
             host: The key of the URL's host, from `policy.host_key`. If the key is empty, no limits apply, and
                 the URL determines the partition.
-            scheme: The scheme of the URL, which determines the maximum number of concurrent requests to the
+            scheme: The scheme of the URL. It determines the maximum number of concurrent requests to the
                 host.
         """
         partition = partition_of(host or item.url, self._partitions)
@@ -110,7 +113,9 @@ class BulkPlan:
     # -- slices
 
     def take(self) -> RequestSlice | None:
-        """Return the next batch of requests (slice), or None if no batch can start now.
+        """Return the next slice (batch of requests).
+
+        The result is `None` if no slice can start now.
 
         A partition has at most one running slice. The next slice comes from the waiting partition with the
         longest remaining time.
@@ -132,7 +137,10 @@ class BulkPlan:
         )
 
     def _list_requests(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
-        """Return the number, host and item of each request, in the order in which a worker starts them."""
+        """Return the requests of a slice with their number and host.
+
+        The order is the order in which a worker starts them.
+        """
         held = []
         for host, number_of in share.counts:
             between = self._turns.seconds_between(host)
@@ -144,7 +152,9 @@ class BulkPlan:
     def end(
         self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
     ) -> None:
-        """Record the end of a batch of requests (slice), and queue its unstarted requests again.
+        """Record the end of a slice (batch of requests).
+
+        Its unstarted requests are queued again.
 
         In the work queue, the unstarted requests come before all other requests to their hosts. The method
         also updates the estimated speed of the hosts. The estimates do not change if `seconds` is 0, or if at
@@ -183,9 +193,9 @@ class BulkPlan:
     # -- figures
 
     def urgency(self, slice: RequestSlice) -> float:
-        """Return the estimated seconds to process a batch (slice) and all waiting requests of its partition.
+        """Return the estimated seconds for a slice and for all waiting requests of its partition.
 
-        Among the slices that wait for a worker, the slice with the most seconds should start first (longest
+        Among the slices that wait for a worker, the slice with the highest estimate starts first (longest
         processing time first).
         """
         return self._turns.urgency(self._under_way[slice.partition][0])
@@ -197,7 +207,7 @@ class BulkPlan:
 
     @property
     def in_flight(self) -> int:
-        """Return the number of batches of requests (slices) that are running."""
+        """Return the number of running slices (batches of requests)."""
         return self._turns.under_way
 
     @property
@@ -215,12 +225,17 @@ class BulkPlan:
         return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
 
     def find_largest(self, most: int) -> list[tuple[str, int, float]]:
-        """Return at most `most` slowest hosts, each with its number of requests and its seconds."""
+        """Return the slowest hosts, at most `most`.
+
+        Each host has its number of requests and its seconds.
+        """
         found = self._turns.find_slowest(most)
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return a histogram of the number of requests per host, as (minimum, number of hosts).
+        """Return a histogram of the number of requests per host.
+
+        Each element is (minimum, number of hosts).
 
         For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
         """
@@ -231,15 +246,15 @@ class BulkPlan:
         return self._turns.copy()
 
 
-#: The maximum length in bytes of the slug, which is the readable text after the digest in a file name. Even
-#: with the suffix of a temporary file, the file name is short enough for all file systems.
+#: The maximum length in bytes of the slug. The slug is the readable text after the digest in a file name.
+#: Even with the suffix of a temporary file, the file name is short enough for all file systems.
 _LONGEST = 120
 
 #: The directory for the bodies of local files.
 _HERE = "local"
 
-#: The type of a run's requests: an iterable of URLs and `SaveRequest`s, or a Dask collection of them (a bag,
-#: or a column of a dataframe).
+#: The type of a run's requests. The type is an iterable of URLs and `SaveRequest`s, or a Dask collection of
+#: them (a bag, or a column of a dataframe).
 Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 
@@ -304,7 +319,10 @@ def _text(url: UrlLike) -> str:
 
 
 def _place(url: Url, host: str, text: str) -> str:
-    """Return the path of the file for a URL: a digest of the URL and a readable name (slug)."""
+    """Return the path of the file for a URL.
+
+    The path has a digest of the URL and a readable name (slug).
+    """
     place = _place_below(host.removesuffix(":") or _HERE, text)
     try:
         name = local_file_name(url)
@@ -338,7 +356,7 @@ def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | 
 #: The numbers of workers that a forecast covers.
 WORKERS = (1, 4, 16)
 
-#: The number of batches of requests (slices) that Dask has at a time for each slot (worker thread). With 1, a
+#: The number of slices (batches of requests) that Dask has at a time for each slot (worker thread). With 1, a
 #: slot is idle once a minute while Dask sends the next slice. With a larger number, slices of the slowest
 #: host wait behind other slices. With 2, a run takes 20 % longer on a cluster of the largest useful size
 #: (`python -m bench.bulk_plan`).
@@ -414,7 +432,10 @@ class Forecast(NamedTuple):
 
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
-    """Return the forecast of a plan; `threads` is the number of threads per worker."""
+    """Return the forecast of a plan.
+
+    `threads` is the number of threads per worker.
+    """
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
     largest = plan.find_largest(_MOST)
     return Forecast(
@@ -431,7 +452,10 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
 
 
 def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
-    """Return the assumed outcome of a task: no unstarted requests, and the estimated duration."""
+    """Return the assumed outcome of a task.
+
+    All requests are started, and the duration is the estimate.
+    """
     return (), task.seconds + BESIDES
 
 

@@ -1,8 +1,8 @@
 """The scheduler, which groups requests into slices without I/O, and the database of waiting requests.
 
-A slice is a batch of requests from one partition, which are sent to one worker. In this module, a slice is a
-`HostShare`, which contains only the number of requests for each host. A host belongs to one partition. A
-partition is in one of three states:
+The scheduler, which groups requests into slices without I/O, and the database of waiting requests. This
+module represents a slice as a `HostShare`, which has the number of requests for each host. A host belongs to
+one partition. A partition is in one of three states:
 
 - Waiting: the partition has requests, and an entry in the heap. The key of the entry is the remaining time of
   the partition in seconds.
@@ -13,18 +13,17 @@ A partition has at most one running slice. So the rate limit of a host applies t
 communication between workers. Stale entries of the heap are ignored (lazy deletion). A heap entry is stale if
 its partition is running, or if its key differs from `_before`.
 
-`take` returns a slice of the waiting partition with the longest remaining time, because this partition
-determines the duration of the run. The slice contains for each host as many requests as the host can process
-within `box` seconds. Hosts with the longest remaining time come first, and the requests to all hosts run
-concurrently.
+`take` returns a slice of the waiting partition with the longest remaining time. This partition determines the
+duration of the run. For each host, the slice contains as many requests as the host can process within `box`
+seconds. Hosts with the longest remaining time come first, and the requests to all hosts run concurrently.
 
 `end` queues the unstarted requests again and updates the estimated speed of the hosts. The rate of requests
 to a host is the user's setting, or a low default. Before the first slice of a host has ended, the speed of
 the host is an estimate. Afterwards:
 
 - If some requests to a host did not start, the measured speed of the host is exact.
-- If all requests to a host ended while the slice waited for another host, the next slice assumes twice the
-  speed.
+- If all requests to a host ended while the slice still waited for another host, the next slice assumes twice
+  the speed.
 - If at least half of the started requests were not sent, the measured speed is not used. The next slice of
   the partition then covers 16 times the normal duration. A request is not sent if another run has finished
   the request, or if the policy refuses the URL.
@@ -90,9 +89,11 @@ class HostPace(NamedTuple):
     at_once: int = 64
 
     def compute_interval(self, cap: int | None) -> float:
-        """Return the seconds per request for a host with at most `cap` concurrent requests.
+        """Return the seconds per request for a host.
 
-        Without `cap` and without a rate limit, only the concurrency limit of the slice (`at_once`) applies.
+        At most `cap` requests to the host run concurrently.
+
+        Without `cap` and without a rate limit, the only limit is the concurrency of the slice (`at_once`).
         """
         if cap is None:
             return self.each / self.at_once
@@ -100,7 +101,7 @@ class HostPace(NamedTuple):
 
 
 class HostShare(NamedTuple):
-    """A batch of requests (slice), stored as the number of requests for each host.
+    """A slice (batch of requests), stored as the number of requests for each host.
 
     Hosts with the longest remaining time come first.
 
@@ -143,7 +144,7 @@ class BulkScheduler:
         self._shares = array("l", [0] * partitions)  # The number of slices taken from the partition.
         self._before = array(
             "d", [0.0] * partitions
-        )  # The remaining time of the partition in seconds, which is the key of the heap entry.
+        )  # The remaining time of the partition in seconds. This time is the key of the heap entry.
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
         self._under_way: dict[int, HostShare] = {}
@@ -164,7 +165,10 @@ class BulkScheduler:
     # -- requests
 
     def add_host(self, partition: int, cap: int | None) -> int:
-        """Add a host with at most `cap` concurrent requests, or without a limit, and return its number."""
+        """Add a host and return its number.
+
+        At most `cap` requests to the host run concurrently; None means no limit.
+        """
         self._partition.append(partition)
         self._cap.append(cap or 0)
         self._asked.append(0)
@@ -173,7 +177,10 @@ class BulkScheduler:
         return len(self._partition) - 1
 
     def lower(self, host: int, cap: int | None) -> None:
-        """Lower the concurrency limit of a host to `cap`, which is the limit of another URL scheme."""
+        """Lower the concurrency limit of a host to `cap`.
+
+        The value `cap` is the limit of another URL scheme.
+        """
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
             self._between[host] = self._pace.compute_interval(cap)
@@ -210,7 +217,10 @@ class BulkScheduler:
         return self._between[host]
 
     def take(self) -> HostShare | None:
-        """Return the next batch of requests (slice), or None if all partitions with requests are running."""
+        """Return the next slice (batch of requests).
+
+        The result is `None` if all partitions with requests are running.
+        """
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
         self._changed.clear()  # For each running partition, `end` later calls `_stand`.
@@ -221,9 +231,9 @@ class BulkScheduler:
         return None
 
     def urgency(self, share: HostShare) -> float:
-        """Return the estimated seconds to process a batch (slice) and all waiting requests of its partition.
+        """Return the estimated seconds for a slice and for all waiting requests of its partition.
 
-        Among the slices that wait for a worker, the slice with the most seconds should start first (longest
+        Among the slices that wait for a worker, the slice with the highest estimate starts first (longest
         processing time first).
         """
         return share.seconds + self.seconds_before(share.partition)
@@ -252,7 +262,10 @@ class BulkScheduler:
         return share
 
     def _count_requests(self, partition: int) -> list[tuple[int, int]]:
-        """Return the hosts of the next slice, with the number of requests to each host."""
+        """Return the hosts of the next slice.
+
+        Each host has its number of requests.
+        """
         waiting, between = self._waiting, self._between
         slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * between[host], host))
         seconds = self._box * (_LEAP if partition in self._done_before else 1)
@@ -273,7 +286,10 @@ class BulkScheduler:
         return counts
 
     def _count_within(self, seconds: float, host: int) -> int:
-        """Return the number of waiting requests to a host that can start within `seconds`; at least 1."""
+        """Return how many waiting requests to a host can start within `seconds`.
+
+        The result is at least 1.
+        """
         return min(self._waiting[host], max(1, int(seconds / self._between[host] + _EXACT)))
 
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
@@ -285,7 +301,9 @@ class BulkScheduler:
     def end(
         self, share: HostShare, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0
     ) -> None:
-        """Record the end of a batch of requests (slice), and update the estimated speed of its hosts.
+        """Record the end of a slice (batch of requests).
+
+        The estimated speed of its hosts is updated.
 
         Args:
             share: The slice.
@@ -321,17 +339,19 @@ class BulkScheduler:
                 continue
             found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
             self._between[host] = max(found, self._compute_interval(host), _SOONEST)
-        # Whether there is a host in the slice to which no request was started.
+        # Whether the slice has a host to which no request was started.
         crowded = any(left.get(host) == count for host, count in share.counts)
         found = (until if crowded else seconds) * self._pace.at_once / begun
         each = found if crowded else min(found, self._each[share.partition])
         self._each[share.partition] = max(each, _SOONEST)
 
     def _not_slower(self, host: int, count: int, seconds: float) -> float:
-        """Return the new estimate in seconds per request, for a host whose requests have all ended.
+        """Return the new estimate in seconds per request.
 
-        The new estimate is never slower than the old estimate. The measured time may be too long, because the
-        host was perhaps idle while the slice waited for another host.
+        All requests to this host must have ended.
+
+        The new estimate is never slower than the old estimate. The measured time may be too long: perhaps the
+        host was idle while the slice waited for another host.
         """
         known = self._between[host]
         return known / 2 if seconds > known * count * _ABOUT else min(known, seconds / count)
@@ -343,7 +363,9 @@ class BulkScheduler:
     # -- figures
 
     def find_slowest(self, most: int) -> list[tuple[int, int, float]]:
-        """Return the slowest hosts by the initial estimate, with the number of requests and the duration.
+        """Return the slowest hosts by the initial estimate.
+
+        Each host has its number of requests and its duration.
 
         Hosts without a rate limit and without a concurrency limit are omitted.
         """
@@ -355,7 +377,9 @@ class BulkScheduler:
         return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return a histogram of the number of requests per host, as (minimum, number of hosts).
+        """Return a histogram of the number of requests per host.
+
+        Each element is (minimum, number of hosts).
 
         For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
         """
@@ -376,7 +400,7 @@ class BulkScheduler:
 # The database is private and is removed when the connection is closed. A request stays in the database until
 # a worker has started the request. So unstarted requests are never lost.
 
-#: The number of requests in one database insert, and also the number of hosts that are cached in memory.
+#: The number of requests in one database insert. The same number of hosts is cached in memory.
 _TOGETHER = 1_000
 _MOST_HELD = 20_000
 
@@ -418,7 +442,10 @@ class PendingRequests:
     # -- hosts
 
     def host(self, name: str, partition: int) -> int | None:
-        """Return the number of a host, or None for an unknown host."""
+        """Return the number of a host.
+
+        The result is `None` for an unknown host.
+        """
         found = self._held.get((name, partition))
         if found is None:
             query = "SELECT number FROM host WHERE name = ? AND partition = ?"
@@ -460,7 +487,10 @@ class PendingRequests:
         self._new.clear()
 
     def find_first(self, host: int, count: int) -> list[NumberedRequest]:
-        """Return the first `count` waiting requests to a host, in the order of insertion."""
+        """Return the first `count` waiting requests to a host.
+
+        The order is the order of insertion.
+        """
         self._put_in_order()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"
         with _faults():

@@ -1,8 +1,7 @@
-"""The driver of a bulk run, which plans the requests and submits batches of requests (slices) to Dask.
+"""The driver of a bulk run. It plans the requests and submits slices (batches of requests) to Dask.
 
 Only a few slices are submitted at a time. So the memory use of Dask's scheduler and the workers does not
-depend on the number of requests. The plan chooses the next slice, and a partition has at most one running
-slice.
+depend on the number of requests. The plan chooses the next slice. A partition has at most one running slice.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from resolver.transfer.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: The number of consecutive lost slices of a partition after which the run fails. A slice (a batch of
+#: The number of consecutive lost slices of a partition. After this number, the run fails. A slice (a batch of
 #: requests) is lost together with its worker.
 _MOST_LOST = 5
 
-#: The number of consecutive slices that find their partition locked by another run, after which this run
-#: fails. Each slice waits one minute for the lock. The other run may hold the lock for 20 minutes, because it
-#: retries requests to a host that does not respond.
+#: The number of consecutive slices that found their partition locked by another run. After this number, the
+#: run fails. Each slice waits one minute for the lock. The other run may hold the lock for 20 minutes,
+#: because it retries requests to a host that does not respond.
 _MOST_HELD = 20
 
 #: The timeout in seconds for the transfer of a slice's report (some hundred bytes) from a worker. During the
@@ -123,8 +122,8 @@ def run(
     are then skipped.
 
     If `out` is a URL, workers may still run slices (batches of requests) of an interrupted run. The new run
-    first waits at most one minute for the workers of the interrupted run. If the interrupted run used another
-    scheduler, the caller must wait for its workers, because the new run cannot query them.
+    first waits for the workers of the interrupted run, at most one minute. If the interrupted run used
+    another scheduler, the caller must wait for its workers, because the new run cannot query them.
 
     Args:
         requests: URLs or `SaveRequest`s in an iterable, a Dask bag or a column of a dataframe. All requests
@@ -183,7 +182,10 @@ def _wait_for_others(client: Client, out: str) -> None:
 
 
 def _agree(store: Store, format: Format) -> int:
-    """Return the number of partitions that the first run stored in `store`. Raises `NotConfigured`."""
+    """Return the number of partitions of `store`.
+
+    The first run has stored this number. Raises `NotConfigured`.
+    """
     told = store.read(_ABOUT)
     if told is None:
         about = {"version": 1, "partitions": PARTITIONS, "format": format}
@@ -204,9 +206,9 @@ def _agree(store: Store, format: Format) -> int:
 
 
 class _WorkerSpread:
-    """The batches of requests (slices) of a run that are running on the cluster.
+    """The slices (batches of requests) that are running on the cluster.
 
-    A slice is running from the call of `_follow` until its future has one of these results:
+    A slice is running after the call of `_follow`, until its future has one of these results:
 
     - A report: the plan queues the unstarted requests again (`_count`).
     - A report with `held`: another run has locked the partition. The plan queues all requests again. At the
@@ -269,7 +271,9 @@ class _WorkerSpread:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
 
     def _look(self) -> None:
-        """Query the number of worker threads, which limits the number of running slices (see `plan.AHEAD`).
+        """Query the number of worker threads.
+
+        It limits the number of running slices (see `plan.AHEAD`).
 
         Without worker threads, one slice is submitted, so that an adaptive cluster starts a worker.
         """
@@ -289,13 +293,15 @@ class _WorkerSpread:
         while len(self._under_way) < max(1, self._threads) and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (self._name_of(slice), slice.partition, slice.number, self._run)
-            urgency = round(self._plan.urgency(slice))  # Submitted slices wait only after workers have left.
+            urgency = round(self._plan.urgency(slice))  # submitted slices wait only if workers have left
             sent = pack_task(self._job, slice)
             future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
             self._follow(future, slice)
 
     def _name_of(self, slice: RequestSlice) -> str:
-        """Return the name of the task in Dask, which is the same for all slices of a partition.
+        """Return the name of the task in Dask.
+
+        The name is the same for all slices of a partition.
 
         Dask stores statistics for each task name until the scheduler ends, so the number of names must be
         small. Dask treats a hyphen as the end of the name, so hyphens are replaced.
@@ -303,7 +309,10 @@ class _WorkerSpread:
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Process the result of a Dask task; the report of the slice may be lost together with the worker."""
+        """Process the result of a Dask task.
+
+        The report of the slice may be lost together with the worker.
+        """
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):
@@ -322,7 +331,7 @@ class _WorkerSpread:
                 raise LocalError(_GONE) from error
             self._follow(future, slice)
         else:
-            # Without the release, Dask would run the slice again after the loss of its worker.
+            # without the release, Dask would run the slice again if its worker is lost
             future.release()
             self._count(slice, report)
 
@@ -359,7 +368,7 @@ class _WorkerSpread:
         self._plan.end(slice, slice.items, 0.0)
 
     def _pauses_of(self, partition: int) -> dict[str, float]:
-        """Return, for each host that requested a pause, the remaining seconds of the pause."""
+        """Return the remaining seconds of the pause, for each host that requested a pause."""
         now = monotonic()
         until = self._alone.get(partition, {})  # A lost slice is repeated with the same pauses.
         return {host: moment - now for host, moment in until.items() if moment > now}

@@ -1,8 +1,9 @@
-"""The code that runs in a Dask worker: it fetches a batch of requests (slice) and reports the outcome.
+"""The code that runs in a Dask worker: it fetches a slice (batch of requests) and reports the outcome.
 
-A partition has at most one running slice. The lock on the ledger of the partition prevents a second slice,
-even if Dask wrongly assumes that the worker of the first slice is dead. A store at a URL does not support
-locks. So a run with such a store first waits for workers that still run slices of an earlier run.
+A partition has at most one running slice. The lock on the ledger of the partition prevents a second slice.
+This also holds if Dask wrongly assumes that the worker of the first slice is dead. A store at a URL does not
+support locks. Therefore a run with such a store first waits for workers that still run slices of an earlier
+run.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from resolver.transfer.settings import Settings
 from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
 
-# The scratch directory of a slice, for output that is later sent to a store at a URL. The scratch directory
-# is inside the local directory of the Dask worker, because the user has provided disk space there. If a
-# worker is killed, Dask removes the local directory.
+# The scratch directory of a slice. The directory contains output that is later sent to a store at a URL. The
+# scratch directory is inside the local directory of the Dask worker, because the user has provided disk space
+# there. If a worker is killed, Dask removes the local directory.
 
 
 def scratch() -> AbstractContextManager[str]:
@@ -52,8 +53,8 @@ def scratch() -> AbstractContextManager[str]:
 
 
 # The WARC archives of a bulk run. If `out` is a directory, all slices of a worker write to one archive in
-# `out`, until the run ends. If `out` is a URL, each slice writes a separate archive, which is sent to the
-# store with the other output.
+# `out`, until the run ends. If `out` is a URL, each slice writes a separate archive. The archive is sent to
+# the store with the other output.
 
 _lock = Lock()
 _open: dict[str, Recorder] = {}
@@ -61,7 +62,10 @@ _open: dict[str, Recorder] = {}
 
 @contextmanager
 def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
-    """Yield the WARC recorder for a batch of requests (slice), or None if the job does not record."""
+    """Yield the WARC recorder for a slice (batch of requests).
+
+    If the job does not record, None is yielded.
+    """
     if not job.warc:
         yield None
     elif isinstance(store, OutputFiles):
@@ -113,7 +117,7 @@ _LOOK = 0.5
 
 
 class SliceOutput(NamedTuple):
-    """The output of a batch of requests (slice): a directory of bodies, and the ledger of the partition.
+    """The output of a slice (batch of requests): a directory of bodies, and the ledger of the partition.
 
     Attributes:
         elsewhere: Whether finished files are moved to a store at a URL.
@@ -159,7 +163,10 @@ def _register_run(out: str) -> Iterator[None]:
 
 
 def is_under_way(out: str) -> bool:
-    """Return whether this process runs a slice for the store `out`, also after the client disconnected."""
+    """Return whether this process runs a slice for the store `out`.
+
+    The slice may still run after the client has disconnected.
+    """
     return out in tuple(_under_way.values())
 
 
@@ -188,7 +195,10 @@ def _ledger_here(job: BulkJob, shelf: OutputFiles, name: str) -> str:
 
 
 def _publish(job: BulkJob, store: Store, bench: SliceOutput, partition: int, ended: list[str]) -> None:
-    """Upload the saved files to the store, and then the ledger, which lists the files."""
+    """Upload the saved files to the store.
+
+    Then upload the ledger, which lists the files.
+    """
     if isinstance(store, OutputFiles):
         return
     here = OutputFiles(bench.bodies)
@@ -275,7 +285,7 @@ class _SliceSession(Resolver):
 
 
 class _SliceLedger:
-    """The requests of a batch (slice) and their outcomes; a duplicate request is performed once."""
+    """The requests of a slice and their outcomes. A duplicate request is performed once."""
 
     def __init__(self, items: tuple[BulkRequest, ...]) -> None:
         self._waiting = {item.path: item for item in items}

@@ -142,8 +142,8 @@ def store_of(out: str) -> Store:
 
 
 # The outcomes of all requests of a partition, as one table. The table is generated from the partition's
-# ledger, which survives killed processes. So an interrupted and resumed run has the same outcomes as an
-# uninterrupted run, except that `attempts` and `ended` may differ.
+# ledger, which survives killed processes. An interrupted and resumed run therefore has the same outcomes as
+# an uninterrupted run. Only `attempts` and `ended` may differ.
 
 #: The batch size: the number of rows that one call converts to columns. A batch uses about 16 MB of memory.
 _AT_ONCE = 10_000
