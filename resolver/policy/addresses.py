@@ -1,10 +1,9 @@
 """Address scopes (S08, prevents SSRF): how internal an IP address is, and which URLs may lead to it.
 
-Only globally routed addresses are public. An IPv6 address that is only another form of an IPv4 address has
-the scope of the IPv4 address. For some IPv6 prefixes, a translator (NAT64) or a tunnel (6to4, Teredo) may
-deliver packets to the embedded IPv4 address. An IPv6 address with a prefix for NAT64 or a tunnel has two
-possible scopes. The target of a URL gets the more internal scope, and a referrer gets the less internal
-scope.
+Only globally routed addresses are public. If an IPv6 address is another form of an IPv4 address, it has the
+scope of the IPv4 address. For some IPv6 prefixes, a translator (NAT64) or a tunnel (6to4, Teredo) may deliver
+packets to the embedded IPv4 address. An IPv6 address with a prefix for NAT64 or a tunnel has two possible
+scopes. The target of a URL gets the more internal scope, and a referrer gets the less internal scope.
 """
 
 from __future__ import annotations
@@ -81,14 +80,16 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
 )
 #: All allocated IPv6 unicast space (RFC 4291 2.4, IANA's address space registry).
 _GLOBAL = "2000::/3"
-#: The upper 96 bits of an IPv6 address that is only another form of an IPv4 address. The forms are
-#: IPv4-compatible and IPv4-mapped (RFC 4291 2.5.5), IPv4-translated (RFC 2765) and NAT64 (RFC 6052).
+#: The upper 96 bits of an IPv6 address that is another form of an IPv4 address. The forms are IPv4-compatible
+#: and IPv4-mapped (RFC 4291 2.5.5), IPv4-translated (RFC 2765) and NAT64 (RFC 6052).
 _STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
 @lru_cache(maxsize=1024)
 def literal_addresses(host: str) -> tuple[str, ...] | None:
-    """Return the addresses of a host that needs no DNS lookup, or None for any other host.
+    """Return the addresses of a host that needs no DNS lookup.
+
+    The result is `None` for any other host.
 
     An address literal, `localhost` and the names below `localhost` need no DNS lookup.
     """

@@ -63,7 +63,7 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 def _decode_octets(octets: bytes) -> bytes:
     """Percent-decode a component without a rule.
 
-    The code of a plug-in's scheme might decode the component before it sends the component.
+    The code of a plug-in may decode the component before it sends the component.
     """
     return unquote_to_bytes(octets)
 
@@ -113,7 +113,7 @@ def _decision(
 
 
 def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
-    """Return the index in the URL text of the first byte of the component `name` that is in `octets`."""
+    """Return the index in the URL text of the first byte of a component that is in `octets`."""
     place = url.place(name)
     return None if place is None else position_of(url.text, place, octets)
 
@@ -133,7 +133,10 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
 
 
 def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
-    """Check the length of the first line of a request, which is composed of several components."""
+    """Check the length of the first line of a request.
+
+    The line consists of several components.
+    """
     parts = [part for name in components if type(part := getattr(url, name)) is bytes]
     line = b"\t".join(parts).partition(b"\r\n")[0]
     if len(line) > longest:
@@ -269,7 +272,10 @@ def _is_valid(label: str, text: str) -> bool:
 
 
 def _script(character: str) -> str | None:
-    """Return the script of a letter, such as LATIN, or None for a character without a script."""
+    """Return the script of a letter, such as LATIN.
+
+    The result is `None` for a character without a script.
+    """
     if unicodedata.category(character)[0] != "L":
         return None
     word = unicodedata.name(character, "UNKNOWN").split()[0]
@@ -379,13 +385,12 @@ def check_tunnel_port(port: int, policy: Policy) -> None:
 # Filled-in forms of Gopher+ (S03, S05). No other URL sends several lines or changes data on a server.
 #
 # RFC 1738 3.4.9 puts a filled-in Gopher+ form, with its line ends, into the URL. A form is allowed only at a
-# gopher port, as a single block of lines after the name of a Gopher+ view. The block must end with a dot, and
-# no bytes may follow the dot.
-# The author of an untrusted URL can choose every line of the form. Therefore the user must also confirm the
-# submission.
+# gopher port. The form must be a single block of lines after the name of a Gopher+ view. The block must end
+# with a dot, and no bytes may follow the dot. The author of an untrusted URL can choose every line of the
+# form. Therefore the user must also confirm the submission.
 
 _ENDS = frozenset(b"\0\t\n\r")
-_FORM = (  # the pattern of a filled-in Gopher+ form, which `re` compiles on first use
+_FORM = (  # the pattern of a filled-in Gopher+ form; `re` compiles it on first use
     rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
     rb"\+-1 \r\n"
     rb"(?: (?!\.\r\n) [^\x00\r\n]* \r\n )*"

@@ -43,7 +43,10 @@ def data_home() -> str:
 
 
 def state_home() -> str:
-    """Return the base directory of state files, or a relative path if the directory is unknown."""
+    """Return the base directory of state files.
+
+    The path is relative if the directory is unknown.
+    """
     return _home("XDG_STATE_HOME", "~/.local/state")
 
 
@@ -70,7 +73,10 @@ def colors_here() -> dict[str, str]:
 
 
 def state_folder() -> str | None:
-    """Return the directory for this program's state files, or None if the base directory is unknown."""
+    """Return the directory for this program's state files.
+
+    The result is `None` if the base directory is unknown.
+    """
     home = state_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
@@ -98,7 +104,10 @@ class NewsServerSetting(NamedTuple):
 
 
 def needs_server(url: Url) -> bool:
-    """Return whether the URL has no host, so that the user's configured server is used."""
+    """Return whether the URL has no host.
+
+    The server that the user configured is then used.
+    """
     if getattr(url, "host", None) is not None:
         return False
     row = registry.find(url.scheme)
@@ -124,7 +133,10 @@ def choose(
 
 
 def first_word(text: str) -> str | None:
-    """Return the first token of the first line that is neither blank nor a comment."""
+    """Return the first token of the first line with content.
+
+    Blank lines and comments are skipped.
+    """
     for line in text.splitlines():
         words = line.split()
         if words and not words[0].startswith("#"):
@@ -133,7 +145,9 @@ def first_word(text: str) -> str | None:
 
 
 def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
-    """Return the server in a setting: `host`, `host:port` or `[v6]:port`, parsed like the host of a URL.
+    """Return the server in a setting: `host`, `host:port` or `[v6]:port`.
+
+    The setting is parsed like the host of a URL.
 
     Raises:
         NotConfigured: no server is configured, or the value is not a server.

@@ -92,7 +92,9 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
 
 
 def is_below(segments: Sequence[bytes], root: str) -> bool:
-    """Return whether the path is `root` or below it, compared by path segments alone (path traversal).
+    """Return whether the path is `root` or below it.
+
+    Only path segments are compared (path traversal).
 
     Symbolic links may still lead outside `root`. The code that opens the file follows the links and checks
     the path again.
@@ -178,7 +180,9 @@ def local_path(components: Sequence[bytes]) -> str:
 
 
 def number_name(name: str, number: int) -> str:
-    """Return the file name with a number for the second, third, … duplicate: `data.2.tar.gz`.
+    """Return the file name of the second, third, … duplicate.
+
+    The name contains its number: `data.2.tar.gz`.
 
     The name of the first file has no number.
     """
@@ -193,7 +197,9 @@ def number_name(name: str, number: int) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return a key that is equal for names or paths that differ only in case or Unicode normalization.
+    """Return a key that ignores case and Unicode normalization.
+
+    Names or paths that differ only in these have equal keys.
 
     Some file systems are case-insensitive or normalize names, and would treat these names as one file.
     """

@@ -63,7 +63,7 @@ def judge(
     """Apply all rules that need no DNS lookup, and return the verdict.
 
     S08 (address scopes) is applied only if the host is an IP address or `localhost`. If a gateway is
-    configured for the scheme, the rules are applied to the gateway's URL, with the origin "user".
+    configured for the scheme, the rules are applied to the URL of the gateway. Its origin is "user".
 
     Args:
         url: the URL to check.
@@ -185,7 +185,7 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
     """Apply S19: a scheme without a handler needs a gateway.
 
     A scheme whose extra is not installed counts as a scheme without a handler. The message suggests a gateway
-    only for the scheme names that RFC 1738 reserves (sections 4 and 5). Any other scheme name is probably a
+    only for scheme names that RFC 1738 reserves (sections 4 and 5). Any other scheme name is probably a
     typing error.
     """
     if subject.row is not None and subject.row.needs is None:
@@ -321,7 +321,9 @@ def guard(
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
 ) -> tuple[str, ...]:
-    """Return the IP addresses of a host that the policy allows, in the same order (prevents SSRF).
+    """Return the IP addresses of a host that the policy allows (prevents SSRF).
+
+    The order of the addresses does not change.
 
     The function does not make a DNS lookup. If the host is an IP address or `localhost`, `addresses` may be
     empty.

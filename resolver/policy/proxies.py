@@ -1,8 +1,8 @@
 """The proxy of a URL, from `--proxy` or the environment, and the permission to use the proxy (S09).
 
 - `--proxy` applies to every URL. Without `--proxy`, the rules of curl apply. For a URL of scheme S, the
-  client checks the variables `S_proxy`, `S_PROXY`, `all_proxy` and `ALL_PROXY`, and uses the first variable
-  that has a value.
+  client checks the variables `S_proxy`, `S_PROXY`, `all_proxy` and `ALL_PROXY`. The first variable with a
+  value is used.
 - `HTTP_PROXY` is not used, because a CGI server sets this variable from the request header `Proxy` (httpoxy).
 - In a process that looks like a CGI program, all proxy variables are ignored (S17).
 - A proxy variable that has a value but is not used causes a warning.
@@ -66,7 +66,9 @@ def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str
 
 
 def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for a URL of this scheme, or None for a direct connection.
+    """Return the proxy for a URL of this scheme.
+
+    The result is `None` for a direct connection.
 
     Raises:
         NotConfigured: the setting is not the URL of a proxy.
@@ -112,7 +114,10 @@ def _is_trusted(value: str, name: str, policy: Policy) -> bool:
 
 
 def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
-    """Return the name of the proxy setting for a scheme, even if the setting is ignored."""
+    """Return the name of the proxy setting for a scheme.
+
+    The name is also returned if the setting is ignored.
+    """
     if not variables:
         return None
     own = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
@@ -133,7 +138,10 @@ def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
 
 
 def is_exempt(endpoint: Endpoint, variables: Mapping[str, str]) -> bool:
-    """Return whether `no_proxy` lists the endpoint, so that the client connects directly."""
+    """Return whether `no_proxy` lists the endpoint.
+
+    The client then connects directly.
+    """
     return any(_exempts(entry, endpoint) for entry in _entries(variables))
 
 
@@ -143,7 +151,7 @@ def _entries(variables: Mapping[str, str]) -> list[str]:
 
 
 def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
-    """Report the first entry of `no_proxy` that cannot match any host and is probably a mistake."""
+    """Report the first entry of `no_proxy` that is probably a mistake: it cannot match any host."""
     for entry in _entries(variables):
         if ("*" in entry and entry != "*") or ("/" in entry and not _is_network(entry)):
             shown = re.sub(r"//.*@", "//****@", entry)

@@ -72,7 +72,7 @@ class Proxy:
 def parse_proxy(text: str, source: str) -> Proxy:
     """Parse a proxy setting.
 
-    An error message names the `source` and shows only the scheme of the value, because the invalid text may
+    An error message names the `source`. It shows only the scheme of the value, because the invalid text may
     be part of a password.
 
     Raises:

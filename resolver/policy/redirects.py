@@ -78,7 +78,7 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
     """Apply S18 to sessions, and to hosts that look like command-line options (argument injection).
 
     Only the user may start an interactive session. The rule applies to every scheme whose host may become an
-    argument of a program, for example a plug-in's scheme.
+    argument of a program. A scheme of a plug-in is an example.
     """
     if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
         yield Decision(
@@ -144,7 +144,7 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
     """Apply S06 (passwords) to the user information of the URL.
 
     In URLs of some schemes, user information is not allowed (RFC 1738 3.2, 3.8, RFC 5538 2.2). In these URLs,
-    text before `@` only serves to imitate a host name (phishing).
+    text before `@` only imitates a host name (phishing).
     """
     if _holds_password(subject.url) and not subject.policy.allow_password:
         yield Decision(
@@ -168,7 +168,10 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
 
 
 def _has_user_information(url: Url) -> bool:
-    """Return whether the URL has user information, even if the scheme's parser removed or renamed it."""
+    """Return whether the URL has user information.
+
+    Some parsers of schemes have removed or renamed it.
+    """
     if getattr(url, "user", None) is not None or getattr(url, "password", None) is not None:
         return True
     if url.scheme in registry.SCHEMES:

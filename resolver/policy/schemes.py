@@ -70,7 +70,7 @@ class SchemeRules(NamedTuple):
             stay on the same server.
         offers: other schemes that the links of a listing may have (S20), or None for any scheme.
         local: whether URLs of the scheme name files of this machine (S12).
-        session: whether a URL of the scheme opens an interactive session, which only the user may start
+        session: whether a URL of the scheme opens an interactive session. Only the user may start a session
             (S18).
         host_is_data: whether the host can never become a command-line argument of a program (S18).
         logs_in: whether every retrieval logs in. If so, a configured login without a host applies too (S11).
@@ -231,15 +231,15 @@ def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int 
     return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many
 
 
-# Gateways (RFC 1738 section 4, S19). If a scheme has no handler, a gateway that the user configured resolves
-# the URLs of the scheme. The URL is appended to the gateway's URL as percent-encoded text, without user
-# information and fragment. All rules apply to the combined URL.
+# Gateways (RFC 1738 section 4, S19). If a scheme has no handler, the user may configure a gateway, which
+# resolves the URLs of the scheme. The URL is appended to the gateway's URL as percent-encoded text, without
+# user information and fragment. All rules apply to the combined URL.
 
 
 def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
     """Return the combined URL of the gateway and `url`.
 
-    Return None if the scheme of `url` has a handler, or if no gateway is configured for the scheme.
+    Return None if the scheme of `url` has a handler, or if the scheme has no configured gateway.
 
     Raises:
         InvalidUrl: the combined text is not a URL.

@@ -308,7 +308,10 @@ class HostSettings:
         )
 
     def with_limits(self, bound: Callable[[Limits], Limits]) -> HostSettings:
-        """Return a copy of the settings in which the function `bound` has changed the limits of each host."""
+        """Return a copy of the settings with other limits for each host.
+
+        The function `bound` changes the limits.
+        """
         return HostSettings(
             {
                 name: host if host.limits is None else replace(host, limits=bound(host.limits))
@@ -318,7 +321,10 @@ class HostSettings:
 
 
 def normal_name(name: str) -> str:
-    """Return a host name, with or without a port, in the normal form of `names_of`."""
+    """Return a host name in the normal form of `names_of`.
+
+    The name may contain a port.
+    """
     if not name.startswith("["):
         return name.lower()
     address, bracket, port = name[1:].partition("]")

@@ -74,8 +74,8 @@ class Subject(NamedTuple):
     def origin_at_place(self) -> Origin:
         """Return the origin for S04 (ports) and S07 (look-alike names).
 
-        The origin is "user" for a link to the same scheme, host and port as the URL that contains the link.
-        The origin is also "user" for the host in the user's settings.
+        The origin is "user" for a link if it has the same scheme, host and port as the URL that contains the
+        link. The origin is also "user" for the host in the user's settings.
         """
         if self.origin == "user" or self.endpoint is None or self.endpoint.ours:
             return "user"
@@ -83,7 +83,7 @@ class Subject(NamedTuple):
 
     @property
     def stays_in_place(self) -> bool:
-        """Return whether the URL has the scheme, host and port of the referring URL.
+        """Return whether the URL has the same scheme, host and port as the referring URL.
 
         The links in a group of news://S are nntp://S/… URLs. The schemes news and nntp name the same server
         and protocol (RFC 1738 3.6, 3.7).
@@ -131,7 +131,7 @@ def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
 
 
 def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
-    """Return the host and port that `url` connects to. `server` is for news URLs without a server.
+    """Return the host and port of the connection for `url`. `server` is for news URLs without a server.
 
     The default port comes from the scheme definition, because the URL object of a plug-in may contain a wrong
     default port.
@@ -153,9 +153,12 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
 
 
 def host_key(url: Url) -> str:
-    """Return a key that is equal for all URLs of one host, with any scheme and port.
+    """Return a key for the host of a URL.
 
-    For local files, the key is "". All URLs of a scheme whose host comes from a setting have the same key.
+    All URLs of a host have the same key, with any scheme and port.
+
+    For local files, the key is "". If the host of a scheme comes from a setting, all its URLs have the same
+    key.
     """
     place = endpoint_of(url)
     if place is not None:
@@ -164,7 +167,7 @@ def host_key(url: Url) -> str:
 
 
 def no_place(url: Url) -> InvalidUrl:
-    """Return the error for a URL that has no host or no known port to connect to."""
+    """Return the error for a URL without a host, or without a known port."""
     return InvalidUrl(
         "no-host", 0, f"no-host: this {url.scheme} URL has no host to connect to", url=url.shown
     )
@@ -210,7 +213,10 @@ class Decision(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the objection, and for a refusal also the option that would allow the URL."""
+        """Return the objection of the rule.
+
+        For a refusal, the text also names the option that would allow the URL.
+        """
         if self.action == "refuse" and self.flag is not None:
             return f"{self.detail}; {self.flag} would allow it"
         return self.detail
@@ -244,11 +250,16 @@ class Verdict:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Return the names of the rules that caused the decisions, each name once."""
+        """Return the names of the rules that caused the decisions.
+
+        Each name is returned once.
+        """
         return tuple(dict.fromkeys(decision.rule for decision in self.decisions))
 
     def error(self, url: Url | None = None) -> ResolveError | None:
-        """Return the error that a retrieval of `url` raises, or None if the policy allows the URL.
+        """Return the error that a retrieval of `url` raises.
+
+        The result is `None` if the policy allows the URL.
 
         The first decision determines the class of the error: `InvalidUrl` (S01), `UnsupportedScheme` (S19) or
         `Refused` (other rules).
@@ -291,5 +302,5 @@ def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Ori
 
 
 def refusal(rule: str, detail: str, *, flag: str | None = None) -> Refused:
-    """Return the error for a rule that refuses the opening of a file or connection."""
+    """Return the error for a file or connection that a rule forbids to open."""
     return Decision(rule=rule, action="refuse", detail=detail, flag=flag).refusal()

@@ -44,7 +44,8 @@ class ProxyLogins:
 class ProxyRoute(NamedTuple):
     """The route of one URL through a proxy.
 
-    `via` is the form of HTTP requests to the proxy, or None if the proxy opens a tunnel to the URL's host.
+    `via` is the form of HTTP requests to the proxy. It is `None` if the proxy opens a tunnel to the host of
+    the URL.
     """
 
     proxy: Proxy
@@ -70,7 +71,9 @@ class ProxyRoute(NamedTuple):
 def way_of(
     url: Url, place: Endpoint | None, variables: Mapping[str, str], logins: ProxyLogins
 ) -> ProxyRoute | None:
-    """Return the route of a URL through its proxy, or None for a direct connection.
+    """Return the route of a URL through its proxy.
+
+    The result is `None` for a direct connection.
 
     Raises:
         NotConfigured: the setting is not the URL of a proxy.
