@@ -188,7 +188,7 @@ class DirectoryListing:
     def _asked(self) -> Url:
         """Return the URL to request.
 
-        If the parent listing states that the entry is a directory, the URL has the form of a directory URL.
+        If the parent listing describes the entry as a directory, the URL has the form of a directory URL.
         """
         url, tree = self._place.url, tree_of(self._place.url)
         return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
@@ -243,7 +243,10 @@ class DirectoryListing:
         rows.clear()
 
     def _row(self, entry: Entry) -> SpooledEntry | None:
-        """Return the spool row of an entry, or None if the entry is outside the tree or not selected."""
+        """Return the spool row of an entry.
+
+        The result is `None` if the entry is outside the tree or not selected.
+        """
         if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
             self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
             return None
@@ -351,7 +354,10 @@ class DirectoryListing:
         self._spool.forget_names(self._number)
 
     def _path(self, row: SpooledEntry, number: int, taken: DirectoryNames) -> str | None:
-        """Return the local path of an entry, or None if the entry was already visited."""
+        """Return the local path of an entry.
+
+        The result is `None` if the entry was already visited.
+        """
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
                 return None
@@ -366,12 +372,17 @@ class DirectoryListing:
 
 
 def marks_of(row: SpooledEntry) -> list[str]:
-    """Return the identifiers of a directory in its tree: the normalized URL and the server's identifier."""
+    """Return the identifiers of a directory in its tree.
+
+    They are the normalized URL and the server's identifier.
+    """
     return [mark_of(parse(row.url)), *([] if row.mark is None else [row.mark])]
 
 
 def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
-    """Return a file entry named `index` for a document that the server sent instead of a listing.
+    """Return a file entry with the name `index`.
+
+    The server sent a document instead of a listing.
 
     Returns None if the selection excludes this name.
     """

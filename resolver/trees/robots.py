@@ -69,11 +69,17 @@ class RobotsRules:
         return min(self.wanted_delay, LONGEST_DELAY)
 
     def allows(self, url: str) -> bool:
-        """Return whether the rules allow a request for `url`, which must be in the form that is sent."""
+        """Return whether the rules allow a request for `url`.
+
+        `url` must be in the form that is sent.
+        """
         return self._rules.can_fetch(url, TOKEN)
 
     def line(self, url: str) -> str | None:
-        """Return the longest rule that forbids the URL; None if the first 256 lines contain no such rule."""
+        """Return the longest rule that forbids the URL.
+
+        The result is `None` if the first 256 lines contain no such rule.
+        """
         found = [
             path
             for path in islice(self._paths(), _MOST_SHOWN)
@@ -124,7 +130,9 @@ class Robots:
         self._servers: dict[str, _RobotsServer] = {}
 
     async def check(self, url: Url, origin: Origin, referrer: Referrer | None) -> Finding | None:
-        """Return a finding if the robots.txt rules forbid the URL; None if the rules allow the URL.
+        """Return a finding if the robots.txt rules forbid the URL.
+
+        The result is `None` if the rules allow the URL.
 
         Args:
             url: The URL to check.

@@ -46,8 +46,8 @@ async def with_rows(
 ) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
     """Yield the files and directories of the walk, and for each file its ledger row.
 
-    If the ledger row says that a file is done, the caller must not request the file, but must call its
-    `close` method.
+    If the ledger row says that a file is complete, the caller must not request the file. It must call the
+    `close` method of the file.
 
     Raises:
         LedgerFault: The ledger cannot be read or written.
@@ -116,7 +116,9 @@ def save_tree(
     origin: Origin,
     referrer: tuple[str, str | None] | None,
 ) -> RunningBatch[Outcome]:
-    """Return the iterator of `Resolver.save_tree`; the walk starts at the first iteration.
+    """Return the iterator of `Resolver.save_tree`.
+
+    The walk starts at the first iteration.
 
     Raises `ValueError` for an invalid argument.
     """
@@ -295,7 +297,10 @@ _AHEAD = 16
 
 
 def source_of(url: Url) -> str:
-    """Return the newsgroup and the server of a URL; both together make an article number unique."""
+    """Return the newsgroup and the server of a URL.
+
+    Article numbers are unique within this pair.
+    """
     place = url.scheme
     if isinstance(url, HostUrl):
         place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")

@@ -30,13 +30,19 @@ _NOWHERE = frozenset({b"", b".", b".."})
 
 
 def tree_of(url: Url) -> Tree | None:
-    """Return the tree rules of the URL's scheme, or None if the scheme does not have directory trees."""
+    """Return the tree rules of the URL's scheme.
+
+    The result is `None` if the scheme has no directory trees.
+    """
     row = registry.find(url.scheme)
     return None if row is None else row.tree
 
 
 def walked_as(url: Url) -> Url:
-    """Return the URL to use for the walk: the URL itself, or an equivalent URL of another scheme."""
+    """Return the URL for the walk.
+
+    It is the URL itself, or an equivalent URL of another scheme.
+    """
     row = registry.find(url.scheme)
     text = None if row is None or row.walked_as is None else row.walked_as(url)
     return url if text is None else parse(text)
@@ -49,14 +55,16 @@ def names_of(url: Url) -> tuple[bytes, ...]:
 
 
 def place_of(url: Url) -> str:
-    """Return the origin (scheme, host and port) of a URL, as text."""
+    """Return the scheme, host and port (origin) of a URL, as text."""
     if isinstance(url, HostUrl):
         return f"{url.scheme}://{comparable_host(url.host)}:{url.effective_port}"
     return f"{url.scheme}:"
 
 
 def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
-    """Return the local path for the top of a tree: the last path component, or the host if the path is empty.
+    """Return the local path of a tree's top directory.
+
+    It is the last path component, or the host if the path is empty.
 
     Args:
         url: The top URL of the tree.
@@ -76,7 +84,9 @@ def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
 
 
 def split_pattern(url: Url) -> tuple[Url, str]:
-    """Split a URL whose last name is a shell pattern into its directory and the pattern for `Selection`.
+    """Split a URL whose last name is a shell pattern.
+
+    The results are the directory and the pattern for `Selection`.
 
     A percent-encoded `*`, `?` or `[` is the character itself.
 
@@ -221,7 +231,9 @@ def mark_of(url: Url) -> str:
 
 
 def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None:
-    """Return the server's identifier of an entry, or None.
+    """Return the server's identifier of an entry.
+
+    The result is `None` without an identifier.
 
     Entries with equal identifiers are the same file. Entries with different identifiers may also be the same
     file.
@@ -274,7 +286,7 @@ def is_too_alike(count: int) -> bool:
 #
 # Names are assigned in the byte order of the server's names, first to directories and then to files. The
 # order of the listing does not matter. So another run assigns the same names if entries are neither added nor
-# removed. If a file system may treat several names as equal (for example, names that differ only in case),
+# removed. A file system may treat several names as equal, for example names that differ only in case. Then
 # the first entry gets the unchanged name, and the next entries get numbered names.
 
 
@@ -282,14 +294,19 @@ class TakenNames(Protocol):
     """The interface of the names in use in a directory, each with the last assigned number."""
 
     def find_last_number(self, key: str) -> int:
-        """Return the last assigned number of a name key, or 0 if the name is not in use."""
+        """Return the last assigned number of a name key.
+
+        The result is 0 if the name is not in use.
+        """
         ...
 
     def take(self, key: str, number: int) -> None: ...
 
 
 def name_for(raw: bytes, taken: TakenNames) -> str:
-    """Return the local name for the server's name `raw`, and record that the local name is in use.
+    """Return the local name for the server's name `raw`.
+
+    The local name is recorded as taken.
 
     Raises:
         Refused: The sanitized name is empty (S14).

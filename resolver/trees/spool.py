@@ -134,7 +134,9 @@ class EntrySpool:
         return found
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
-        """Take the next ready directory from the spool; return None if no directory is ready.
+        """Take the next ready directory from the spool.
+
+        The result is `None` if no directory is ready.
 
         With `linked`, links and entries of unknown kind are taken too.
         """
@@ -147,7 +149,10 @@ class EntrySpool:
     # -- visited directories
 
     def visit(self, tree: int, number: int, *marks: str) -> bool:
-        """Record the identifiers of an entry; return whether all are new in its tree (loop detection)."""
+        """Record the identifiers of an entry.
+
+        Return whether all of them are new in the tree (loop detection).
+        """
         first = True
         for mark in marks:
             self._do("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)

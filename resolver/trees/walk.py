@@ -124,7 +124,9 @@ class TreeItem:
 
     @property
     def lane(self) -> Hashable:
-        """Return the lane of the task: the directory that must be current on the connection (ftp).
+        """Return the lane of the task.
+
+        In ftp, the lane is the working directory that the task needs on the connection.
 
         Tasks of one lane run in sequence on one connection. Return None if the current directory does not
         matter.
@@ -170,7 +172,9 @@ class TreeItem:
         return None if found_in is None else Referrer(*found_in)
 
     async def _left_alone(self) -> Saved | None:
-        """Return the outcome of an item that robots.txt forbids (RFC 9309); None for an allowed item.
+        """Return the outcome of an item that robots.txt forbids (RFC 9309).
+
+        The result is `None` for an allowed item.
 
         A URL from the user is always allowed. Raises `TryLater` if the rules are unknown.
         """
@@ -206,7 +210,10 @@ class TreeFile(TreeItem):
 
     @property
     def listed(self) -> Validators:
-        """Return the size and modification time of the file from the listing, if they are exact."""
+        """Return the size and modification time of the file in the listing.
+
+        Only exact values are returned.
+        """
         said = self.row.modified
         return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
 
@@ -366,7 +373,7 @@ class TreeWalk:
         return found
 
     def at_hand(self) -> list[TreeFile]:
-        """Return the next files that are available without waiting for a listing."""
+        """Return the next files that are available without a wait for a listing."""
         files = [TreeFile(self, self._trees[row.tree], row) for row in self._files]
         self._files.clear()
         return files
