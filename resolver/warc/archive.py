@@ -24,7 +24,7 @@ _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?
 def read_moment(text: str) -> datetime:
     """Parse a time in UTC, in W3CDTF format or as 4 to 14 digits; return the end of the period.
 
-    If the text lacks a day or a time of day, it names a period, such as January 2026 for `2026-01`.
+    A text without a day or a time of day names a period. For example, `2026-01` is January 2026.
 
     Raises:
         NotConfigured: The text is not a time.
@@ -80,7 +80,7 @@ class Archive:
 
     Args:
         paths: The names of the WARC files.
-        at: The time after which captures are ignored, as a datetime or as text in the form of `--at`.
+        at: The time after which captures are ignored. It is a datetime, or a text in the form of `--at`.
 
     Raises:
         LocalError: A file is not a WARC file or cannot be read.

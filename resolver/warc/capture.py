@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 # Some listings consist of the server's replies to commands. The archive stores these replies, so that a later
 # reader can parse the replies again.
 #
-# The scheme definition selects the stored replies (`protocols.scheme.KeptListing`): the replies to some
-# commands, the last reply, the packets of the last reply, or the names in a local directory.
+# The scheme definition selects the stored replies (`protocols.scheme.KeptListing`). These are the replies to
+# some commands, the last reply, the packets of the last reply, or the names in a local directory.
 
 
 class _AnswerSpan(NamedTuple):
@@ -579,7 +579,10 @@ class Capture:
                     spool.close()
 
     def _end_exchange(self, error: BaseException | None, *, late: bool = False) -> None:
-        """Write the records of an HTTP exchange, and start a new capture for a later request for the URL."""
+        """Write the records of an HTTP exchange.
+
+        Then start another capture for a later request for the URL.
+        """
         exchange = self._exchange
         assert exchange is not None
         is_whole = self._is_whole and error is None

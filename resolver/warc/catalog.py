@@ -274,18 +274,27 @@ class Catalog:
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
-        """Return the ranges of an object that were received between `after` and `at`, in order of time."""
+        """Return the ranges of an object that were received between `after` and `at`.
+
+        They are ordered by time.
+        """
         found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
 
     def find_alone(self, sought: str, outcome: str) -> list[CatalogRecord]:
-        """Return the captures of a URL with the outcome `failed` or `info`, which do not have an object."""
+        """Return the captures of a URL that have no object.
+
+        Their outcome is `failed` or `info`.
+        """
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
     def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
-        """Return the position of the metadata record that describes the record `taken`, or None."""
+        """Return the position of the metadata record for the record `taken`.
+
+        The result is `None` without such a record.
+        """
         if taken.type == "metadata":
             return taken.seat
         return None if taken.id is None else self._told.get(taken.id)
@@ -322,7 +331,10 @@ def choose_latest(found: list[CatalogRecord], at: datetime | None) -> CatalogRec
 
 
 def _make_key(target: str) -> bytes | None:
-    """Return the catalog key of a URL, or None if the text is not a URL."""
+    """Return the catalog key of a URL.
+
+    The result is `None` if the text is not a URL.
+    """
     try:
         return _digest(normalize_target(parse(target)))
     except (InvalidUrl, UnicodeError):
@@ -375,7 +387,9 @@ class AnswerPiece(NamedTuple):
 
 
 def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
-    """Return the range responses that complete the first response, or None without a complete body.
+    """Return the range responses that complete the first response.
+
+    The result is `None` if the body is not complete.
 
     All responses must have the same strong entity tag or, without entity tags, the same modification date.
     """
@@ -422,7 +436,7 @@ _MOST_TIMES = 4_096
 
 
 class FoundCapture:
-    """A capture in an archive; `address` is the IP address of the peer that sent the object."""
+    """A capture in an archive. `address` is the IP address of the peer that sent the object."""
 
     def __init__(self, catalog: Catalog, taken: CatalogRecord, parts: list[CatalogRecord]) -> None:
         self._catalog = catalog
@@ -473,12 +487,17 @@ class FoundCapture:
 
     @property
     def object_head(self) -> RecordHead:
-        """Return the header of the record that contains the object; for a revisit, the original record."""
+        """Return the header of the record with the object.
+
+        For a revisit, this is the original record.
+        """
         original = self._original
         return self.head if original is None else self._open(original.seat)[0]
 
     def block(self) -> Iterator[bytes]:
-        """Return the bytes of the object; for HTTP, the response head and the body.
+        """Return the bytes of the object.
+
+        For HTTP, they are the response head and the body.
 
         Raises:
             NotFound: The bytes are in a file outside the archive.
