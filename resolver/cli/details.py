@@ -44,8 +44,8 @@ OF_COMMANDS: Mapping[str, str] = {
     "explain": (
         "The plan lists the connections, the bytes to send and the expected replies. The code that performs "
         "requests also computes the plan. Nothing is sent, no DNS lookup is made, and secrets appear as "
-        "`****`. If the policy refuses the URL, the plan has no steps, and the exit status is that of "
-        "`get`. `--html` draws the plan as an HTML page."
+        "`****`. If the policy refuses the URL, the plan has no steps. The exit status is then the same as "
+        "with `get`. `--html` draws the plan as an HTML page."
     ),
     "open": (
         "A `telnet` URL opens an interactive session in the terminal. In the session, `^]` opens a prompt "
@@ -71,13 +71,13 @@ OF_COMMANDS: Mapping[str, str] = {
         "an extra for the scheme is missing, the line of the scheme names the extra."
     ),
     "mcp": (
-        "The MCP server has the read-only tools `fetch`, `list`, `info`, `explain` and `check`, and serves "
+        "The MCP server has the read-only tools `fetch`, `list`, `info`, `explain` and `check`. It serves "
         "one client until the client closes standard input. With `--listen`, the server uses HTTP "
-        "(Streamable HTTP) on loopback until Ctrl-C, and prints its URL and the header field with the "
-        "bearer token. The policy is always `untrusted`; only `--allow-...` and `--file-root`, as options "
-        "or in the configuration, override its rules. An object has at most 8 MiB unless `--max-size` sets "
-        "another limit, and logins, cookies and certificates of the user are not used. The command needs "
-        "the extra `mcp`, and the extra `web` for HTTP."
+        "(Streamable HTTP) on loopback until Ctrl-C, and prints its URL and the header field with the bearer "
+        "token. The policy is always `untrusted`; only `--allow-...` and `--file-root`, as options or in the "
+        "configuration, override its rules. An object has at most 8 MiB unless `--max-size` sets another "
+        "limit, and logins, cookies and certificates of the user are not used. The command needs the extra "
+        "`mcp`, and the extra `web` for HTTP."
     ),
     "serve": (
         "The command serves the web UI on loopback until Ctrl-C, and prints a login URL that works once, "
@@ -101,10 +101,10 @@ OF_COMMANDS: Mapping[str, str] = {
         "used. Passwords appear as `****`."
     ),
     "ledger": (
-        "FILE is a ledger that `get --ledger FILE` writes; the command can read the ledger even during the "
-        "run. The report has counts, bytes, transfer rate, and failures by error class. `--failed` prints "
-        "the remaining URLs in the format of `-i`. `--again KIND` marks failed or completed URLs. The next "
-        "run requests the marked URLs again."
+        "FILE is a ledger that `get --ledger FILE` has written. The command can also read the ledger during "
+        "the run. The report has counts, bytes, transfer rate, and failures by error class. `--failed` "
+        "prints the remaining URLs in the format of `-i`. `--again KIND` marks failed or completed URLs. The "
+        "next run requests the marked URLs again."
     ),
     "warc": (
         "`ls` prints one line per record: date, type, status or kind, length and URL. `check` verifies "
@@ -265,10 +265,11 @@ OF_OPTIONS: Mapping[str, str] = {
         "the same file."
     ),
     "--warc-dedup": (
-        "CDX is an index in the directory of its archives, in CDXJ format or in the CDX format of wget; the "
-        "option may be repeated. If an archive of the index contains the same payload, only a reference "
-        "(WARC revisit record) is stored. Before that, the digest of the earlier record is computed again. "
-        "If the digest differs, the complete object is stored. The option needs `--warc`."
+        "CDX is an index of archives, in CDXJ format or in the CDX format of wget. The archives must be in "
+        "the same directory as the index. The option may be repeated. If one of the archives already "
+        "contains the same content, only a reference (WARC revisit record) is stored. Before that, the "
+        "digest of the earlier record is computed again. If the digest differs, the complete object is "
+        "stored. The option needs `--warc`."
     ),
     "--warc-cookies": (
         "Without the option, the values of Set-Cookie fields appear as `****` in the archive. The option "
@@ -336,16 +337,17 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--json": (
         'The reference page "The contract" lists the members of the objects. A member never changes its '
-        "meaning. `cat` and `get -O -` print the objects to standard error, instead of error messages."
+        "meaning. `cat` and `get -O -` print the objects to standard error. The objects replace the error "
+        "messages."
     ),
     "--quiet": (
         "The option also suppresses warnings, summaries and progress. `-q -q` has the same effect as `-qq`."
     ),
     "--silent": "`-q -q` has the same effect. Usage errors of the command line are still printed.",
     "--progress": (
-        "`auto` draws bars on a terminal if a run takes longer than 0.4 s. It draws no bars with `-q`, or "
-        "if bodies are printed on the terminal. `bar` draws bars even with `-q`. To standard error, `dot` "
-        "prints lines for a log, and `json` prints one JSON object per line."
+        "`auto` draws bars on a terminal if a run takes longer than 0.4 s. It draws no bars with `-q`, or if "
+        "bodies are printed on the terminal. `bar` draws bars even with `-q`. `dot` prints lines for a log, "
+        "and `json` prints one JSON object per line, both to standard error."
     ),
     "--verbose": (
         "The lines are printed to standard error. They start with `C:` for sent data, `S:` for received "
@@ -356,8 +358,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "file is overwritten."
     ),
     "--trace-html": (
-        "The page shows a sequence diagram next to the plan of `explain`, and needs no other files. The "
-        "page is written at the end of the run. The option needs the extra `web`."
+        "The page shows a sequence diagram next to the plan of `explain`. It needs no other files. The page "
+        "is written at the end of the run. The option needs the extra `web`."
     ),
     "--html": (
         "The page is printed to standard output, or to `-O FILE`. The option cannot be combined with "
@@ -407,7 +409,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--tries": (
         "N is 1 to 1,000, and limits the consecutive attempts without new data. If the command has several "
-        "URLs, the default is 5 attempts per URL. For a single URL, the default is one attempt, but if data "
+        "URLs, the default is 5 attempts per URL. For a single URL, the default is one attempt. If data has "
         "arrived, `get` makes up to 5 attempts. Errors that are probably permanent, such as a refused port, "
         "are not retried (see `--retry-all`)."
     ),
@@ -418,8 +420,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--retry-all": (
         "The option also retries errors that are probably permanent, such as a refused port or an unknown "
-        "host name. Without the option, the retrieval fails after one such error, unless the host responded "
-        "before. Error responses of the server, such as 404, are never retried."
+        "host name. Without the option, such an error is retried only if the host has responded earlier. "
+        "Error responses of the server, such as 404, are never retried."
     ),
     "--min-rate": (
         "The rate is the average over some seconds in which the client waits for data. If a transfer is "
@@ -546,8 +548,9 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--origin": (
         "`user` means that the user typed the URLs. `chosen` means that a menu or a program offered the "
-        "URLs. `derived` means that the URLs were found in retrieved data. For `chosen` and `derived`, the "
-        "rules S05, S08, S10, S12, S18 and S20 are stricter. An entry of a list may have its own `origin`."
+        "URLs. `derived` means that the URLs come from retrieved data, such as a downloaded page. For "
+        "`chosen` and `derived`, the rules S05, S08, S10, S12, S18 and S20 are stricter. An entry of a list "
+        "may have its own `origin`."
     ),
     "--referrer": (
         "URL is the page or menu that contained the links. The rules S08, S10, S12 and S20 compare each "
@@ -564,8 +567,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--password-file": (
         "Only the first line is read, at most 4,096 bytes. The password is for the user name of `--user` or "
-        "of the URL. It is sent only to hosts of the command line. A password on the command line itself "
-        "would be visible to other users."
+        "of the URL. The password is sent only to hosts that the command line names. A password on the "
+        "command line itself would be visible to other users."
     ),
     "--netrc": (
         "The file must belong to the user, and other users must not have read permission. A `machine` entry "
@@ -597,20 +600,22 @@ OF_OPTIONS: Mapping[str, str] = {
         "verification of certificates."
     ),
     "--cert": (
-        "FILE is in PEM format. The certificate is sent only to hosts of the given URLs, never to the "
-        "target of a redirect. If the key is encrypted, the command asks for the password at the terminal."
+        "FILE is in PEM format. The certificate is sent only to the hosts of the given URLs. It is never "
+        "sent to the target of a redirect. If the key is encrypted, the command asks for the password at the "
+        "terminal."
     ),
     "--pin": (
         "HEX is the SHA-256 fingerprint of the certificate, with or without colons, as printed by `openssl "
-        "x509 -fingerprint -sha256`. Only the fingerprint is compared: the name, the dates and the "
-        "authority of the certificate are not checked. The option applies to the hosts of the given URLs, "
-        "and never to the target of a redirect. The key `pin` in a host section of the configuration has "
-        "the same effect for one host. The error message for an untrusted certificate contains its "
-        "fingerprint, which you should compare with the operator of the server."
+        "x509 -fingerprint -sha256`. Only the fingerprint is compared: the name, the dates and the authority "
+        "of the certificate are not checked. The option applies to the hosts of the given URLs, and never to "
+        "the target of a redirect. In the configuration, the key `pin` in the section of a host sets the "
+        "fingerprint for this host. The error message for an untrusted certificate contains its fingerprint. "
+        "Before you use the fingerprint, ask the operator of the server to confirm it."
     ),
     "--cookies": (
         "FILE has the Netscape format of curl and wget, and is created if necessary. Session cookies are "
-        "stored, too. Only the owner can read FILE. A cookie is sent only to the hosts that set it."
+        "stored, too. Only the owner can read FILE. A cookie is sent only to the hosts for "
+        "which it was set."
     ),
     "--gateway": (
         "The percent-encoded URL, without user and fragment, is appended to the URL of the gateway. "
