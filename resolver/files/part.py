@@ -470,8 +470,9 @@ class PartFile:
             with suppress(OSError):
                 os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | withheld)
         self._forget_state()
-        if self.directory.status_of(self._state) is None:
-            wipe(fd)
+        with suppress(OSError):
+            if self.directory.status_of(self._state) is None:
+                wipe(fd)
 
     def drop_leftovers(self) -> None:
         """Remove NAME.part and the state file of a file that has its final name.

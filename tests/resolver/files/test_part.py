@@ -119,6 +119,24 @@ def _refuse_but_the_state(self: DirectoryHandle, old: str, new: str) -> None:
     os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
 
+async def test_disk_error_of_state_after_rename_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status_of = DirectoryHandle.status_of
+
+    def fail(self: DirectoryHandle, name: str) -> os.stat_result | None:
+        if name.endswith(".part-state") and status_of(self, "got") is not None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return status_of(self, name)
+
+    await begin(tmp_path / "got")
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryHandle, "status_of", fail)
+        assert await go_on(tmp_path / "got") == (len(HALF), None)
+    assert (tmp_path / "got").read_bytes() == HALF + b"+"
+    assert sorted(os.listdir(tmp_path)) == ["got", "got.part-state"]
+
+
 @pytest.mark.parametrize("again", ["fail", "replace", "adopt"])
 async def test_state_that_cannot_be_removed_is_removed_by_next_run(
     again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
