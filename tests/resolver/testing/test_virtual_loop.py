@@ -11,7 +11,7 @@ import anyio
 import pytest
 import trio
 
-from resolver.testing.world import Hung
+from resolver.testing.world import Hung, virtual_loop
 from resolver.testing.world.virtual_loop import run
 
 
@@ -132,5 +132,15 @@ def test_loop_without_ready_task_or_deadline_is_hung() -> None:
     async def main() -> None:
         await asyncio.Event().wait()
 
+    with pytest.raises(Hung):
+        run(main, "0", [])
+
+
+def test_loop_with_too_many_deadlines_is_hung(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        while True:  # noqa: ASYNC110 - the wait never ends
+            await asyncio.sleep(0.2)
+
+    monkeypatch.setattr(virtual_loop, "_MAX_ADVANCES", 1_000)
     with pytest.raises(Hung):
         run(main, "0", [])
