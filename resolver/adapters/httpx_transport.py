@@ -49,6 +49,7 @@ from resolver.adapters.httpx_family import (
 from resolver.adapters.httpx_trace import RequestTrace
 from resolver.adapters.httpx_upgrade import AsyncUpgradedStream, UpgradedStream
 from resolver.blocking.portal import (
+    MOMENT,
     MOST,
     OpenResource,
     Portal,
@@ -174,8 +175,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 _NEVER = float("inf")
-#: The time in seconds that a blocking client waits for a body that follows its response head.
-_MOMENT = 0.002
 
 
 class HttpxTimeouts:
@@ -440,7 +439,7 @@ class ResponseBody:
             Whether the body is complete.
         """
         loop = self.gate.clock.loop
-        with loop.move_on_at(loop.current_time() + _MOMENT if self._has_length else -_NEVER):
+        with loop.move_on_at(loop.current_time() + MOMENT if self._has_length else -_NEVER):
             try:
                 while self._received < MOST:
                     self._ahead.append(await self._read())
@@ -516,7 +515,9 @@ class HeldBody:
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
         self._ahead = body.take_ahead()
-        self._rest = None if body.is_closed else WaitingBody(body, held)
+        # The `trace` function must not run within the short time limit in which `WaitingBody` collects bytes.
+        most = MOST if body.gate.trace is None else 1
+        self._rest = None if body.is_closed else WaitingBody(body, held, most)
         self._held = held
 
     def __iter__(self) -> Iterator[bytes]:

@@ -421,17 +421,29 @@ class PortalIterator(Generic[T]):
             self._reader.cancel()
 
 
-#: The buffer size of a file in bytes. A forward seek by fewer bytes reads the bytes instead of opening the
-#: object again.
+#: The size in bytes of a block, and of the buffer of a file. A forward seek by fewer bytes reads the bytes
+#: instead of opening the object again.
 MOST = 1_048_576
 
 
-class PortalBody:
-    """The bytes of a response, which can be read once: iterate over blocks, or call `read`."""
+#: The time in seconds for which received bytes are buffered to collect a larger block. A call takes almost as
+#: much time as the receipt of a few bytes.
+MOMENT = 0.002
 
-    def __init__(self, body: AsyncIterator[bytes], held: OpenResource) -> None:
+
+class PortalBody:
+    """The bytes of a response, which can be read once: iterate over blocks of up to 1 MiB, or call `read`.
+
+    Args:
+        body: the blocks of the event loop.
+        held: the response.
+        most: the number of buffered bytes after which no further block is awaited.
+    """
+
+    def __init__(self, body: AsyncIterator[bytes], held: OpenResource, most: int = MOST) -> None:
         self._body = body
         self._opened = held
+        self._most = most
         self._failure: Exception | None = None
         self._octets = b""
         self._at = 0
@@ -484,6 +496,10 @@ class PortalBody:
             while held < least:
                 pieces.append(await anext(self._body))
                 held += len(pieces[-1])
+            with LOOP.move_on_after(MOMENT):
+                while held < self._most:
+                    pieces.append(await anext(self._body))
+                    held += len(pieces[-1])
         except StopAsyncIteration:
             pass
         except Exception as error:
