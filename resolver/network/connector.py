@@ -23,7 +23,7 @@ from resolver.network.admission import Admission
 from resolver.network.clock import Throttle
 from resolver.network.connecting import ConnectAttempts, ConnectTimeout
 from resolver.network.events import Connected, LookedUp, OnEvent
-from resolver.network.lookup import Deadline, add_zone, never
+from resolver.network.lookup import Deadline, add_zone
 from resolver.network.pool import IdleConnection
 from resolver.network.stream import SocketStream, TappedStream
 from resolver.network.stream_settings import Bounds, StreamSettings
@@ -177,7 +177,7 @@ class Connector:
         """Return the IP address that is used to check redirect targets and links in a response (S08)."""
         return self.peer
 
-    async def addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
+    async def addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
         """Return the IP addresses of a host that the policy allows.
 
         The addresses have the IPv6 zone of the URL. `until` returns the deadline of a DNS lookup.
@@ -192,7 +192,7 @@ class Connector:
         is_like_link_local = ":" in host and host[:2].lower() == "fe"
         return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 
-    async def select_addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
+    async def select_addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
         """Return the IP addresses of a host for the selected IP version.
 
         The policy has not checked these addresses.
@@ -309,7 +309,7 @@ class ProxyConnector(Connector):
         """
         return (self._proxy, super().place(tls) if self._way.via is None else None)
 
-    async def addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
+    async def addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
         """Return the valid peers of a connection.
 
         They are the IP addresses of the proxy or the targets of a tunnel.

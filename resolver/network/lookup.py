@@ -34,11 +34,6 @@ LIFETIME = 60.0
 CAPACITY = 4096
 
 
-def never() -> float:
-    """Return a deadline that never passes."""
-    return math.inf
-
-
 async def look_up(host: str, port: int) -> list[str]:
     """Query the system resolver.
 
@@ -69,7 +64,7 @@ class LookupCache:
         self._answers: dict[str, tuple[float, tuple[str, ...]]] = {}
         self._run: object = None
 
-    async def addresses_of(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
+    async def addresses_of(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
         """Return the distinct IP addresses in the order of the DNS answer.
 
         `until` returns the deadline of a lookup. A cached answer does not need a deadline.
@@ -85,7 +80,7 @@ class LookupCache:
         expiry, addresses = self._answers.get(host, (-math.inf, ()))
         if loop.current_time() < expiry:
             return addresses
-        with loop.move_on_at(until()):
+        with loop.move_on_at(math.inf if until is None else until()):
             addresses = self._check_addresses(host, await self._lookup(host, port))
             self._keep(host, addresses, loop.current_time() + LIFETIME)
             return addresses

@@ -45,7 +45,7 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
                 yield _refuse_type(word)
             continue
         if word.encoded and rule is STRICTEST and b"%" in octets:
-            octets = _decode_octets(octets)
+            octets = unquote_to_bytes(octets)  # the code of a plug-in may decode a component without a rule
         if not (rule.refused.isdisjoint(octets) and rule.warned.isdisjoint(octets)):
             for decision in _judge_content(url, rule, word, octets, reported):
                 reported.add(f"octet {decision.action}")
@@ -58,14 +58,6 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
         yield from _judge_request_length(url, *rules.line)
     if rules.fields is not None:
         yield from _judge_mail_headers(url, rules.fields)
-
-
-def _decode_octets(octets: bytes) -> bytes:
-    """Percent-decode a component without a rule.
-
-    The code of a plug-in may decode the component before it sends the component.
-    """
-    return unquote_to_bytes(octets)
 
 
 def _refuse_type(word: Word) -> Decision:
