@@ -381,6 +381,7 @@ def record_of(
         "size": 0 if is_directory else size,
         "type": "directory" if is_directory else "other" if kind in _OTHERS else FILE,
         "modified": modified,
+        "mtime": None if modified is None else modified.timestamp(),
     }
 
 

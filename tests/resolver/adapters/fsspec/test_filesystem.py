@@ -525,6 +525,7 @@ def test_info_has_facts_of_listing_and_modified_has_date(make: Make) -> None:
         assert (listed["name"], listed["type"], listed["size"]) == (f"{name}/file", "file", len(TABLE))
         assert {"perm", "modify"} & set(listed)
         assert fs.modified(f"{name}/file") == listed["modified"]
+        assert listed["mtime"] == listed["modified"].timestamp()
         with pytest.raises(NotImplementedError):
             fs.created(f"{name}/file")
 
