@@ -8,7 +8,7 @@
 #   make test-all    the gate with every Python from 3.11 on that is on this machine, then with LOWEST=1
 #   make coverage    lines and branches that some test runs; what it leaves tells make mutants which tests run a line
 #   make fuzz        search inputs that break a parser, guided by coverage (MINUTES=10 for each, NAMES="ftp url")
-#   make test-guests  the test suites of requests, httpx and pywb with the adapters in place; needs a network (GUESTS="requests httpx")
+#   make test-guests  the test suites of requests, httpx, fsspec, Airflow and pywb with the adapters; needs a network (GUESTS="requests httpx")
 #   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N, GATE=1: of the gate alone), and what got through
 #   make world       run schedules of faults in a simulated world (RUNS=N SEED=N LOOP=asyncio); a failure prints its seed and its faults
 #   make bench       measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)

@@ -31,7 +31,7 @@ def test_skipped(): pytest.skip("for a reason")
 
 def test_guests_are_pinned_and_give_reasons() -> None:
     guests = list(read_guests())
-    assert [guest.name for guest in guests] == ["requests", "httpx", "httpx2", "fsspec", "pywb"]
+    assert [guest.name for guest in guests] == ["requests", "httpx", "httpx2", "fsspec", "airflow", "pywb"]
     for guest in guests:
         assert guest.budget > 0
         assert all(guest.not_applicable.values())
