@@ -25,6 +25,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from protocols.text import Masked
 from resolver.ledger.book import RequestRow
 
 LINES = 20_000
@@ -119,7 +120,7 @@ def write_done(folder: Path, lines: int) -> None:
 def row(folder: Path, number: int) -> tuple[bytes, str, str]:
     url = f"http://127.0.0.1:9/pub/directory/object-{number}.bin"
     path = str(folder / "done" / f"object-{number}.bin")
-    return RequestRow(url, path, url).key, url, path
+    return RequestRow(Masked(url), path, Masked(url)).key, url, path
 
 
 def kill_often(folder: Path, seconds: float) -> int:

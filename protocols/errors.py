@@ -36,7 +36,9 @@ from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # type checkers assume True; at run time, False saves the import of `typing`
+from protocols.text import Masked
+
+TYPE_CHECKING = False  # type checkers assume True; without the import of `typing`, the program starts faster
 
 
 if TYPE_CHECKING:
@@ -83,14 +85,14 @@ class ResolveError(Exception):
     retryable: bool = False
     setting: str | None = None
     body: bytes = b""
-    message: str
-    url: str | None
+    message: Masked
+    url: Masked | None
     attempts: int
 
-    def __init__(self, message: str, *, url: str | None = None, retryable: bool | None = None) -> None:
+    def __init__(self, message: str, *, url: Masked | None = None, retryable: bool | None = None) -> None:
         super().__init__(message)
         facts = {"exit_code": self.exit_code, "retryable": self.retryable if retryable is None else retryable}
-        vars(self).update(facts, message=message, url=url, attempts=1)
+        vars(self).update(facts, message=Masked(message), url=url, attempts=1)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute once (write-once).
@@ -121,7 +123,7 @@ class ResolveError(Exception):
         code = getattr(self, "code", None) or ""
         return int(code) if re.fullmatch(r"[0-9]{1,9}", code) else None
 
-    def at(self, url: str) -> Self:
+    def at(self, url: Masked) -> Self:
         """Return a copy with the (redacted) URL."""
         return self._but({"url": url})
 
@@ -130,11 +132,11 @@ class ResolveError(Exception):
         return self._but({"attempts": attempts})
 
     def saying(self, words: str) -> Self:
-        """Return a copy with `words` at the end of its message."""
-        return self._but({"message": f"{self.message}, {words}"})
+        """Return a copy whose message ends with the text `words`."""
+        return self._but({"message": Masked(f"{self.message}, {words}")})
 
-    def hiding(self, hide: Callable[[str], str]) -> Self:
-        """Return a copy in which secrets are hidden in the message, the peer's text and the cause."""
+    def hiding(self, hide: Callable[[str], Masked]) -> Self:
+        """Return a copy with secrets hidden in the message, in the peer's text and in the cause."""
         said = {name: str(vars(self)[name]) for name in ("message", "text") if vars(self).get(name)}
         facts = {name: hide(words) for name, words in said.items()}
         cause = self.__cause__
@@ -193,7 +195,7 @@ class InvalidUrl(ResolveError):
 
     exit_code = 12
 
-    def __init__(self, kind: str, position: int, message: str, *, url: str | None = None) -> None:
+    def __init__(self, kind: str, position: int, message: str, *, url: Masked | None = None) -> None:
         self.kind = kind
         self.position = position
         super().__init__(message, url=url)
@@ -205,7 +207,7 @@ class UnsupportedScheme(ResolveError):
     exit_code = 13
     rule = "S19"
 
-    def __init__(self, scheme: str, message: str, *, url: str | None = None) -> None:
+    def __init__(self, scheme: str, message: str, *, url: Masked | None = None) -> None:
         self.scheme = scheme
         super().__init__(message, url=url)
 
@@ -225,7 +227,7 @@ class Refused(ResolveError):
         *,
         flag: str | None = None,
         position: int | None = None,
-        url: str | None = None,
+        url: Masked | None = None,
     ) -> None:
         self.rule = rule
         self.flag = flag
@@ -249,7 +251,7 @@ class NetworkError(ResolveError):
     lasting: bool
 
     def __init__(
-        self, message: str, *, url: str | None = None, retryable: bool | None = None, lasting: bool = False
+        self, message: str, *, url: Masked | None = None, retryable: bool | None = None, lasting: bool = False
     ) -> None:
         self.lasting = lasting
         super().__init__(message, url=url, retryable=retryable)
@@ -291,7 +293,7 @@ class TlsError(NetworkError):
         self,
         message: str,
         *,
-        url: str | None = None,
+        url: Masked | None = None,
         retryable: bool | None = None,
         lasting: bool = False,
         certificate: str | None = None,
@@ -320,7 +322,7 @@ _SETTING_BY_LIMIT = {"body": "max_size", "quota": "limit quota=BYTES"}
 class LimitExceeded(ProtocolError):
     """A response that exceeds a limit. `limit` is the name of the field in `Limits`."""
 
-    def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
+    def __init__(self, limit: str, message: str, *, url: Masked | None = None) -> None:
         self.limit = limit
         self.exit_code = 14 if limit in ("body", "ratio", "quota") else 7
         self.setting = _SETTING_BY_LIMIT.get(limit)
@@ -337,7 +339,7 @@ class Declined(ResolveError):
     exit_code = 8
 
     def __init__(
-        self, message: str, *, code: str | None = None, text: str = "", url: str | None = None
+        self, message: str, *, code: str | None = None, text: str = "", url: Masked | None = None
     ) -> None:
         self.code = code
         self.text = text
@@ -376,7 +378,7 @@ class TryLater(Declined):
         *,
         code: str | None = None,
         text: str = "",
-        url: str | None = None,
+        url: Masked | None = None,
         after: float | None = None,
         until: datetime | None = None,
     ) -> None:
@@ -401,7 +403,7 @@ class Truncated(IntegrityError):
     retryable = True
 
     def __init__(
-        self, message: str, *, received: int, expected: int | None = None, url: str | None = None
+        self, message: str, *, received: int, expected: int | None = None, url: Masked | None = None
     ) -> None:
         self.received = received
         self.expected = expected
@@ -414,7 +416,7 @@ class Changed(IntegrityError):
     If `again` is set, a new download from the beginning may succeed.
     """
 
-    def __init__(self, message: str, *, again: bool = False, url: str | None = None) -> None:
+    def __init__(self, message: str, *, again: bool = False, url: Masked | None = None) -> None:
         super().__init__(message, url=url, retryable=again)
 
 
@@ -445,7 +447,7 @@ _REQUIREMENT = r"([\w.-]+)(?:\[[^]]*\])?(?:[~>]=([\w.]+?)(?:\.0)?(?=[;,\s]|\Z))?
 _EXTRA = r"""extra == ['"]([^'"]+)['"]"""
 
 
-def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
+def missing_libraries(extra: str, distribution: str = "url-resolver") -> Masked:
     """Return the end of a message about a missing extra.
 
     The caller writes the beginning: the feature that needs the extra.
@@ -473,7 +475,7 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
         if found is not None and of is not None and of[1] in extra.split(","):
             libraries[found[1]] = f"{found[1]} {found[2]} or later" if found[2] else found[1]
     if not libraries:
-        return f"the extra {extra} of {distribution}, which is not installed"
+        return Masked(f"the extra {extra} of {distribution}, which is not installed")
     lacking = [name for name in libraries if find_spec(name.replace("-", "_")) is None] or [*libraries]
     named = ", ".join(libraries[name] for name in lacking)
-    return f"{named} (the extra {extra}): pip install {' '.join(lacking)}"
+    return Masked(f"{named} (the extra {extra}): pip install {' '.join(lacking)}")

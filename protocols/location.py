@@ -14,7 +14,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from protocols.text import brief, instant, quote_text
+from protocols.text import Masked, brief, instant, quote_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,6 +64,11 @@ class Finding(NamedTuple):
     rule: str
     action: Action
     detail: str
+
+    @property
+    def words(self) -> Masked:
+        """Return the rule and the detail; the retrieval has masked the text of the server in the detail."""
+        return Masked(f"{self.rule}: {self.detail}")
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return every member by name."""
@@ -140,15 +145,15 @@ class Url:
         return None
 
     @property
-    def shown(self) -> str:
-        """Return the text of the URL, with `****` for a password and for secret answers (redaction).
+    def shown(self) -> Masked:
+        """Return `text` with `****` in place of a password and of secret answers (redaction).
 
         An empty password is displayed as empty. Messages and logs contain only the redacted text.
         """
         for name, start, end in self.places:
             if name in ("password", "answers") and start < end:
-                return f"{self.text[:start]}****{self.text[end:]}"
-        return self.text
+                return Masked(f"{self.text[:start]}****{self.text[end:]}")
+        return Masked(self.text)
 
     @property
     def spelling(self) -> tuple[Finding, ...]:

@@ -12,6 +12,23 @@ from datetime import UTC, datetime
 from encodings import normalize_encoding
 from encodings.aliases import aliases
 
+
+class Masked(str):
+    """A text without secrets, with `****` in their place; every output of text requires one.
+
+    `Url.shown` and `redact` mask a URL. `Mask` masks the text of a server, also in errors and findings. Other
+    code may compose a masked text only from literals, numbers and masked texts: `Masked(f"{url.shown}: {n}")`
+    (checked by the mypy plugin in `tests/octets_in_text.py`).
+    """
+
+    __slots__ = ()
+
+
+def own_text(text: str) -> Masked:
+    """Return a text of this machine that contains no secret: a path, an option, a host, an address."""
+    return Masked(text)
+
+
 _LONGEST = 40  # the maximum number of characters of a charset name (RFC 2978 2.3)
 
 #: The codecs that are missing in Python's table of aliases.

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from protocols.errors import ResolveError
+from protocols.text import own_text
 from resolver.cli import streams
 from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, USAGE, VERBS
 from resolver.files.faults import exhaustion_fault
@@ -74,7 +75,7 @@ def _perform(argv: list[str]) -> int:
     from resolver.cli.values import UsageError
 
     if not argv:
-        streams.complain(*help.orientation())
+        streams.complain(*map(own_text, help.orientation()))
         return USAGE
     try:
         command = arguments.read(argv)
@@ -97,7 +98,7 @@ def _perform(argv: list[str]) -> int:
 
         raise unwrap_group(faults) from group
     except UsageError as error:
-        streams.complain(str(error))
+        streams.complain(own_text(str(error)))
         return USAGE
 
 

@@ -21,6 +21,7 @@ import trio
 
 from protocols.contract import HostUrl, Url
 from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
+from protocols.text import Masked, own_text
 from resolver.cli import messages, streams
 from resolver.cli import streams as below
 from resolver.cli.arguments import Command, is_encrypted
@@ -138,7 +139,7 @@ class BulkDisplay:
         if self._command.json:
             streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
         elif not self._command.is_quiet:
-            streams.complain(format_summary(summary))
+            streams.complain(own_text(format_summary(summary)))
 
     def _line(self, progress: BulkProgress, columns: int) -> str:
         return line_of(progress, self._clock() - self._began, columns)
@@ -154,7 +155,7 @@ class _LineDisplay(BulkDisplay):
 
 class _LinesDisplay(BulkDisplay):
     def hear(self, progress: BulkProgress) -> None:
-        streams.note(self._line(progress, _LOG))
+        streams.note(own_text(self._line(progress, _LOG)))
 
 
 class _RecordDisplay(BulkDisplay):
@@ -334,7 +335,8 @@ def perform(command: Command) -> int:
 
     def tell(how: str) -> None:
         if not command.is_quiet:
-            streams.complain(f"{how}: finished files are kept (run the same command again to continue)")
+            words = "finished files are kept (run the same command again to continue)"
+            streams.complain(own_text(f"{how}: {words}"))
 
     try:
         with Interrupts(tell) as interrupts:
@@ -343,7 +345,7 @@ def perform(command: Command) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("resolver", "protocols"):
             raise
-        streams.complain(f"bulk needs {missing_libraries('bulk')}")
+        streams.complain(Masked(f"bulk needs {missing_libraries('bulk')}"))
         return MISSING_EXTRA
     except ResolveError as error:
         if not command.is_silent:
@@ -482,16 +484,15 @@ def _collect_logins(command: Command) -> PickledSecrets:
         )
     netrc = read_netrc(command.netrc_file) if asked else Netrc()
     for warning in () if command.is_quiet else netrc.warnings:
-        streams.complain(warning)
+        streams.complain(own_text(warning))
     carried = PickledSecrets({**netrc.hosts, **sections} if safe else {}, netrc.default)
     left = carried.left_behind if safe else len(sections)
     if left and not command.is_quiet:
-        why = (
-            "workers cannot ask for passwords"
-            if safe
-            else f"the connection to {command.scheduler} is not encrypted"
+        place = own_text(str(command.scheduler))
+        why = Masked(
+            "workers cannot ask for passwords" if safe else f"the connection to {place} is not encrypted"
         )
-        streams.complain(f"logins of {left} configured hosts are not sent to workers: {why}")
+        streams.complain(Masked(f"logins of {left} configured hosts are not sent to workers: {why}"))
     return carried
 
 

@@ -7,6 +7,7 @@ from shlex import quote
 
 from protocols.contract import HostUrl, Url
 from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.policy.schemes import rules_of
 from resolver.url import registry
@@ -16,23 +17,18 @@ from resolver.url.suggestions import INVALID, closest_url, escape_text
 _WILDCARD = re.compile(r"[*?]|\[[^\]]+\]")
 
 
-def hint(error: ResolveError, text: str) -> str | None:
-    """Return a hint for an error, or None.
-
-    `text` is the URL as typed.
-    """
+def hint(error: ResolveError, text: str) -> Masked | None:
+    """Return a hint for an error about the URL `text` (as typed), or None."""
     if not isinstance(error, (InvalidUrl, UnsupportedScheme)):
         return None
     reason = _reason(text, error.position) if isinstance(error, InvalidUrl) else None
     meant = proposal(text)
-    said = [each for each in (reason, None if meant is None else f"did you mean {meant} ?") if each]
-    return ": ".join(said) or None
+    said = [each for each in (reason, None if meant is None else Masked(f"did you mean {meant} ?")) if each]
+    return Masked(": ".join(said)) if said else None
 
 
-def hint_at_pattern(text: str) -> str | None:
-    """Return a hint if the URL of a missing object may be a glob pattern.
-
-    Otherwise the result is `None`.
+def hint_at_pattern(text: str) -> Masked | None:
+    """Return a hint if the URL of a missing object is perhaps a glob pattern, or None.
 
     The hint requires a wildcard in the last path segment, and a scheme with directories.
     """
@@ -42,19 +38,17 @@ def hint_at_pattern(text: str) -> str | None:
     name = (path.partition("?")[0] if registry.is_of_the_web(scheme) else path).rpartition("/")[2]
     if row is None or row.tree is None or not _WILDCARD.search(name):
         return None
-    return f"names are literal; for a pattern: resolve get --glob {quote(redact(text))}"
+    shown = own_text(quote(redact(text)))
+    return Masked(f"names are literal; for a pattern: resolve get --glob {shown}")
 
 
-def proposal(text: str) -> str | None:
-    """Return a valid URL that is similar to the text.
-
-    The password is redacted. The result is `None` if no such URL is found.
-    """
+def proposal(text: str) -> Masked | None:
+    """Return a valid URL that is similar to the text, with its password redacted, or None."""
     meant = closest_url(text)
     return None if meant is None else redact(meant)
 
 
-def _reason(text: str, position: int) -> str | None:
+def _reason(text: str, position: int) -> Masked | None:
     """Explain how to percent-encode an invalid character, or return None.
 
     Returns None if the URL has a password, because no character of the password must be shown (S17).
@@ -64,13 +58,13 @@ def _reason(text: str, position: int) -> str | None:
     if around or redact(text) != text or not INVALID.match(character):
         return None
     names = {" ": "a space", "%": "a literal %"}
-    return f"{names.get(character, repr(character))} must be escaped as {escape_text(character)}"
+    return own_text(f"{names.get(character, repr(character))} must be escaped as {escape_text(character)}")
 
 
 def advise(url: Url, *, quiet: bool) -> None:
     """Print the login name that the URL of an interactive service suggests (RFC 1738, 3.8)."""
     if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return
-    password = "" if url.password is None else "; its password is neither sent nor shown"
-    login = url.user.decode("utf-8", "replace")
-    streams.complain(f"{url.shown}: the URL suggests the login {login}{password}")
+    password = Masked("" if url.password is None else "; its password is neither sent nor shown")
+    login = own_text(url.user.decode("utf-8", "replace"))
+    streams.complain(Masked(f"{url.shown}: the URL suggests the login {login}{password}"))

@@ -16,6 +16,7 @@ import trio
 from protocols.contract import Kind
 from protocols.errors import LocalError, ResolveError
 from protocols.location import JsonValue
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
@@ -185,7 +186,7 @@ class EarlierRecords:
     def __init__(self, command: Command) -> None:
         self._directory = command.directory or ""
         self._schemes: dict[str, str] = {}
-        self._alike: dict[str, JsonValue] = outcome.make_done_record(_make_saved("", "", 0, None), "")
+        self._alike: dict[str, JsonValue] = outcome.make_done_record(_make_saved(Masked(""), "", 0, None), "")
 
     def octets(self, target: CommandTarget, known: CompletedRow) -> bytes:
         url = target.url
@@ -244,8 +245,8 @@ def find_earlier(target: CommandTarget, entry: LedgerEntry, command: Command) ->
     return make_saved(_make_row(target, command).url, path, entry)
 
 
-def make_saved(shown: str, path: str, entry: LedgerEntry) -> Saved:
-    """Return the outcome of an earlier run for a target that the ledger lists as complete.
+def make_saved(shown: Masked, path: str, entry: LedgerEntry) -> Saved:
+    """Return the outcome of an earlier run for a target that is complete in the ledger.
 
     Args:
         shown: the URL without its password.
@@ -255,7 +256,7 @@ def make_saved(shown: str, path: str, entry: LedgerEntry) -> Saved:
     return _make_saved(shown, path, entry.size, entry.digest)
 
 
-def _make_saved(shown: str, path: str, size: int, digest: str | None) -> Saved:
+def _make_saved(shown: Masked, path: str, size: int, digest: str | None) -> Saved:
     return Saved(
         url=shown,
         requested_url=shown,
@@ -308,7 +309,7 @@ def show(command: Command) -> int:
     if command.again is not None:
         count = report.requeue_errors(path, command.again)
         if not command.is_quiet:
-            streams.complain(f"{path}: {count} requests are pending again")
+            streams.complain(Masked(f"{own_text(path)}: {count} requests are pending again"))
     if command.failed is not None:
         return _list(report.list_pending(path), command.failed, command)
     if command.again is None or command.json:
@@ -375,8 +376,10 @@ def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
         fault = streams.ListFile(name).write(lines())
     if hidden and not command.is_quiet:
         streams.complain(
-            f"{hidden} URLs had a password, which ledgers do not store (use the original list, "
-            "--user with --password-file, or --netrc)"
+            Masked(
+                f"{hidden} URLs had a password, which ledgers do not store (use the original list, "
+                "--user with --password-file, or --netrc)"
+            )
         )
     if fault is not None:
         raise fault

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from protocols.errors import IntegrityError, InvalidUrl, LocalError, ResolveError
 from protocols.location import Finding
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import ONLINE, Command
 from resolver.cli.secrets import CommandSecrets
@@ -305,8 +306,10 @@ def urls_in(
     except LocalError as error:
         raise LocalError(f"{path}: {error.message}") from error
     if listings and not quiet:
-        kept = "1 listing was" if listings == 1 else f"{listings} listings were"
-        streams.complain(f"{path}: {kept} not extracted (show entries with resolve ls --from-warc)")
+        kept = Masked("1 listing was" if listings == 1 else f"{listings} listings were")
+        streams.complain(
+            Masked(f"{own_text(path)}: {kept} not extracted (show entries with resolve ls --from-warc)")
+        )
 
 
 def _is_later(found: ListedRecord, at: datetime) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 from protocols.errors import LocalError, missing_libraries
+from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.options import rows
@@ -41,13 +42,13 @@ def perform(command: Command) -> int:
     try:
         from resolver.adapters.mcp import serve
     except ModuleNotFoundError:
-        streams.complain(f"mcp needs {missing_libraries('mcp')}")
+        streams.complain(Masked(f"mcp needs {missing_libraries('mcp')}"))
         return MISSING_EXTRA
     if command.listen is not None:
         return _perform_http(command, command.listen)
     serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
     if streams.input_is_terminal():  # without this message, a user at a terminal would see no output
-        streams.complain("mcp: waiting for an MCP client on standard input (Ctrl-D ends it)")
+        streams.complain(Masked("mcp: waiting for an MCP client on standard input (Ctrl-D ends it)"))
     return trio.run(serving.run_supervised)
 
 
@@ -56,7 +57,7 @@ def _perform_http(command: Command, address: str) -> int:
     try:
         import resolver.web.server  # noqa: F401
     except ModuleNotFoundError:
-        streams.complain(f"mcp --listen needs {missing_libraries('web')}")
+        streams.complain(Masked(f"mcp --listen needs {missing_libraries('web')}"))
         return MISSING_EXTRA
     try:
         return trio.run(_serve_http, grant_of(command), address, command.port)

@@ -13,6 +13,7 @@ from protocols.errors import (
     TlsError,
     UnsupportedScheme,
 )
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.policy.schemes import rules_of
 from resolver.url.parsing import place_in_shown, redact
@@ -27,10 +28,8 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 200
 
 
-def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[str]:
-    """Format an error as lines for standard error.
-
-    `text` is the URL as typed.
+def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[Masked]:
+    """Format an error about the URL `text` (as typed) as lines for standard error.
 
     Passwords in the URL are redacted. A caret marks the position of a syntax error. The last line suggests a
     correction or, on a terminal, the help page of the policy rule. If the error is about another URL, such as
@@ -39,18 +38,19 @@ def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[str
     """
     shown = redact(text)
     blamed = shown if error.url is None else error.url
-    where = "" if blamed == shown else f"at {_cut(blamed)}: "
-    lines = [f"{_cut(shown)}: {where}{_label(error)}{error.message}{_way_out(error, text)}"]
+    where = Masked("" if blamed == shown else f"at {_cut(blamed)}: ")
+    label, way_out = own_text(_label(error)), own_text(_way_out(error, text))
+    lines = [Masked(f"{_cut(shown)}: {where}{label}{error.message}{way_out}")]
     position = getattr(error, "position", None)
     if position is not None and blamed and not (where and "****" in blamed):
         lines += _point_at(blamed, blamed, position) if where else _point_at(text, shown, position)
     meant = None if where and not typed else _hint(error, text, typed)
     if meant is None and isinstance(error, Refused) and streams.is_terminal():
-        meant = f"resolve help {error.rule} explains the rule"
-    return lines if meant is None else [*lines, f"  {meant}"]
+        meant = own_text(f"resolve help {error.rule} explains the rule")
+    return lines if meant is None else [*lines, Masked(f"  {meant}")]
 
 
-def _hint(error: ResolveError, text: str, typed: bool) -> str | None:
+def _hint(error: ResolveError, text: str, typed: bool) -> Masked | None:
     # lazy import: it takes 2 ms, and most command lines are valid
     from resolver.cli.hints import hint, hint_at_pattern
 
@@ -59,10 +59,10 @@ def _hint(error: ResolveError, text: str, typed: bool) -> str | None:
     return hint(error, text)
 
 
-def _cut(shown: str) -> str:
+def _cut(shown: Masked) -> Masked:
     if not shown:
-        return "''"
-    return shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
+        return Masked("''")
+    return shown if len(shown) <= _MOST_SHOWN else Masked(f"{shown[:_MOST_SHOWN]}…")
 
 
 def _way_out(error: ResolveError, text: str) -> str:
@@ -105,43 +105,37 @@ def _label(error: ResolveError) -> str:
     return ""
 
 
-def _point_at(text: str, shown: str, position: int) -> list[str]:
-    """Return the redacted URL, and a second line with a caret under `position`.
+def _point_at(text: str, shown: Masked, position: int) -> list[Masked]:
+    """Return two lines: the redacted URL, and a caret under `position`.
 
     `position` is an offset in the URL as typed, and is corrected for a redacted password.
     """
     place = place_in_shown(text, shown, position)
     start = max(0, place - _MOST_SHOWN // 2)
     window = shown[start : start + _MOST_SHOWN]
-    # each character must be one column wide, so that the caret is at the correct position
-    printable = "".join(char if char.isprintable() else "?" for char in window)
-    return [f"  {printable}", f"  {' ' * (place - start)}^"]
+    # Each character must have the width of one column, so that the caret is at the correct position.
+    printable = own_text("".join(char if char.isprintable() else "?" for char in window))
+    return [Masked(f"  {printable}"), Masked(f"  {' ' * (place - start)}^")]
 
 
-def way_of(saved: Saved) -> str:
+def way_of(saved: Saved) -> Masked:
     """Describe a saved file: its size, the offset at which it was resumed, and its mirror."""
-    words = ["kept unchanged"] if saved.skipped else []
-    words.append(f"{saved.bytes} bytes")
-    if saved.resumed_from:
-        words.append(f"resumed at byte {saved.resumed_from}")
-    if saved.mirror is not None:
-        words.append(f"from {_cut(saved.mirror)}")
-    return ", ".join(words)
+    kept = Masked("kept unchanged, " if saved.skipped else "")
+    resumed = Masked(f", resumed at byte {saved.resumed_from}" if saved.resumed_from else "")
+    mirror = Masked("" if saved.mirror is None else f", from {_cut(saved.mirror)}")
+    return Masked(f"{kept}{saved.bytes} bytes{resumed}{mirror}")
 
 
-def way_on(kept: Sequence[Kept], again: str) -> str:
-    """Describe the partial files of failed transfers.
-
-    The command `again` resumes the transfers.
-    """
+def way_on(kept: Sequence[Kept], again: Masked) -> Masked:
+    """Describe the partial files of failed transfers, and how to resume them with the command `again`."""
     match kept:
         case []:
-            return "no partial files are kept"
+            return Masked("no partial files are kept")
         case [one]:
-            how = "resumes it" if one.resumes else "starts over: its scheme has no offsets"
-            return f"{one.octets} bytes are kept in {one.path + '.part'!r}; {again} {how}"
+            how = Masked("resumes it" if one.resumes else "starts over: its scheme has no offsets")
+            return Masked(f"{one.octets} bytes are kept in {own_text(one.path + '.part')!r}; {again} {how}")
     octets = sum(each.octets for each in kept)
-    how = (
-        "resumes them" if all(each.resumes for each in kept) else "resumes them where the scheme has offsets"
+    where = Masked("" if all(each.resumes for each in kept) else " where the scheme has offsets")
+    return Masked(
+        f"{octets} bytes of {len(kept)} files are kept, each in NAME.part; {again} resumes them{where}"
     )
-    return f"{octets} bytes of {len(kept)} files are kept, each in NAME.part; {again} {how}"

@@ -15,6 +15,7 @@ import trio
 from protocols.contract import Finding, Url
 from protocols.errors import LocalError, NotConfigured, ResolveError
 from protocols.location import JsonValue
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
@@ -124,7 +125,7 @@ class Trees:
             self._inventory.keep([top.path])
         if not self._is_told and is_of_the_web(top.url.scheme):
             self._is_told = True
-            streams.complain("robots.txt is ignored (--ignore-robots)")
+            streams.complain(Masked("robots.txt is ignored (--ignore-robots)"))
         self._walk.plant(top)
 
     def no_more(self) -> None:
@@ -143,9 +144,9 @@ class Trees:
         if self._inventory is not None:
             await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
 
-    def _warn(self, url: str, finding: Finding) -> None:
+    def _warn(self, url: Masked, finding: Finding) -> None:
         if not self._command.is_quiet:
-            streams.complain(f"{url}: {finding.rule}: {finding.detail}")
+            streams.complain(Masked(f"{url}: {finding.words}"))
 
     def _top(self, target: CommandTarget, url: Url, planted: PlannedTree) -> WalkRequest:
         """Return the request for the root of a tree. Raises `ResolveError` if the URL has no file name."""
@@ -255,12 +256,14 @@ async def remove_surplus(
     if hidden and not command.yes and not command.dry_run:
         going = [each for each in going if each[1].listing.certain]
         streams.complain(
-            f"{len(hidden)} local entries are kept: http pages no longer list them, "
-            "but servers hide some names (delete them with --yes)"
+            Masked(
+                f"{len(hidden)} local entries are kept: http pages no longer list them, "
+                "but servers hide some names (delete them with --yes)"
+            )
         )
     for _, surplus, path in going:
         if not (command.yes or command.dry_run) or not (command.is_quiet or command.json):
-            streams.complain(f"delete {path}{'/' * surplus.is_directory}")
+            streams.complain(Masked(f"delete {own_text(path)}{'/' * surplus.is_directory}"))
     if command.dry_run:
         await _tell(going, command, done=False)
         return
@@ -269,8 +272,8 @@ async def remove_surplus(
     gone = await trio.to_thread.run_sync(_remove, going, report)
     await _tell(gone, command, done=True)
     if not command.is_quiet:
-        why = ", including those that http pages no longer list (--yes)" if hidden else ""
-        streams.complain(f"{len(gone)} deleted{why}")
+        why = Masked(", including those that http pages no longer list (--yes)" if hidden else "")
+        streams.complain(Masked(f"{len(gone)} deleted{why}"))
 
 
 def _find(tops: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Going]:

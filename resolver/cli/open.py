@@ -21,6 +21,7 @@ from protocols.errors import (
     Refused,
     ResolveError,
 )
+from protocols.text import Masked, own_text
 from resolver.cli import serve, streams
 from resolver.cli.arguments import Command
 from resolver.cli.console import ESCAPE, Console, HungUp, Mode
@@ -97,7 +98,7 @@ async def sit(
     if sitting.error is not None:
         raise sitting.error
     if sitting.ended_by_service and not quiet:
-        streams.complain("the service closed the connection")
+        streams.complain(Masked("the service closed the connection"))
 
 
 class _TerminalUser:
@@ -256,7 +257,7 @@ class _TerminalUser:
 
     def _tell(self, *lines: str) -> None:
         for line in lines:
-            streams.note(line)
+            streams.note(own_text(line))
 
     def _status(self) -> list[str]:
         connection, terminal = self._connection, self._terminal
@@ -369,8 +370,9 @@ async def _sit_at(
             connection = terminal.connection
             connection.wait_without_end()
             if not command.is_quiet:
+                peer = str(connection.peer)
                 streams.complain(
-                    f"connected to {connection.peer} port {url.effective_port}; ^] opens the prompt"
+                    Masked(f"connected to {own_text(peer)} port {url.effective_port}; ^] opens the prompt")
                 )
             await sit(connection, shown, console, folds=dumb, quiet=command.is_quiet)
             return tuple(connection.findings)
@@ -396,7 +398,7 @@ async def answers_to(form: AskForm) -> list[Answer]:
         if line.question.is_asked:
             answers.append(await _ASKING[line.question](line))
         else:
-            streams.note(line.prompt)
+            streams.note(own_text(line.prompt))
     return answers
 
 
@@ -428,13 +430,13 @@ async def _line(line: AskLine) -> bytes:
     default = "" if line.default is None else f" [{line.default}]"
     hidden = line.question is AskQuestion.ASK_HIDDEN
     while (typed := await _read_typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
-        streams.note("an answer cannot be a lone period: it would end the form")
+        streams.note(Masked("an answer cannot be a lone period: it would end the form"))
     return typed or (line.default or "").encode()
 
 
 async def _lines(line: AskLine) -> tuple[bytes, ...]:
     default = "" if line.default is None else f" [{line.default}]"
-    streams.note(f"{line.prompt}{default} (several lines; end with a lone period)")
+    streams.note(Masked(f"{own_text(line.prompt + default)} (several lines; end with a lone period)"))
     found: list[bytes] = []
     while (typed := await _read_typed("> ")) != b".":
         found.append(typed)
@@ -445,9 +447,9 @@ async def _choice(line: AskLine) -> bytes:
     """Let the user select one of several choices by its number or its text."""
     if not line.choices:
         raise ProtocolError(f"the form has no choices for {line.prompt!r}")
-    streams.note(line.prompt)
+    streams.note(own_text(line.prompt))
     for number, choice in enumerate(line.choices, 1):
-        streams.note(f"{number:>4}  {choice.decode('utf-8', 'replace')}")
+        streams.note(Masked(f"{number:>4}  {own_text(choice.decode('utf-8', 'replace'))}"))
     numbered = {b"%d" % number: choice for number, choice in enumerate(line.choices, 1)}
     while True:
         typed = await _read_typed(f"1 to {len(line.choices)} [1] ") or b"1"
@@ -516,7 +518,7 @@ async def fill_in(
     """
     _check(put.specimen(), session, target)
     for finding in () if command.is_quiet else put.findings:
-        streams.complain(f"{url.shown}: {finding.rule}: {finding.detail}")
+        streams.complain(Masked(f"{url.shown}: {finding.words}"))
     answers = await answers_to(put.form)
     try:
         filled = put.fill_in(answers)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import ResolveError, missing_libraries
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.session_settings import limits_of, policy_of
@@ -25,7 +26,7 @@ def perform(command: Command) -> int:
     try:
         import resolver.web.egress  # noqa: F401
     except ModuleNotFoundError:
-        streams.complain(f"proxy needs {missing_libraries('web')}")
+        streams.complain(Masked(f"proxy needs {missing_libraries('web')}"))
         return MISSING_EXTRA
     try:
         return trio.run(_run, command)
@@ -57,7 +58,7 @@ def _reporter(command: Command) -> Callable[[ProxyDecision], None]:
             streams.print_line(json.dumps(decision._asdict()))
             streams.flush()
         elif not command.is_quiet:
-            streams.note(_line(decision))
+            streams.note(own_text(_line(decision)))
 
     return report
 

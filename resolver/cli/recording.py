@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from protocols.errors import NotConfigured, missing_libraries
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.url.parsing import redact
@@ -60,10 +61,10 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
         once=command.ledger is not None,
     ) as recorder:
         if recorder.unread and not command.is_quiet:
-            lines = "1 line" if recorder.unread == 1 else f"{recorder.unread} lines"
-            streams.complain(f"--warc-dedup: cannot parse {lines}")
+            lines = Masked("1 line" if recorder.unread == 1 else f"{recorder.unread} lines")
+            streams.complain(Masked(f"--warc-dedup: cannot parse {lines}"))
         if recorder.cut and not command.is_quiet:
-            streams.complain(f"{path}: removed {recorder.cut} bytes of an interrupted run")
+            streams.complain(Masked(f"{own_text(path)}: removed {recorder.cut} bytes of an interrupted run"))
         yield recorder
 
 

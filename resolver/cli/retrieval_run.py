@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import LimitExceeded, LocalError, NotConfigured, ResolveError
+from protocols.text import Masked, own_text
 from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
@@ -121,7 +122,7 @@ def _secrets(command: Command) -> CommandSecrets:
     netrc = read_netrc(command.netrc_file) if command.netrc or command.netrc_file else Netrc()
     if not command.is_quiet:
         for warning in netrc.warnings:
-            streams.complain(warning)
+            streams.complain(own_text(warning))
     return CommandSecrets(command.user, command.password_file, {**netrc.hosts, **hosts}, netrc.default)
 
 
@@ -199,7 +200,7 @@ class _RetrievalRun:
         self._tally.elapsed = trio.current_time() - started
         if self._stopped is None:
             if self._quota_met and not self._command.is_quiet and (kept := self._watcher.take_kept()):
-                streams.complain(f"the quota ended the run: {messages.way_on(kept, self._again)}")
+                streams.complain(Masked(f"the quota ended the run: {messages.way_on(kept, self._again)}"))
             return status_of(self._statuses)
         self._report_stop(self._stopped)
         return self._stopped
@@ -208,10 +209,11 @@ class _RetrievalRun:
         """Report the partial files of a stopped run, and how to resume them."""
         command = self._command
         if not command.is_quiet and command.verb == "get" and command.output != "-" and status in _STOPPED:
-            streams.complain(f"{_STOPPED[status]}: {messages.way_on(self._watcher.take_kept(), self._again)}")
+            kept = messages.way_on(self._watcher.take_kept(), self._again)
+            streams.complain(Masked(f"{own_text(_STOPPED[status])}: {kept}"))
 
     @property
-    def _again(self) -> str:
+    def _again(self) -> Masked:
         """Describe the command that resumes this run.
 
         Without a ledger, a second run fails if a file is already complete. The command then needs `--exists
@@ -219,7 +221,7 @@ class _RetrievalRun:
         """
         command = self._command
         in_the_way = self._several and command.exists == "fail" and command.ledger is None
-        return f"the same command{' with --exists skip' if in_the_way else ''}"
+        return Masked(f"the same command{' with --exists skip' if in_the_way else ''}")
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
@@ -255,7 +257,7 @@ class _RetrievalRun:
         if command.yes or command.dry_run or not _may_be_data(command) or not streams.is_conversation():
             return True
         name = redact(command.configuration.given["directory"])
-        streams.complain(f"-d {name}: this option names a directory; resolve sends no request body")
+        streams.complain(Masked(f"-d {name}: this option names a directory; resolve sends no request body"))
         return await streams.ask(f"save below a new directory {name!r}?")
 
     async def _fetch_all(self, session: Resolver, ledger: Ledger | None) -> None:
@@ -475,7 +477,7 @@ class _RetrievalRun:
             await trio.lowlevel.checkpoint()  # otherwise the worker would start another URL
         kept = self._watcher.take_kept()
         if kept and not self._command.is_quiet:
-            streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")
+            streams.complain(Masked(f"{redact(target.url)}: {messages.way_on(kept, self._again)}"))
         try:
             await note_failure(entry, error)
         except LedgerFault as fault:

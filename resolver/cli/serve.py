@@ -25,6 +25,7 @@ import trio
 
 from protocols.contract import Url
 from protocols.errors import LocalError, NotConfigured, ResolveError, UnsupportedScheme, missing_libraries
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command, listens_to_others
 from resolver.cli.config import hosts_of
@@ -109,7 +110,7 @@ def perform(command: Command) -> int:
     try:
         import resolver.web.server  # noqa: F401
     except ModuleNotFoundError:
-        streams.complain(f"serve needs {missing_libraries('web')}")
+        streams.complain(Masked(f"serve needs {missing_libraries('web')}"))
         return MISSING_EXTRA
     registers = command.register or command.unregister
     try:
@@ -152,7 +153,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
 async def _lead_on(command: Command, process: int, address: str) -> int:
     """Open or print the entry URL of the running server."""
     if not command.is_quiet:
-        streams.complain(f"a server is already running (process {process}); its settings apply")
+        streams.complain(Masked(f"a server is already running (process {process}); its settings apply"))
     if command.open:
         await lead(address)
     else:
@@ -176,7 +177,7 @@ def announce_server(server: WebServer, command: Command) -> Iterator[None]:
             stack.enter_context(announce_server(server.house.port, server.house.keys.start))
         except LocalError as error:
             if not command.is_quiet:
-                streams.complain(f"resolve open cannot find this server: {error.message}")
+                streams.complain(Masked(f"resolve open cannot find this server: {error.message}"))
         yield
 
 
@@ -307,10 +308,11 @@ async def register(quiet: bool) -> None:
     await _renew()
     if not await _run("xdg-mime", "default", NAME, *map(_kind, SCHEMES)) and not quiet:
         streams.complain(
-            "cannot set the default handler: xdg-mime failed (choose resolve in the desktop settings)"
+            Masked("cannot set the default handler: xdg-mime failed (choose resolve in the desktop settings)")
         )
     if not quiet:
-        streams.complain(f"{', '.join(SCHEMES)} URLs open with: {' '.join(_words())} open ({_entry()})")
+        words = f"{', '.join(SCHEMES)} URLs open with: {' '.join(_words())} open ({_entry()})"
+        streams.complain(own_text(words))
 
 
 async def unregister(quiet: bool) -> None:
@@ -329,7 +331,7 @@ async def unregister(quiet: bool) -> None:
     await _renew()
     plain_file.take_away(_state())
     if not quiet:
-        streams.complain("removed the handlers that --register installed")
+        streams.complain(Masked("removed the handlers that --register installed"))
 
 
 def _check_places() -> None:
@@ -490,7 +492,9 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
         return await _begin(url, command, session.archive)
     window, address = there
     if not command.is_quiet:
-        streams.complain(f"opened in the running server (process {window.process}), with its settings")
+        streams.complain(
+            Masked(f"opened in the running server (process {window.process}), with its settings")
+        )
     await lead(address)
 
 
@@ -506,7 +510,9 @@ async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> N
     async with run_server(own) as server:
         with announce_server(server, command):
             if not command.is_quiet:
-                why = "no server is running" if archive is None else "the archive needs a separate server"
-                streams.complain(f"{why}: serving until interrupted")
+                why = Masked(
+                    "no server is running" if archive is None else "the archive needs a separate server"
+                )
+                streams.complain(Masked(f"{why}: serving until interrupted"))
             await lead(server.entry(url.text))
             await trio.sleep_forever()

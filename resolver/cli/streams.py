@@ -20,6 +20,7 @@ from resolver.terminal.text import escape_line
 
 if TYPE_CHECKING:
     from protocols.location import JsonValue
+    from protocols.text import Masked
 
 
 # Blocking and nonblocking writes to a file descriptor.
@@ -198,18 +199,18 @@ _PAGE = 100  # columns of text if standard output is not a terminal
 _held = bytearray()  # buffered bytes for standard output
 
 
-def complain(*lines: str) -> None:
+def complain(*lines: Masked) -> None:
     """Write one message to standard error, or discard the message if standard error is closed."""
     print_above("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
-def note(line: str) -> None:
+def note(line: Masked) -> None:
     """Write a line to standard error, without the program's name."""
     print_above(escape_line(line) + "\n")
 
 
 def say(text: str) -> None:
-    """Write untrusted text that is already escaped to standard error."""
+    """Write the body of a response, which is already escaped, to standard error."""
     print_above(text)
 
 
@@ -589,7 +590,7 @@ class TraceWriter:
         except OSError as error:
             raise self._fault(error) from error
 
-    def line(self, text: str, said: str | None) -> None:
+    def line(self, text: Masked, said: Masked | None) -> None:
         """Write `text` to the trace file, and `said` to standard error."""
         shown = escape_line(text)
         if self._aloud and said is not None:

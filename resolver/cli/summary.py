@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from protocols.contract import JsonValue
 from protocols.errors import LocalError, NotFound, ResolveError
 from protocols.options import Options
+from protocols.text import own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.targets import CommandTarget, targets_as_given
@@ -130,7 +131,7 @@ class RunSummary:
         rest = [] if self._ended else list(self._never_begun())
         total = self._handed_out + self._unreadable + len(rest)
         if aloud and self.elapsed is not None and total > 1 and self._is_worth_a_line(total):
-            streams.complain(self._line(total, self.elapsed))
+            streams.complain(own_text(self._line(total, self.elapsed)))
         if self._file is None:
             return None
         return self._file.write(dict.fromkeys(map(self._format_list_line, chain(self._left.values(), rest))))

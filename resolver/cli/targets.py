@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import Finding, Url
+from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.vocabulary import MIXED
@@ -167,7 +168,7 @@ def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
     except InvalidUrl:  # the command reports the error later, for the text as typed
         return target
     if not command.is_quiet:
-        streams.complain(f"{redact(target.url)}: requested as {redact(url)}")
+        streams.complain(Masked(f"{redact(target.url)}: requested as {redact(url)}"))
     return target._replace(url=url)
 
 

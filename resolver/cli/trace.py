@@ -13,6 +13,7 @@ import trio
 
 from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
 from protocols.location import Finding
+from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.plans import plan_of
@@ -30,6 +31,7 @@ from resolver.network.events import (
     TraceFormat,
     Warned,
     line_of,
+    warning_of,
     words_of,
 )
 from resolver.transfer.plan import Plan
@@ -85,11 +87,11 @@ class Watcher:
         if self._kept and isinstance(event, Started):  # a retry of a URL uses its partial file
             self._kept = [kept for kept in self._kept if kept.url != event.url]
         if isinstance(event, Warned) and not self._quiet and self._is_news(event):
-            complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
+            complain(Masked(f"{event.url}: {warning_of(event)}"))
         if isinstance(event, Retrying) and not self._quiet:
             # Without a delay, the retry waits in the queue behind other requests to the same host.
-            when = f"{event.delay:.1f} s" if event.delay else "its turn"
-            complain(f"{event.url}: {words_of(event.error)}; retry in {when}")
+            when = Masked(f"{event.delay:.1f} s" if event.delay else "its turn")
+            complain(Masked(f"{event.url}: {words_of(event.error)}; retry in {when}"))
         if self._trace is not None and (line := line_of(event)) is not None:
             self._trace.line(line, self._words.select_words(event, line))
 

@@ -16,7 +16,7 @@ import trio
 from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import NotFound, Refused, ResolveError
 from protocols.location import mask_cookie
-from protocols.text import instant
+from protocols.text import Masked, instant, own_text
 from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
@@ -297,8 +297,8 @@ def _report_saved(saved: Saved, command: Command) -> None:
         return
     way = messages.way_of(saved)
     if command.dry_run:
-        way = "would be kept" if saved.skipped else "would be saved"
-    streams.complain(f"{saved.requested_url} -> {saved.path} ({way})")
+        way = Masked("would be kept" if saved.skipped else "would be saved")
+    streams.complain(Masked(f"{saved.requested_url} -> {own_text(saved.path)} ({way})"))
 
 
 async def _get_into(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
@@ -436,10 +436,10 @@ def _report_reasons(reply: StreamingResponse, command: Command) -> None:
     """With `-v`, print the reasons why the body was not parsed as a listing."""
     for finding in reply.findings if command.verbose else ():
         if finding.action == "allow" and ":" in finding.rule:
-            streams.note(f"*: {finding.rule}: {finding.detail}")
+            streams.note(Masked(f"*: {finding.words}"))
 
 
-def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
+def _report_oddities(url: Masked, findings: tuple[Finding, ...], command: Command) -> None:
     """Print the findings about irregularities of the response, unless the command is quiet.
 
     The `rule` of such a finding contains a colon. Findings about the policy or the URL syntax are not
@@ -449,7 +449,7 @@ def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) 
         return
     for finding in findings:
         if ":" in finding.rule:
-            streams.complain(f"{url}: {finding.rule}: {finding.detail}")
+            streams.complain(Masked(f"{url}: {finding.words}"))
 
 
 VERBS: dict[str, Verb] = {"get": get, "cat": cat, "ls": ls, "info": info, "open": open_}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from protocols.errors import IntegrityError, InvalidUrl, LocalError
+from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.targets import status_of
@@ -37,7 +38,7 @@ def perform(command: Command) -> int:
                 statuses.append(task.read(archive))
         except LocalError as error:
             if not command.silent:
-                streams.complain(f"{path}: {error.message}")
+                streams.complain(Masked(f"{own_text(path)}: {error.message}"))
             statuses.append(error.exit_code)
     task.end()
     return status_of(statuses)
@@ -56,7 +57,8 @@ class _ArchiveListing:
             if isinstance(found, DamagedSpan):
                 status = _DAMAGED
                 if not self._command.silent:
-                    streams.complain(f"{archive.path}: byte {found.offset}: {found.message}")
+                    fault = own_text(found.message)
+                    streams.complain(Masked(f"{own_text(archive.path)}: byte {found.offset}: {fault}"))
             elif self._command.json:
                 streams.print_record({"archive": archive.path, **found.as_json()})
             else:
@@ -106,9 +108,9 @@ class _ArchiveCheck:
         self._tell(self._check.end())
         if not (self._command.json or self._command.is_quiet):
             check = self._check
-            damaged = f", {check.damaged} damaged" if check.damaged else ""
-            files = "1 file" if self._files == 1 else f"{self._files} files"
-            streams.complain(f"{check.records} complete records in {files}{damaged}")
+            damaged = Masked(f", {check.damaged} damaged" if check.damaged else "")
+            files = Masked("1 file" if self._files == 1 else f"{self._files} files")
+            streams.complain(Masked(f"{check.records} complete records in {files}{damaged}"))
 
     def _tell(self, findings: Iterator[ArchiveFinding]) -> bool:
         """Print the findings and return whether one is a fault."""

@@ -463,8 +463,8 @@ class PartFile:
 
         Then remove its state file and its token.
 
-        The token is removed last, because it proves that the state belongs to the file. If the state cannot be
-        removed, the token stays, so that the next run can remove both.
+        The token is removed last, because it proves that the state belongs to the file. If the state cannot
+        be removed, the token stays, so that the next run can remove both.
         """
         if withheld:
             with suppress(OSError):

@@ -15,7 +15,7 @@ from protocols.contract import Validators
 from protocols.errors import LocalError
 
 if TYPE_CHECKING:  # The imported package is needed only for type checks.
-    from resolver.network.mask import Masked
+    from protocols.text import Masked
 
 
 class LedgerFault(LocalError):

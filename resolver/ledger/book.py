@@ -36,6 +36,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.errors import LocalError, ResolveError
+from protocols.text import Masked, own_text
 from resolver.files.atomic import HeldByAnother, LedgerFile
 from resolver.files.partial_file import finish, has_size, is_that, sync_directories
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
@@ -253,9 +254,9 @@ class RequestRow(NamedTuple):
         below: A prefix of the path. A directory after the prefix must not be a symbolic link.
     """
 
-    url: str
+    url: Masked
     place: str
-    given: str
+    given: Masked
     origin: str = "user"
     referrer: tuple[str, str | None] | None = None
     without_password: bool = False
@@ -274,7 +275,7 @@ class StoredRow(NamedTuple):
 
     number: int
     key: bytes
-    url: str
+    url: Masked
     status: str
     how: str | None
     path: str
@@ -474,7 +475,7 @@ class Ledger:
     def has(self, url: str, place: str) -> bool:
         """Return whether a row with the redacted URL and the path exists. Raises `LedgerFault`."""
         with self._mutex, faults_of(self._file.path):
-            key = (RequestRow(url, place, url).key,)
+            key = (RequestRow(own_text(url), place, own_text(url)).key,)
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
     def rows_behind(self, number: int, most: int) -> list[StoredRow]:
@@ -488,7 +489,7 @@ class Ledger:
             StoredRow(
                 each,
                 key,
-                decode_text(url) or "",
+                own_text(decode_text(url) or ""),
                 status,
                 how,
                 decode_text(path) or "",

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from protocols.errors import ResolveError
 from protocols.location import Finding
+from protocols.text import Masked, own_text
 from resolver.terminal.text import escape_line
 
 
@@ -25,7 +26,7 @@ from resolver.terminal.text import escape_line
 class Started:
     """The start of an attempt. The first attempt has the number 1."""
 
-    url: str
+    url: Masked
     attempt: int
     transfer: int = field(default=0, compare=False, kw_only=True)
 
@@ -34,7 +35,7 @@ class Started:
 class Warned:
     """A warning of the policy about a URL that the policy allows."""
 
-    url: str
+    url: Masked
     finding: Finding
 
 
@@ -46,7 +47,7 @@ class LookedUp:
     lookup and no `LookedUp` event occur.
     """
 
-    url: str
+    url: Masked
     host: str
     addresses: tuple[str, ...]
 
@@ -59,7 +60,7 @@ class Connected:
     pooled connection causes no `Connected` event, so its first event is `Sent`.
     """
 
-    url: str
+    url: Masked
     address: str
     port: int
     tls: bool
@@ -70,7 +71,7 @@ class Connected:
 class TlsBegun:
     """The start of TLS on a data connection, or on a connection that was unencrypted at first (STARTTLS)."""
 
-    url: str
+    url: Masked
     data: bool = False
 
 
@@ -81,7 +82,7 @@ class Closed:
     If a connection returns to the connection pool, no `Closed` event occurs.
     """
 
-    url: str
+    url: Masked
     by_peer: bool
     data: bool = False
 
@@ -90,7 +91,7 @@ class Closed:
 class Sent:
     """Sent bytes, with secrets as `****`."""
 
-    url: str
+    url: Masked
     octets: bytes
 
 
@@ -101,7 +102,7 @@ class Received:
     Bytes that the kernel moves directly into a file cause only `Progress` events.
     """
 
-    url: str
+    url: Masked
     octets: bytes
     data: bool = False
 
@@ -119,7 +120,7 @@ class Progress:
         start: the number of bytes from earlier attempts.
     """
 
-    url: str
+    url: Masked
     received: int
     expected: int | None
     start: int = 0
@@ -130,7 +131,7 @@ class Progress:
 class Retrying:
     """A failed attempt that will be retried after `delay` seconds."""
 
-    url: str
+    url: Masked
     error: Exception
     delay: float
     transfer: int = field(default=0, compare=False, kw_only=True)
@@ -140,7 +141,7 @@ class Retrying:
 class Finished:
     """The end of an attempt, with the error of a failed attempt."""
 
-    url: str
+    url: Masked
     error: Exception | None
     transfer: int = field(default=0, compare=False, kw_only=True)
 
@@ -152,7 +153,7 @@ class Kept:
     If `resumes` is true, the next run resumes the download after these bytes.
     """
 
-    url: str
+    url: Masked
     path: str
     octets: int
     resumes: bool
@@ -234,11 +235,8 @@ class TraceFormat:
     def __init__(self) -> None:
         self._within: set[str] = set()
 
-    def select_words(self, event: Event, line: str) -> str | None:
-        """Return the text of an event to print.
-
-        The result is `None` for a block that contains only body bytes.
-        """
+    def select_words(self, event: Event, line: Masked) -> Masked | None:
+        """Return the line to print; None for a block that contains only body bytes."""
         if not isinstance(event, Received):
             self.pass_over(event)
             return line
@@ -246,7 +244,7 @@ class TraceFormat:
         rest = len(event.octets) - len(words)
         if not rest:
             return line
-        return f"S: {_show_octets(words)} (and {rest} bytes)" if words else None
+        return Masked(f"S: {_show_octets(words)} (and {rest} bytes)") if words else None
 
     def pass_over(self, event: Event) -> None:
         """Record the end of a body if the event starts a request or an attempt, or ends an attempt."""
@@ -285,34 +283,37 @@ class TraceFormat:
         return octets
 
 
-def line_of(event: Event) -> str | None:
+def line_of(event: Event) -> Masked | None:
     match event:
         case Started(url=url, attempt=attempt):
-            return f"U: {url}" + (f" (try {attempt})" if attempt > 1 else "")
+            return Masked(f"U: {url}" + (f" (try {attempt})" if attempt > 1 else ""))
         case Connected(address=address, port=port, tls=tls):
-            return f"*: connected to {address} port {port}" + (" with TLS" if tls else "")
+            return Masked(f"*: connected to {own_text(address)} port {port}" + (" with TLS" if tls else ""))
         case Sent(octets=octets):
-            return f"C: {_show_octets(octets)}"
+            return Masked(f"C: {_show_octets(octets)}")
         case Received(octets=octets):
-            return f"S: {_show_octets(octets)}"
+            return Masked(f"S: {_show_octets(octets)}")
         case Retrying(error=error, delay=delay):
-            return f"*: {words_of(error)}; again in {delay:g} s"
+            return Masked(f"*: {words_of(error)}; again in {delay:g} s")
         case Finished(error=error):
-            return "*: done" if error is None else f"*: {type(error).__name__}: {words_of(error)}"
+            name = own_text(type(error).__name__)
+            return Masked("*: done" if error is None else f"*: {name}: {words_of(error)}")
     return None
 
 
-def words_of(error: Exception) -> str:
-    """Return the message of an error without its URL.
-
-    The trace line already shows the URL.
-    """
-    return error.message if isinstance(error, ResolveError) else str(error)
+def warning_of(event: Warned) -> Masked:
+    return own_text(f"warning ({event.finding.rule}): {event.finding.detail}")
 
 
-def _show_octets(octets: bytes) -> str:
-    text = ascii(octets[:_MOST_SHOWN].decode("latin-1"))[1:-1]
-    return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} bytes)"
+def words_of(error: Exception) -> Masked:
+    """Return the message of an error without the URL, because the trace line already shows the URL."""
+    return error.message if isinstance(error, ResolveError) else own_text(str(error))
+
+
+def _show_octets(octets: bytes) -> Masked:
+    """Return bytes of an event, in which the connection has masked the secrets, as text."""
+    text = own_text(ascii(octets[:_MOST_SHOWN].decode("latin-1"))[1:-1])
+    return text if len(octets) <= _MOST_SHOWN else Masked(f"{text}… ({len(octets)} bytes)")
 
 
 # Events as records of the logger `resolver`. The level is DEBUG, so the application must enable the logger.
@@ -361,17 +362,17 @@ class _EventLogger:
         if (line := self._line(event)) is not None:
             LOGGER.debug("%s", escape_line(line), extra={"event": event})
 
-    def _line(self, event: Event) -> str | None:
+    def _line(self, event: Event) -> Masked | None:
         match event:
             case Progress():
                 return None
             case Started(attempt=attempt):
-                words: str | None = f"try {attempt}"
-            case Warned(finding=finding):
-                words = f"warning ({finding.rule}): {finding.detail}"
+                words: Masked | None = Masked(f"try {attempt}")
+            case Warned():
+                words = warning_of(event)
             case Kept(path=path, octets=octets):
-                words = f"{octets} bytes kept in a partial file next to {path}"
+                words = Masked(f"{octets} bytes kept in a partial file next to {own_text(path)}")
             case _:
                 line = line_of(event)
                 words = None if line is None else self._words.select_words(event, line)
-        return None if words is None else f"{event.url}: {words}"
+        return None if words is None else Masked(f"{event.url}: {words}")

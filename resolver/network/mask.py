@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from protocols.authority import comparable_host
 from protocols.contract import Credentials, Facts, facts_of
 from protocols.location import JsonValue
+from protocols.text import Masked
 from resolver.loops import running
 
 _HIDDEN = "****"
@@ -28,16 +29,6 @@ _NOT_TEXT = frozenset({"kind", "size", "modified", "etag", "suggested", "meta"})
 #: Minimum length in bytes of a secret that is masked inside a longer word. A shorter secret is masked only as
 #: a separate word, because a short string often occurs in other text by accident.
 _SHORT = 4
-
-
-class Masked(str):
-    """A redacted string, with `****` for each sent secret.
-
-    Files and results contain text from a server only as `Masked` strings. The class `Mask` creates these
-    strings. For a URL from the user, `Url.shown` returns the redacted form.
-    """
-
-    __slots__ = ()
 
 
 class SentSecrets:

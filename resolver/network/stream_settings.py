@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from protocols.contract import Line
 from protocols.errors import NetworkError, TimedOut
+from protocols.text import Masked
 from resolver.loops import Loop, running
 from resolver.network.clock import Throttle
 from resolver.network.events import Event, OnEvent
@@ -243,7 +244,7 @@ class StreamSettings:
         tap: the recorder of sent and received bytes; None without a recorder.
     """
 
-    url: str
+    url: Masked
     host: str
     idle: float
     connect: float

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from protocols.errors import ResolveError, TryLater
+from protocols.text import Masked
 
 #: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 530 with a matching text
 #: (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. The other codes of `TryLater` are about a single
@@ -124,11 +125,8 @@ class TaskContext:
         """Report that the host requests a pause above `LONGEST_WAIT`."""
         self._bench.close(self._now() + pause, error)
 
-    def refusal(self, url: str) -> TryLater | None:
-        """Return the error for a request during a long pause of the host.
-
-        The result is `None` if the host is not paused.
-        """
+    def refusal(self, url: Masked) -> TryLater | None:
+        """Return the error for a request during a long pause of the host; None outside such a pause."""
         closed = self._bench.closed()
         if closed is None or closed[0] <= self._now():
             return None

@@ -17,6 +17,7 @@ from protocols.contract import Credentials, Finding, FirstResult, HostUrl, Limit
 from protocols.errors import TimedOut
 from protocols.scheme import Scheme
 from protocols.step import Dialogue
+from protocols.text import Masked
 from resolver.loops import running
 from resolver.network import connecting as race
 from resolver.network.admission import Admission
@@ -66,7 +67,7 @@ class UrlGate:
         self.findings: Sequence[Finding] = admission.findings
         self.row: Scheme | None = admission.row
         self.throttle: Throttle | None = self._connector.throttle
-        self.proxy: str | None = None if admission.way is None else admission.way.proxy.shown
+        self.proxy: Masked | None = None if admission.way is None else admission.way.proxy.shown
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         source = self._shared.credentials

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import HostUrl
 from protocols.options import Credentials
+from protocols.text import Masked, own_text
 from resolver.url.parsing import parse
 
 #: The key for the value of `--proxy` in the mapping of proxy variables.
@@ -44,10 +45,10 @@ class Proxy:
     source: str = field(default="--proxy", compare=False)
 
     @property
-    def shown(self) -> str:
+    def shown(self) -> Masked:
         """Return the proxy's URL without user name and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return Masked(f"{self.scheme}://{own_text(host)}:{self.port}")
 
     @property
     def secured(self) -> bool:

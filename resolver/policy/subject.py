@@ -11,6 +11,7 @@ from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedScheme
 from protocols.location import Action, Finding, Origin, Referrer, Url
 from protocols.scheme import Scheme
+from protocols.text import Masked
 from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
 from resolver.policy.settings import Policy, names_of
 from resolver.url import registry
@@ -221,7 +222,7 @@ class Decision(NamedTuple):
             return f"{self.detail}; {self.flag} would allow it"
         return self.detail
 
-    def refusal(self, url: str | None = None) -> Refused:
+    def refusal(self, url: Masked | None = None) -> Refused:
         """Return the objection as an error with a redacted `url`."""
         message = f"{self.rule}: {self.detail}"
         return Refused(self.rule, message, flag=self.flag, position=self.position, url=url)

@@ -25,6 +25,7 @@ from protocols.errors import (
     ResolveError,
     Truncated,
 )
+from protocols.text import own_text
 from resolver.files.commit import GroupCommit
 from resolver.files.names import NameTaken, check_free, free_name, is_there, size_of
 from resolver.files.partial_file import PartialFile
@@ -199,7 +200,7 @@ class AttachmentSaver:
     def _make_saved(self, attachment: Attachment, path: str, response: Response) -> Saved:
         return Saved(
             kind=Kind.DOCUMENT,
-            media_type=attachment.media_type,
+            media_type=None if attachment.media_type is None else own_text(attachment.media_type),
             modified=response.modified,
             title=response.title,
             url=response.url,

@@ -24,6 +24,7 @@ from protocols.http.cookies import (
     read_lines,
 )
 from protocols.location import Finding
+from protocols.text import own_text
 from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.network.events import OnEvent, Warned
 
@@ -76,7 +77,7 @@ class CookieFile:
         self._jar.revision = len(self._jar.cookies)
 
     def _warn(self, words: str) -> None:
-        self._on_event(Warned(self.path, Finding("cookies", "warn", words)))
+        self._on_event(Warned(own_text(self.path), Finding("cookies", "warn", words)))
 
     def save(self, *, failed: bool) -> None:
         """Write changed cookies to the file.

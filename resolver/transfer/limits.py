@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from protocols.contract import Limits, Reply, Sink
 from protocols.errors import LimitExceeded, ResolveError, Truncated
+from protocols.text import Masked
 from resolver.files.part_state import position_of
 from resolver.loops import CancelScope
 from resolver.network.clock import Clock, RateCheck, Throttle
@@ -72,7 +73,7 @@ class Quota:
             words = f"{announced} bytes are announced, {left} bytes are left of the quota of {self._most}"
             raise LimitExceeded("quota", words)
 
-    def spend(self, count: int, url: str) -> None:
+    def spend(self, count: int, url: Masked) -> None:
         """Count received bytes. Raises `LimitExceeded` if the quota is exceeded."""
         self._spent += count
         if self._spent > self._most:
@@ -91,12 +92,12 @@ class LimitedBody:
     def __init__(
         self,
         reply: Reply,
-        url: str,
+        url: Masked,
         clock: Clock,
         most: int | None,
         least: int | None,
         report: Callable[[int], None] | None,
-        hide: Callable[[str], str],
+        hide: Callable[[str], Masked],
         throttle: Throttle | None = None,
         quota: Quota | None = None,
     ) -> None:
@@ -279,7 +280,9 @@ async def collect_error_body(reply: Reply, clock: Clock, recorded: int | None) -
     return bytes(kept)
 
 
-def locate_error(error: ResolveError, url: str, hide: Callable[[str], str] | None = None) -> ResolveError:
+def locate_error(
+    error: ResolveError, url: Masked, hide: Callable[[str], Masked] | None = None
+) -> ResolveError:
     """Return the error with the URL, and with secrets redacted by `hide`."""
     reported = error.at(url) if error.url is None else error
     return reported if hide is None else reported.hiding(hide)

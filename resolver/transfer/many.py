@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from protocols.contract import Finding, Origin, Url
 from protocols.errors import LocalError, Refused, ResolveError
+from protocols.text import Masked
 from resolver.files.names import is_free
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
@@ -165,7 +166,7 @@ class SavingOne:
         return url.text if isinstance(url, Url) else str(url)
 
     @property
-    def _shown(self) -> str:
+    def _shown(self) -> Masked:
         known = self._known
         return known.shown if known is not None and known.text == self._text else redact(self._text)
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar, Unpack
 
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
 from protocols.errors import NotConfigured
+from protocols.text import Masked
 from resolver.loops import Loop, running
 from resolver.network.admission import Admission, RunState
 from resolver.network.clock import Bucket, check_rate
@@ -208,7 +209,7 @@ class Network:
         self._transfers += 1
         return self._transfers
 
-    def warn(self, url: str, finding: Finding) -> None:
+    def warn(self, url: Masked, finding: Finding) -> None:
         """Report a policy warning, which is a finding on an allowed URL.
 
         A finding about this machine is reported only once per run. Examples of findings about this machine

@@ -51,7 +51,7 @@ from protocols.step import (
     StartTls,
     Step,
 )
-from protocols.text import brief, quote_text
+from protocols.text import Masked, brief, quote_text
 from protocols.wire import Rest
 from resolver.policy.addresses import literal_addresses
 from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
@@ -89,13 +89,13 @@ class Plan(NamedTuple):
         'refuse'
     """
 
-    url: str
+    url: Masked
     scheme: str | None
     verdict: Action
     findings: tuple[Finding, ...]
     steps: tuple[PlanStep, ...]
     error: ResolveError | None
-    proxy: str | None = None
+    proxy: Masked | None = None
 
     def __repr__(self) -> str:
         return brief(self, self.verdict, f"{len(self.steps)} steps", quote_text(self.url))

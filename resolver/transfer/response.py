@@ -26,7 +26,7 @@ from protocols.errors import (
 )
 from protocols.http.response import format_date
 from protocols.location import Finding, JsonValue, mask_cookie
-from protocols.text import brief, codec_of, instant, quote_text
+from protocols.text import Masked, brief, codec_of, instant, quote_text
 from resolver.policy.judgment import check
 from resolver.policy.settings import Policy
 from resolver.url import registry
@@ -99,15 +99,20 @@ class Retrieved(Facts):
     - `peer` is the IP address of the server, or the IP address of the `proxy` if a proxy was used.
     """
 
-    url: str
-    requested_url: str
+    media_type: Masked | None = None
+    charset: Masked | None = None
+    etag: Masked | None = None
+    title: Masked | None = None
+    target: Masked | None = None
+    url: Masked
+    requested_url: Masked
     findings: tuple[Finding, ...]
     verified: tuple[str, ...]
     elapsed: float
     retrieved: datetime = field(default_factory=partial(datetime.now, UTC))
     peer: str | None = None
-    proxy: str | None = None
-    chain: tuple[str, ...] = ()
+    proxy: Masked | None = None
+    chain: tuple[Masked, ...] = ()
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return all attributes as JSON values by name.
@@ -190,7 +195,7 @@ class Saved(Retrieved):
     digest: str | None
     attempts: int
     skipped: bool = False
-    mirror: str | None = None
+    mirror: Masked | None = None
 
     def __repr__(self) -> str:
         done = "skipped" if self.skipped else f"{self.bytes} bytes"
@@ -294,8 +299,8 @@ class Outcome:
         failed 8 NotFound
     """
 
-    url: str
-    final_url: str | None = None
+    url: Masked
+    final_url: Masked | None = None
     scheme: str | None = None
     status: Status
     exit: int = 0
@@ -303,16 +308,16 @@ class Outcome:
     path: str | None = None
     bytes: int = 0
     resumed_from: int = 0
-    media_type: str | None = None
+    media_type: Masked | None = None
     modified: datetime | None = None
     digest: str | None = None
     verified: tuple[str, ...] = ()
     attempts: int = 0
     elapsed: float = 0.0
     peer: str | None = None
-    proxy: str | None = None
+    proxy: Masked | None = None
     findings: tuple[Finding, ...] = ()
-    mirror: str | None = None
+    mirror: Masked | None = None
 
     def __repr__(self) -> str:
         return brief(self, self.status, quote_text(self.url), quote_text(self.path))

@@ -22,6 +22,7 @@ from protocols.errors import (
     TimedOut,
 )
 from protocols.step import Dialogue
+from protocols.text import Masked
 from resolver.network.clock import Clock
 from resolver.network.events import Finished, Progress, Started
 from resolver.network.mask import Mask
@@ -318,10 +319,10 @@ class Retrieval:
         self._failures.append(Finding(f"{scheme}:failed", "warn", f"{self._shown}: {error.message}"))
 
     @property
-    def _shown(self) -> str:
+    def _shown(self) -> Masked:
         return self._shown_of(self._request, self._earlier)
 
-    def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
+    def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> Masked:
         """Return the redacted URL of a request. A redirect may copy secrets of earlier requests."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
@@ -363,11 +364,8 @@ class Retrieval:
         peers = {len(point.earlier): point.url_gate.peer for point in self._points}
         return tuple(peers.get(number) for number in range(len(self._earlier)))
 
-    def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
-        """Return a function that reports progress.
-
-        The result is `None` without a listener.
-        """
+    def _progress(self, reply: Reply, url: Masked) -> Callable[[int], None] | None:
+        """Return a function that reports progress, or None without a listener."""
         report = self._network.on_progress
         if report is None or self._heard is not None:
             return None

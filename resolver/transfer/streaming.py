@@ -28,14 +28,13 @@ from protocols.contract import (
 )
 from protocols.errors import Declined, InvalidUrl, ResolveError
 from protocols.location import Kind
-from protocols.text import instant
+from protocols.text import Masked, instant
 from resolver.loops import running
 from resolver.network.clock import Clock
-from resolver.network.mask import Masked
 from resolver.network.url_gate import UrlGate
 from resolver.transfer.limits import LimitedBody, locate_error
 from resolver.transfer.redirects import RetrievalRequest
-from resolver.url.parsing import LONGEST, build, parse
+from resolver.url.parsing import LONGEST, build, parse, redact
 from resolver.url.tracebacks import trim_traceback
 
 # A listing as text with one line per entry, in the same format for all schemes.
@@ -161,7 +160,7 @@ class _Batches:
         try:
             return await self._read_next()
         except ResolveError as error:
-            raise trim_traceback(locate_error(error, url)) from error.__cause__
+            raise trim_traceback(locate_error(error, redact(url))) from error.__cause__
 
     async def _read_next(self) -> list[Entry]:
         while True:
@@ -453,11 +452,8 @@ class LiveFacts(Facts):
         return self._url_gate.limits
 
     @property
-    def proxy(self) -> str | None:
-        """Return the URL of the proxy, without user and password.
-
-        The result is `None` if no proxy was used.
-        """
+    def proxy(self) -> Masked | None:
+        """Return the URL of the proxy, without user and password; None if a proxy was not used."""
         return self._url_gate.proxy
 
     @property

@@ -19,6 +19,7 @@ from functools import partial
 
 from protocols.contract import Finding, Referrer, Validators
 from protocols.errors import ChecksumMismatch, NetworkError, ResolveError, TryLater
+from protocols.text import Masked
 from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
 from resolver.transfer.naming import last_part, make_sibling_url
@@ -226,7 +227,7 @@ class ExpectedDigest:
         return memory.content().decode("utf-8", "replace") if found.chain == () else None
 
 
-def check_size(found: int, wanted: int | None, url: str) -> None:
+def check_size(found: int, wanted: int | None, url: Masked) -> None:
     """Raise `ChecksumMismatch` if the size differs from the expected size."""
     if wanted is not None and found != wanted:
         raise ChecksumMismatch(f"got {found} bytes, expected {wanted}", url=url)

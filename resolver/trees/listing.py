@@ -15,6 +15,7 @@ from typing import Protocol
 
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
+from protocols.text import Masked
 from resolver.files.directory import Proven, is_truncated
 from resolver.files.names import make_directory
 from resolver.loops import running
@@ -64,7 +65,7 @@ _EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
 class ListedDirectory:
     """A listed directory: the number of its entries that are in the tree, and the findings."""
 
-    url: str
+    url: Masked
     entries: int
     findings: tuple[Finding, ...] = ()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from protocols.contract import Finding, Origin, Referrer, Url
 from protocols.errors import Declined, Refused, ResolveError, TryLater
+from protocols.text import Masked
 from resolver.loops import running
 from resolver.network.clock import Clock
 from resolver.policy.subject import host_key
@@ -121,7 +122,7 @@ class Robots:
     """
 
     def __init__(
-        self, session: Resolver, slow: Callable[[str, float], None], report: Callable[[str, Finding], None]
+        self, session: Resolver, slow: Callable[[str, float], None], report: Callable[[Masked, Finding], None]
     ) -> None:
         self._session = session
         self._slow = slow

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Url, UrlText
 from protocols.syntax import encode, find, invalid
+from protocols.text import Masked
 from resolver.url import registry
 from resolver.url.registry import SCHEMES
 from resolver.url.tracebacks import trim_traceback
@@ -258,7 +259,7 @@ def strip_user(url: Url) -> str:
     return build(replace(url, **absent))
 
 
-def display(url: Url) -> str:
+def display(url: Url) -> Masked:
     """Return the text of a URL for display, with `****` for a password.
 
     A parsed URL is displayed in its original text. Any other URL is built from its components first.
@@ -268,7 +269,7 @@ def display(url: Url) -> str:
     return redact(build(url))
 
 
-def redact(text: str) -> str:
+def redact(text: str) -> Masked:
     """Return the text with `****` for a password (S17).
 
     If the text is not a URL, everything between the scheme and the last `@` is replaced.
@@ -279,11 +280,11 @@ def redact(text: str) -> str:
         return _redact_unparsed(text)
 
 
-def _redact_unparsed(text: str) -> str:
+def _redact_unparsed(text: str) -> Masked:
     start = re.match(_START, text)
     at = text.rfind("@")
     begin = start.end() if start else 0
-    return text if at < begin else f"{text[:begin]}****{text[at:]}"
+    return Masked(text if at < begin else f"{text[:begin]}****{text[at:]}")
 
 
 def place_in_shown(text: str, shown: str, position: int) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from protocols.errors import Declined, Disconnected, LimitExceeded, ResolveError, TimedOut, Truncated
 from protocols.location import JsonValue, Kind, mask_cookie
+from protocols.text import Masked
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ class CaptureSubject(NamedTuple):
     """
 
     target: str
-    shown: str
+    shown: Masked
     origin: str
     attempt: int
-    via: str | None
+    via: Masked | None
     hop: Literal["", "R", "L"]
     kept_as: Literal["exchange", "data", "body", "words"]
     listing_kept: KeptListing | None

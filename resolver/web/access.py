@@ -26,6 +26,7 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes
 import trio
 
 from protocols.errors import LocalError, NotConfigured
+from protocols.text import Masked, own_text
 from resolver.url.registry import SCHEMES
 from resolver.web import headers
 from resolver.web.headers import SessionKeys
@@ -379,7 +380,7 @@ class SiteSettings(NamedTuple):
     place: str
     port: int
     keys: SessionKeys
-    tell: Callable[[str], None]
+    tell: Callable[[Masked], None]
     scheme: str = "http"
     public: bool = False
 
@@ -570,7 +571,7 @@ class BearerEntrance:
         elif scope["type"] == "http":
             await self._serve(scope, receive, send)
         else:
-            self._house.tell(f"refused a {scope['type']} connection")
+            self._house.tell(own_text(f"refused a {scope['type']} connection"))
             await send({"type": "websocket.close", "code": 1008})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -591,7 +592,7 @@ class BearerEntrance:
 async def _refuse_program(
     visit: EntryRequest, refusal: EntryRefusal, house: SiteSettings, send: Send
 ) -> None:
-    house.tell(f"refused {visit.shown}: {refusal.why}")
+    house.tell(own_text(f"refused {visit.shown}: {refusal.why}"))
     challenge = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
     more = {"connection": "close", **challenge}
     await answer(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
@@ -648,7 +649,7 @@ class Entrance:
         if (
             scope["type"] != "http"
         ):  # A WebSocket handshake sends the cookies of all ports, and does not identify its page.
-            self._house.tell(f"refused a {scope['type']} connection")
+            self._house.tell(own_text(f"refused a {scope['type']} connection"))
             await send({"type": "websocket.close", "code": 1008})
             return None
         visit, send = visit_of(scope), _with_referrer_policy(send)
@@ -700,7 +701,7 @@ class Entrance:
         return form_
 
     async def _refuse(self, visit: EntryRequest, refusal: EntryRefusal, send: Send) -> None:
-        self._house.tell(f"refused {visit.shown}: {refusal.why}")
+        self._house.tell(own_text(f"refused {visit.shown}: {refusal.why}"))
         if refusal.asks:
             return await answer(send, 200, self._ask(target_of(visit)).encode(), headers.HTML)
         allow = {"allow": "GET, HEAD, POST"} if refusal.status == 405 else {}

@@ -20,6 +20,7 @@ from starlette.routing import Route, Router
 
 from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
 from protocols.location import Referrer
+from protocols.text import Masked, own_text
 from resolver.policy.subject import Verdict
 from resolver.transfer.response import Response
 from resolver.url.parsing import redact
@@ -68,7 +69,7 @@ class Gateway:
         secret, _, rest = request.scope["raw_path"][len(_GATEWAY_PATH) :].partition(b"/")
         strange = self._why_not(request, secret.decode("latin-1"))
         if strange is not None:
-            self._house.tell(f"refused {request.method} /g/...: {strange}")
+            self._house.tell(own_text(f"refused {request.method} /g/...: {strange}"))
             refused = GatewayAnswer(status=403)
             refused.headers["connection"] = "close"
             return refused
@@ -177,7 +178,7 @@ class WebApplication:
         """
         token = query_of(request).get("t", "")
         if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
-            self._house.tell("refused an entry: token missing, used or expired")
+            self._house.tell(Masked("refused an entry: token missing, used or expired"))
             words = "This link was used or has expired. Start with: resolve serve --open\n"
             return Answer(words, 403, headers=dict(headers.NO_REFERRER), media_type=headers.TEXT)
         where = access.look(url, access.ASKED) if url else "/"

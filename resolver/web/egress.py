@@ -34,6 +34,7 @@ from protocols.http.proxy_server import (
     forwardable,
 )
 from protocols.location import HostUrl
+from protocols.text import Masked
 from protocols.wire import Buffer, encode_counted, encode_head_lines
 from resolver.network.lookup import Lookup, look_up
 from resolver.network.stream import SocketStream
@@ -79,7 +80,7 @@ class ProxyDecision(NamedTuple):
     port: int | None
     address: str | None
     rule: str | None
-    reason: str | None
+    reason: Masked | None
 
 
 class ProxySettings(NamedTuple):

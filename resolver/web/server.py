@@ -16,6 +16,7 @@ from hypercorn.config import Config
 from hypercorn.logging import Logger
 from hypercorn.trio import serve as serve_on
 
+from protocols.text import Masked, own_text
 from resolver.network.events import Event
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings
@@ -71,7 +72,7 @@ class ServeOptions(NamedTuple):
     certificate: Certificate | None = None
     size: int = PAGE_SIZE
     known: OwnPageFacts = OwnPageFacts()
-    tell: Callable[[str], None] = lambda line: None
+    tell: Callable[[Masked], None] = lambda line: None
     ledger: str | None = None
     checks: tuple[Check, ...] = CHECKS
     csrf: bool = True
@@ -170,7 +171,7 @@ class ProgramServer(NamedTuple):
 
 @asynccontextmanager
 async def run_program_server(
-    application: Application, address: str, port: int, tell: Callable[[str], None]
+    application: Application, address: str, port: int, tell: Callable[[Masked], None]
 ) -> AsyncIterator[ProgramServer]:
     """Serve an ASGI application at a loopback address during the `async with` block.
 
@@ -224,7 +225,7 @@ class _HypercornConfig(Config):
     """A Hypercorn configuration that adds the same headers to all responses, even Hypercorn's errors."""
 
     def __init__(
-        self, said: Mapping[str, str], tell: Callable[[str], None], certificate: Certificate | None
+        self, said: Mapping[str, str], tell: Callable[[Masked], None], certificate: Certificate | None
     ) -> None:
         super().__init__()
         if certificate is not None:
@@ -246,7 +247,7 @@ class _HypercornConfig(Config):
 class _ServerLog(Logger):
     """A log with one line per page error; tracebacks are omitted, because they could contain a secret."""
 
-    def __init__(self, tell: Callable[[str], None], config: Config) -> None:
+    def __init__(self, tell: Callable[[Masked], None], config: Config) -> None:
         super().__init__(config)
         self._tell = tell
 
@@ -254,4 +255,4 @@ class _ServerLog(Logger):
         error = sys.exception()
         if isinstance(error, trio.BusyResourceError):
             return  # The browser disconnected at the end of a response; two Hypercorn tasks report an error.
-        self._tell(f"internal error in a page: {type(error).__name__}")
+        self._tell(Masked(f"internal error in a page: {own_text(type(error).__name__)}"))

@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from protocols.errors import LocalError, ResolveError
 from protocols.location import Origin, Referrer
+from protocols.text import own_text
 from resolver.files.atomic import make_folder_of
 from resolver.files.partial_file import has_size
 from resolver.ledger import LedgerFault
@@ -174,7 +175,7 @@ def _make_saved_file(held: ReportRow) -> SavedFile | None:
 
 
 def _make_transfer(held: ReportRow, path: str) -> SavedTransfer:
-    url, message = held.asked.url, held.asked.message or ""
+    url, message = own_text(held.asked.url), held.asked.message or ""
     if held.status == "done" and has_size(held.path, held.size):
         return SavedTransfer(0, basename(held.path), url, "done", held.size, digest=held.digest or "")
     if held.status == "done":

@@ -18,6 +18,7 @@ import pytest
 
 import protocols
 import resolver
+from protocols.text import Masked
 from resolver import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme, blocking
 from resolver.adapters.httpx_errors import RequestRefused
 from resolver.transfer.redirects import NoDocument
@@ -72,7 +73,7 @@ _SPECIAL: dict[type[ResolveError], ResolveError] = {
 def make_error(kind: type[ResolveError]) -> ResolveError:
     """Return an error of this class with URL, attempts and addition set, as after a retrieval."""
     error = _SPECIAL.get(kind) or kind("some words")
-    return error.at("http://u:****@h.example/").tried(3).saying("and more")
+    return error.at(Masked("http://u:****@h.example/")).tried(3).saying("and more")
 
 
 def test_error_classes_are_complete() -> None:
@@ -128,7 +129,7 @@ def test_sources_do_not_change_caught_errors() -> None:
 
 def test_error_with_context_is_a_new_error() -> None:
     first = Refused("S04", "no port", position=3)
-    hop = first.at("http://h/").tried(2).of_hop().saying("at 3")
+    hop = first.at(Masked("http://h/")).tried(2).of_hop().saying("at 3")
     assert (hop.url, hop.attempts, hop.exit_code, hop.message) == ("http://h/", 2, 15, "no port, at 3")
     assert (hop.rule, hop.position, hop.args) == ("S04", 3, ("no port, at 3",))
     assert (first.url, first.attempts, first.exit_code, first.message) == (None, 1, 9, "no port")
@@ -158,7 +159,7 @@ def test_reraised_copy_keeps_traceback_and_cause() -> None:
         try:
             went_wrong()
         except ResolveError as error:
-            raise error.at("http://h/").tried(2) from error.__cause__
+            raise error.at(Masked("http://h/")).tried(2) from error.__cause__
     except ProtocolError as located:
         told = "".join(traceback.format_exception(located))
         cause = located.__cause__
@@ -179,7 +180,7 @@ def test_reraised_copy_keeps_traceback_and_cause() -> None:
     ],
 )
 def test_error_message_names_its_url(url: str | None, shown: str) -> None:
-    assert str(ProtocolError("no", url=url)) == shown
+    assert str(ProtocolError("no", url=None if url is None else Masked(url))) == shown
 
 
 def test_errors_of_fetch_pass_process_pool() -> None:

@@ -154,7 +154,7 @@ class RemoteObject:
     def _check_room(self, count: int) -> None:
         if self.size is None and count > self._session.limits.body:
             words = f"the size is unknown, and more than {self._session.limits.body} bytes arrived"
-            raise resolver.LimitExceeded("body", words, url=self._url)
+            raise resolver.LimitExceeded("body", words, url=resolver.parse(self._url).shown)
 
     async def _read(self, at: int, stop: int | None) -> bytes:
         """Return bytes from a position.
@@ -168,7 +168,9 @@ class RemoteObject:
         if self.size is None:
             return taken
         if not octets and at < self.size:
-            raise resolver.Truncated("object ended early", received=at, expected=self.size, url=self._url)
+            raise resolver.Truncated(
+                "object ended early", received=at, expected=self.size, url=resolver.parse(self._url).shown
+            )
         if self._at >= self.size:
             self._ahead = await self._next()
             if self._ahead or self._at > self.size:
@@ -207,7 +209,9 @@ class RemoteObject:
         self._body, self._at = aiter(reply.body), reply.start
 
     def _make_changed(self, words: str) -> resolver.Changed:
-        return resolver.Changed(f"object changed after it was opened: {words}", url=self._url)
+        return resolver.Changed(
+            f"object changed after it was opened: {words}", url=resolver.parse(self._url).shown
+        )
 
     async def finish(self) -> None:
         if self.size is not None and self.size - self._at <= NEAR:

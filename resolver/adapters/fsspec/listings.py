@@ -362,7 +362,9 @@ async def entries_of(url: str, session: resolver.Resolver) -> list[resolver.Entr
             if entry.kind in _WORDS or entry.url is None:
                 continue
             if len(found) == session.limits.entries:
-                raise resolver.LimitExceeded("entries", f"more than {len(found)} entries", url=url)
+                raise resolver.LimitExceeded(
+                    "entries", f"more than {len(found)} entries", url=resolver.parse(url).shown
+                )
             found.append(entry)
     return found
 

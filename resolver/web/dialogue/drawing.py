@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple, TypeAlias
 
+from protocols.text import Masked
 from resolver.web.dialogue.exchange import (
     DiagramLane,
     DiagramMessage,
@@ -306,7 +307,7 @@ class ExchangePanel(NamedTuple):
 
 class _PanelSection(NamedTuple):
     name: str
-    url: str
+    url: Masked
     shown: tuple[ExchangePanel, ...]
 
 

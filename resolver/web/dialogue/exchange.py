@@ -32,6 +32,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.errors import ResolveError
 from protocols.location import HostUrl, JsonValue
+from protocols.text import Masked, own_text
 from resolver.terminal.text import escape_controls
 from resolver.transfer.plan import DATA_CLOSED, TLS_BEGINS, Plan
 from resolver.url.parsing import parse
@@ -86,7 +87,7 @@ class DiagramMessage(NamedTuple):
 class RecordedExchange(NamedTuple):
     """A recorded protocol exchange, or a planned protocol exchange."""
 
-    url: str
+    url: Masked
     kind: Literal["dialogue", "plan"]
     title: str
     lanes: tuple[DiagramLane, ...]
@@ -309,7 +310,7 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
         steps.note(f"{type(plan.error).__name__}: {plan.error.message}", bad=True)
     messages = tuple(steps.messages)
     return RecordedExchange(
-        url=note(plan.url),
+        url=own_text(note(plan.url)),
         kind="plan",
         title="Planned exchange",
         lanes=lanes_of(messages, steps.who, host_of(plan.url)),

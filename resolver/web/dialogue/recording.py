@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from protocols.scheme import Scheme
+from protocols.text import own_text
 from resolver.network.events import (
     Closed,
     Connected,
@@ -175,7 +176,7 @@ class ExchangeRecording:
         self._let_go()
         messages = self._messages.list_all()
         return RecordedExchange(
-            url=note(self._url),
+            url=own_text(note(self._url)),
             kind="dialogue",
             title="Protocol exchange",
             lanes=lanes_of(messages, self._who, host_of(self._url)),

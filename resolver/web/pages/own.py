@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from protocols.text import Masked
 from resolver.transfer.response import Response, decode_text
 from resolver.url.parsing import redact
 from resolver.web.pages.article import parts_of
@@ -45,7 +46,7 @@ class SavedTransfer(NamedTuple):
 
     number: int
     name: str
-    url: str
+    url: Masked
     state: str
     received: int
     expected: int | None = None
@@ -60,7 +61,7 @@ class UrlRow(NamedTuple):
 
     href: str
     kept: str
-    url: str
+    url: Masked
     title: str
     date: str
     moment: str
@@ -71,7 +72,7 @@ class TransferRow(NamedTuple):
 
     number: int
     name: str
-    url: str
+    url: Masked
     href: str
     state: str
     amount: str

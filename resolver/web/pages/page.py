@@ -16,6 +16,7 @@ from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import HostUrl, JsonValue, Kind, Url
 from protocols.scheme import Tree
 from protocols.syntax import decode
+from protocols.text import Masked
 from resolver.terminal.text import escape_controls, escape_line
 from resolver.url import registry
 from resolver.url.parsing import build, parse
@@ -68,7 +69,7 @@ class PageFrame(NamedTuple):
         archived: The capture date, if the page is from an archive.
     """
 
-    address: str = ""
+    address: Masked = Masked("")
     crumbs: tuple[Breadcrumb, ...] = ()
     panel: str = ""
     panel_open: bool = False
@@ -128,7 +129,7 @@ class PageAddressBar(NamedTuple):
         look: A function that returns the link to the preview of a URL.
     """
 
-    url: str
+    url: Masked
     path: str
     href: Callable[[str], str]
     look: Callable[[str], str]

@@ -18,6 +18,7 @@ from fixtures.http import ABOUT, moved, serve
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from protocols.contract import Origin
+from protocols.text import Masked
 from resolver import HttpxTransport, Limits, Options, Policy, ResolveError, Resolver
 from resolver.adapters.httpx_errors import RequestRefused, translate_error
 from resolver.adapters.httpx_family import HttpxFamily
@@ -478,7 +479,9 @@ def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveErr
 SPECIAL: dict[type[ResolveError], ResolveError] = {
     resolver.InvalidUrl: resolver.InvalidUrl("bad-host", 7, "no host"),
     resolver.UnsupportedScheme: resolver.UnsupportedScheme("x", "no handler"),
-    resolver.Refused: resolver.Refused("S04", "no port", flag="--allow-port 25", position=3, url="http://h/"),
+    resolver.Refused: resolver.Refused(
+        "S04", "no port", flag="--allow-port 25", position=3, url=Masked("http://h/")
+    ),
     resolver.LimitExceeded: resolver.LimitExceeded("body", "too much"),
     resolver.Truncated: resolver.Truncated("too little", received=1),
 }
@@ -525,7 +528,7 @@ def test_translate_error_returns_matching_httpx_class(
 
 @FAMILIES
 def test_request_refused_is_both_kinds_of_error(family: HttpxFamily) -> None:
-    refusal = resolver.Refused("S10", "S10: no", flag="f", position=3, url="http://h/")
+    refusal = resolver.Refused("S10", "S10: no", flag="f", position=3, url=Masked("http://h/"))
     refused = translate_error(refusal, family)
     assert isinstance(refused, RequestRefused)
     assert isinstance(refused, family.TransportError)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from protocols.errors import TlsError
+from protocols.text import Masked
 from resolver.cli.messages import describe
 from tests.resolver.cli.command import resolve
 from tests.resolver.cli.test_contract import ABOUT
@@ -41,6 +42,6 @@ def test_invalid_pin_is_a_usage_error(where: str, folder: Path) -> None:
 
 
 def test_message_after_a_redirect_suggests_the_line_of_a_section() -> None:
-    error = TlsError("not trusted", url="https://second.example/", certificate=OTHER)
+    error = TlsError("not trusted", url=Masked("https://second.example/"), certificate=OTHER)
     assert f'(pin = "{OTHER}" if' in describe(error, "https://first.example/")[0]
     assert f"(--pin {OTHER} if" in describe(error, "https://second.example/")[0]

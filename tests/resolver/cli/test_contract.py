@@ -17,6 +17,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from protocols.location import Origin
+from protocols.text import Masked
 from resolver import Connected, Finding, Finished, Kept, Progress, Received, Retrying, Sent, Started, Warned
 from resolver.cli import trace as watcher
 from resolver.cli.options import CommandOptions, Option, rows
@@ -230,8 +231,8 @@ def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "complain", told.append)
     teller = Watcher(None, Display(), aloud=False, quiet=False)
     for number in (1, 2, 1, 3, 2, 3):
-        teller.watch(Warned(f"x:{number}", Finding("S04", "warn", "odd")))
-    teller.watch(Warned("x:3", Finding("S04", "warn", "odder")))
+        teller.watch(Warned(Masked(f"x:{number}"), Finding("S04", "warn", "odd")))
+    teller.watch(Warned(Masked("x:3"), Finding("S04", "warn", "odder")))
     assert [line[:3] for line in told] == ["x:1", "x:2", "x:3", "x:3"]
 
 

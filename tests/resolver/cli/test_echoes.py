@@ -8,16 +8,26 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import resolver
+from protocols.text import Masked
 from resolver import ResolveError, blocking
-from resolver.network.mask import Masked
 from tests.resolver.cli.command import Done, resolve
-from tests.resolver.cli.echoes import LOGINS, PASSWORD, PROXY_BASIC, PROXY_PASSWORD, TYPED, Echoes, echoes
+from tests.resolver.cli.echoes import (
+    BASIC,
+    LOGINS,
+    PASSWORD,
+    PROXY_BASIC,
+    PROXY_PASSWORD,
+    TYPED,
+    Echoes,
+    echoes,
+)
 from tests.resolver.cli.test_mcp import memory_session
 from tests.resolver.web.client import running
 
@@ -29,6 +39,7 @@ ONLINE = (
     ("get", "-v", "--allow-server-name", "-d", "named", *SAVES),
     ("get", "-v", "--segments", "2", "--mirror", "{url}", "-d", "mirrored", *SAVES),
     ("get", "--exists", "newer", "--meta", "-d", "saved", "--dry-run"),
+    ("get", "--progress", "json", "-d", "told"),
     ("cat", "-v", "--json", "--show-error-body", *FILES),
     ("info", "-v"),
     ("info", "--json"),
@@ -73,7 +84,10 @@ def run_all(url: str, *options: str) -> dict[str, bytes]:
     given = ("--allow-password", "-t", "2", "--retry-delay", "0.001", *options, url)
     online = [(*(word.format(url=url) for word in words), *given) for words in ONLINE]
     printed: dict[str, bytes] = {}
-    for words in (*online, ("explain", "--json", "--allow-password", *options, url), *OFFLINE):
+    explained = [
+        ("explain", *shown, "--allow-password", *options, url) for shown in (("--json",), ("--html",), ())
+    ]
+    for words in (*online, *explained, *OFFLINE):
         done = resolve(*words)
         assert done.status != 2, done.messages
         printed |= outputs_of(done, " ".join(words[:3]))
@@ -180,6 +194,25 @@ async def test_mcp_answers_mask_repeated_proxy_login(echo: Echoes) -> None:
             assert PROXY_PASSWORD not in answer
             assert PROXY_BASIC not in answer
         assert "a body" in (await session.call_tool("fetch", {"url": URL})).model_dump_json()
+
+
+#: Pages of the web UI that show the URLs of earlier pages.
+OWN_PAGES = ("/", "/history", "/bookmarks", "/transfers", "/settings")
+
+
+@pytest.mark.parametrize("page", ["whole", "gone", "moved"])
+async def test_web_ui_outputs_mask_password_of_url(page: str, echo: Echoes, folder: Path) -> None:
+    """The pages, the downloads of the protocol exchange, and the log."""
+    policy = resolver.Policy(allow_password=True)
+    async with running(settings=resolver.Settings(policy=policy)) as (browser, log):
+        opened = await browser.typed(f"{echo.basic}/{page}")
+        shown = [opened.text, *[(await browser.ask(own)).text for own in OWN_PAGES]]
+        exchanges = set(re.findall(r"/dialogue/[^\"]+", opened.text))
+        shown += [(await browser.ask(each)).text for each in exchanges]
+    assert {each.rpartition(".")[2] for each in exchanges} == {"svg", "json"}
+    # "Try again" and "Preview" lead to the URL as typed, with its login, for this browser only.
+    texts = [re.sub(r'href="/(u|look)[^"]*"', "", text) for text in (*shown, *log)]
+    assert [text for text in texts if PASSWORD in text or BASIC in text] == []
 
 
 async def test_web_ui_pages_mask_repeated_proxy_login(echo: Echoes) -> None:

@@ -129,19 +129,53 @@ SAID = [
 ]
 
 
+#: The same for texts that are claimed to contain no secret: `m` is masked, `u` and `o` are of unknown origin.
+CLAIMED = [
+    ("Masked('none')", True),
+    ("Masked(f'{m}: {n} of {k.A} {m!r:>9}')", True),
+    ("Masked(m[:3] + ' or ' + (m if n else ''))", True),
+    ("Masked(', '.join(ms))", True),
+    ("Masked(f'{m.strip()}')", True),
+    ("Masked(u)", False),
+    ("Masked(f'{m}: {u}')", False),
+    ("Masked(m + u)", False),
+    ("Masked(m if n else u)", False),
+    ("Masked(', '.join(us))", False),
+    ("Masked(m.replace('a', u))", False),
+    ("Masked(u.strip())", False),
+    ("Masked(str(o))", False),
+    ("Masked(o)", False),
+]
+
+
+def test_mypy_plugin_reports_unmasked_text(tmp_path: Path) -> None:
+    head = (
+        "import enum\nfrom protocols.text import Masked\nclass K(enum.Enum):\n    A = 1\n"
+        "def say(m: Masked, ms: list[Masked], u: str, us: list[str], o: object, n: int, k: type[K]) -> None:"
+        "\n"
+    )
+    (tmp_path / "protocols").mkdir()
+    (tmp_path / "protocols/text.py").write_text("class Masked(str): ...\n")
+    assert _reported(tmp_path, head, CLAIMED, "unmasked") == {text for text, good in CLAIMED if not good}
+
+
 def test_mypy_plugin_reports_bytes_in_text(tmp_path: Path) -> None:
     """The type may be inferred: names without annotations are checked, too."""
-    package = tmp_path / "protocols"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
     head = "def say(a: bytes, d: dict[str, int], e: list[str], f: bytes | None) -> None:\n"
-    lines = "".join(f"    print({expression})\n" for expression, _ in SAID)
-    (package / "said.py").write_text(head + lines)
-    settings = tmp_path / "mypy.ini"
+    assert _reported(tmp_path, head, SAID, "octets-in-text") == {text for text, good in SAID if not good}
+
+
+def _reported(folder: Path, head: str, rows: list[tuple[str, bool]], code: str) -> set[str]:
+    """Return the expressions for which mypy reports the error in a module of the package `protocols`."""
+    package = folder / "protocols"
+    package.mkdir(exist_ok=True)
+    (package / "__init__.py").write_text("")
+    (package / "said.py").write_text(head + "".join(f"    print({text})\n" for text, _ in rows))
+    settings = folder / "mypy.ini"
     settings.write_text(f"[mypy]\nplugins = {octets_in_text.__file__}\n")
     words, trouble, _ = mypy.api.run(
-        ["--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"), str(package)]
+        ["--config-file", str(settings), "--cache-dir", str(folder / "cache"), str(package)]
     )
     assert trouble == ""
-    wrong = {int(line.split(":")[1]) for line in words.splitlines() if "octets-in-text" in line}
-    assert wrong == {number for number, (_, good) in enumerate(SAID, 2) if not good}
+    first = head.count("\n") + 1
+    return {rows[int(line.split(":")[1]) - first][0] for line in words.splitlines() if f"[{code}]" in line}

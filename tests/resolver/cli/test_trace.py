@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree, html
 
+from protocols.text import Masked
 from resolver import Event, Finished, NotFound, Received, Sent
 from resolver.network.events import TraceFormat
 from tests.resolver.cli import contract
@@ -41,34 +42,38 @@ def test_verbose_output_omits_body(at: dict[str, str], place: str, folder: Path)
     ]
 
 
-SENT, FINISHED = Sent("u", b""), Finished("u", None)
+U, V = Masked("u"), Masked("v")
+SENT, FINISHED = Sent(U, b""), Finished(U, None)
 
 #: Events, and the trace text of the last event.
 SAID: list[tuple[list[Event], str | None]] = [
-    ([Received("u", b"220 Hello\r\n")], "line"),
-    ([Received("u", b"230-Welcome\r\n to this\r\n230 In\r\n")], "line"),
-    ([Received("u", b"220 ok\r\n1\tfirst\r\n2\tsecond\r\n")], r"S: 220 ok\r\n (and 19 bytes)"),
-    ([Received("u", b"iwelcome\r\n0x\r\n")], r"S: iwelcome\r\n (and 4 bytes)"),
-    ([Received("u", b"\0" * 300)], "S: " + r"\x00" * 200 + " (and 100 bytes)"),
-    ([Received("u", b"", data=True)], "line"),
-    ([Received("u", b"220 a file\r\n", data=True)], None),
+    ([Received(U, b"220 Hello\r\n")], "line"),
+    ([Received(U, b"230-Welcome\r\n to this\r\n230 In\r\n")], "line"),
+    ([Received(U, b"220 ok\r\n1\tfirst\r\n2\tsecond\r\n")], r"S: 220 ok\r\n (and 19 bytes)"),
+    ([Received(U, b"iwelcome\r\n0x\r\n")], r"S: iwelcome\r\n (and 4 bytes)"),
+    ([Received(U, b"\0" * 300)], "S: " + r"\x00" * 200 + " (and 100 bytes)"),
+    ([Received(U, b"", data=True)], "line"),
+    ([Received(U, b"220 a file\r\n", data=True)], None),
     (
-        [Received("u", b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody")],
+        [Received(U, b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody")],
         r"S: HTTP/1.1 200 OK\r\nA: b\r\n\r\n (and 4 bytes)",
     ),
-    ([Received("u", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")], "line"),
-    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), Received("u", b"220 body")], None),
-    ([Received("u", b"HTTP/1.1 100 Continue\r\n\r\n"), Received("u", b"HTTP/1.1 200 OK\r\n\r\n")], "line"),
-    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), Received("v", b"220 other\r\n")], "line"),
-    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), SENT, Received("u", b"220 x\r\n")], "line"),
-    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), FINISHED], "line"),
+    ([Received(U, b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")], "line"),
+    ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), Received(U, b"220 body")], None),
+    (
+        [Received(U, b"HTTP/1.1 100 Continue\r\n\r\n"), Received(U, b"HTTP/1.1 200 OK\r\n\r\n")],
+        "line",
+    ),
+    ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), Received(V, b"220 other\r\n")], "line"),
+    ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), SENT, Received(U, b"220 x\r\n")], "line"),
+    ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), FINISHED], "line"),
 ]
 
 
 @pytest.mark.parametrize(("events", "said"), SAID)
 def test_trace_separates_replies_from_bodies(events: list[Event], said: str | None) -> None:
     words = TraceFormat()
-    found = [words.select_words(event, "line") for event in events]
+    found = [words.select_words(event, Masked("line")) for event in events]
     assert found[-1] == said
 
 

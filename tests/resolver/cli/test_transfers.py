@@ -7,13 +7,14 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from protocols.text import Masked
 from resolver import Finished, Progress, Retrying, Started
 from resolver.cli import transfers as amounts
 from resolver.cli.bars import Bars
 from resolver.cli.transfers import TransferTracker, shown_name
 from tests.resolver.cli.terminal import unsafe_bytes
 
-URL = "http://h.example/object"
+URL = Masked("http://h.example/object")
 MIB = 1_048_576
 
 
@@ -95,8 +96,8 @@ def test_bar_lines_fit_columns(columns: int, encoding: str) -> None:
     transfers = TransferTracker(clock)
     for number, name in enumerate(NAMES):
         url = f"gopher://h.example/9{''.join(f'%{octet:02x}' for octet in name.encode())}"
-        transfers.hear(Started(url, 1, transfer=number))
-        transfers.hear(Progress(url, 5 * MIB, None if number % 3 else 9 * MIB, MIB, transfer=number))
+        transfers.hear(Started(Masked(url), 1, transfer=number))
+        transfers.hear(Progress(Masked(url), 5 * MIB, None if number % 3 else 9 * MIB, MIB, transfer=number))
     clock.now += 1.0
     lines = Bars(encoding).lines(transfers, (columns, 24), clock.now)
     assert len(lines) == len(NAMES) + 1

@@ -220,7 +220,7 @@ class Disk:
 
 async def save_concurrently(place: Path, commits: GroupCommit, *octets: bytes) -> list[str]:
     """Save the files concurrently and return the messages of the errors."""
-    said = []
+    said: list[str] = []
 
     async def one(each: bytes) -> None:
         try:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from protocols.text import Masked
 from resolver import NotFound, Validators
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.ledger import book as database
 from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 from resolver.ledger.report import list_finished, read
-from resolver.network.mask import Masked
 
 #: More rows than are written together.
 MANY = 300
@@ -27,7 +27,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(number: int) -> RequestRow:
     url = f"http://h.example/{number}"
-    return RequestRow(url, f"/nowhere/{number}", url)
+    return RequestRow(Masked(url), f"/nowhere/{number}", Masked(url))
 
 
 async def end(entry: LedgerEntry, number: int) -> None:
@@ -97,7 +97,7 @@ async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: P
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     (here / "a.txt").write_bytes(b"seven..")
-    one = RequestRow("http://h.example/a", "a.txt", "http://h.example/a")
+    one = RequestRow(Masked("http://h.example/a"), "a.txt", Masked("http://h.example/a"))
     async with Ledger(str(here / "ledger"), below=str(here), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([one])
         facts = CompletedFile(

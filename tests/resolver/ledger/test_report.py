@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from protocols.text import Masked
 from resolver import ResolveError
 from resolver.ledger import LedgerFault
 from resolver.ledger.book import TABLES, Ledger, RequestRow, connect
@@ -25,7 +26,7 @@ INSERT = (
 async def run(path: Path, urls: list[str]) -> Ledger:
     """Return an open ledger in which the given URLs have failed."""
     ledger = await Ledger(str(path)).__aenter__()
-    for entry in ledger.admit(RequestRow(url, "f", url) for url in urls):
+    for entry in ledger.admit(RequestRow(Masked(url), "f", Masked(url)) for url in urls):
         await entry.record_failed(ResolveError("no"), "ResolveError", refused=False)
     await ledger.settle()
     return ledger

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from protocols.contract import Datagram
+from protocols.text import Masked
 from protocols.wire import encode_line
 from resolver import Event, Policy, Received, Refused, Sent, Unreachable, parse
 from resolver.network.url_gate import UrlGate
@@ -52,7 +53,7 @@ def peer() -> Iterator[Peer]:
 
 async def test_datagrams_send_and_receive_with_source_and_events(peer: Peer) -> None:
     events: list[Event] = []
-    url = f"prospero://127.0.0.1:{peer.port}/x"
+    url = Masked(f"prospero://127.0.0.1:{peer.port}/x")
     async with admit(url, events=events).open_datagrams() as datagrams:
         assert (datagrams.peer, datagrams.port) == ("127.0.0.1", peer.port)
         await datagrams.send(PACKET)
@@ -63,7 +64,11 @@ async def test_datagrams_send_and_receive_with_source_and_events(peer: Peer) -> 
         for reply in (b"", b"reply"):
             came = await datagrams.receive(datagrams.now() + 5)
             assert came == Datagram(reply, "127.0.0.1", peer.port)
-    assert events == [Sent(url, b"VERSION 5\r\n"), Received(url, b""), Received(url, b"reply")]
+    assert events == [
+        Sent(url, b"VERSION 5\r\n"),
+        Received(url, b""),
+        Received(url, b"reply"),
+    ]
 
 
 async def test_datagrams_receive_from_another_address(peer: Peer) -> None:
@@ -229,7 +234,7 @@ async def test_datagrams_close_socket_after_cancel(peer: Peer) -> None:
 
 async def test_datagrams_send_at_once_works_while_cancelled(peer: Peer) -> None:
     events: list[Event] = []
-    url = f"prospero://127.0.0.1:{peer.port}/x"
+    url = Masked(f"prospero://127.0.0.1:{peer.port}/x")
     async with admit(url, events=events).open_datagrams() as datagrams:
         with trio.CancelScope() as scope:
             scope.cancel()

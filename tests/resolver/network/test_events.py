@@ -22,6 +22,7 @@ import resolver
 from fixtures.ftp import Behavior as LogBehavior
 from fixtures.http import ABOUT, Behavior, HttpServer, Page, Request, moved, serve
 from fixtures.http.server import encode
+from protocols.text import Masked
 from resolver import (
     Closed,
     Connected,
@@ -88,8 +89,8 @@ async def test_events_of_concurrent_transfers_have_distinct_numbers(
             inner.start_soon(session.save, server.url("/moved"), tmp_path / name)
     assert sorted(recorder.events) == [1, 2, 3]
     for transfer in recorder.events:
-        assert recorder.events[transfer][0] == Started(server.url("/moved"), 1)
-        assert recorder.last(transfer) == Finished(server.url("/moved"), None)
+        assert recorder.events[transfer][0] == Started(Masked(server.url("/moved")), 1)
+        assert recorder.last(transfer) == Finished(Masked(server.url("/moved")), None)
         found = [(event.url, event.start, event.expected) for event in recorder.progress(transfer)]
         assert set(found) == {(server.url("/object"), 0, len(OBJECT))}
         assert recorder.progress(transfer)[-1].received == len(OBJECT)
@@ -131,7 +132,8 @@ async def test_checksum_requests_have_separate_numbers(nursery: trio.Nursery, tm
 
 
 async def test_event_equality_ignores_transfer_number() -> None:
-    assert Finished("http://h.example/", None, transfer=1) == Finished("http://h.example/", None)
+    url = Masked("http://h.example/")
+    assert Finished(url, None, transfer=1) == Finished(url, None)
 
 
 #: A value for each field of an event that differs from its default.
@@ -151,7 +153,7 @@ VALUES: dict[str, object] = {
     "received": 9,
     "expected": 10,
     "start": 1,
-    "error": Truncated("too little", received=1, expected=9).at("http://h.example/").tried(3),
+    "error": Truncated("too little", received=1, expected=9).at(Masked("http://h.example/")).tried(3),
     "delay": 0.5,
     "path": "file",
     "resumes": True,
@@ -287,7 +289,7 @@ def test_log_escapes_control_characters(kind: type[Finished], log: pytest.LogCap
     """Line ends are escaped too, because each line of the log must be one event."""
     listener = combine_listeners(None)
     assert listener is not None
-    listener(kind("x:y", ResolveError("a\x1b[2J\r\nDEBUG forged\u202e")))
+    listener(kind(Masked("x:y"), ResolveError("a\x1b[2J\r\nDEBUG forged\u202e")))
     assert r"a\x1b[2J\x0d\x0aDEBUG forged\u202e" in log.records[0].getMessage()
     assert log.records[0].getMessage().isprintable()
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from protocols.contract import Reply, facts_of
 from protocols.location import Kind
+from protocols.text import Masked
 from resolver import Credentials
-from resolver.network.mask import CAPACITY, CredentialCache, Mask, Masked, ReceivedMask, SentSecrets
+from resolver.network.mask import CAPACITY, CredentialCache, Mask, ReceivedMask, SentSecrets
 from tests.hang import HANG
 
 SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"

@@ -22,6 +22,7 @@ import trio.testing
 import trustme
 
 from protocols.contract import FirstResult, Line
+from protocols.text import Masked
 from protocols.wire import Secret, encode_line
 from resolver import Closed, Connected, Disconnected, Event, Policy, Received, Refused, Sent, TimedOut
 from resolver.network import stream as stream_module
@@ -248,7 +249,7 @@ async def test_stream_closes_with_its_context(nursery: trio.Nursery) -> None:
 async def test_stream_events_mask_secrets(nursery: trio.Nursery) -> None:
     events: list[Event] = []
     port = await start(nursery, echo)
-    url = f"http://127.0.0.1:{port}/"
+    url = Masked(f"http://127.0.0.1:{port}/")
     async with admit(url, events=events).connect(tls=False) as stream:
         await stream.send(encode_line(b"PASS", Secret(b"hunter2")))
         assert await stream.receive() == b"PASS hunter2\r\n"

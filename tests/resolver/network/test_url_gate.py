@@ -13,6 +13,7 @@ import trio
 import trio.testing
 
 from protocols.contract import FirstResult, Line, Stream
+from protocols.text import Masked
 from protocols.wire import Buffer, encode_line
 from resolver import (
     Connected,
@@ -223,8 +224,8 @@ async def test_connect_data_uses_peer_of_control_connection(nursery: trio.Nurser
     async with url_gate.connect(tls=False), url_gate.connect_data(data) as stream:
         assert (stream.peer, await stream.receive()) == ("127.0.0.2", b"data")
     assert [event for event in events if isinstance(event, Connected)] == [
-        Connected(url, "127.0.0.2", control, False),
-        Connected(url, "127.0.0.2", data, False),
+        Connected(Masked(url), "127.0.0.2", control, False),
+        Connected(Masked(url), "127.0.0.2", data, False),
     ]
 
 

@@ -60,7 +60,7 @@ async def test_save_all_reports_failure_and_continues(server: HttpServer, tmp_pa
     async with Resolver(patience=ONCE) as session:
         outcomes = await outcomes_of(session, requests, directory=tmp_path, concurrency=1)
     # outcomes arrive in another order, because hosts take turns
-    by_url = {outcome.url: outcome for outcome in outcomes}
+    by_url = {str(outcome.url): outcome for outcome in outcomes}
     told = [by_url[url] for url in requests]
     assert [(outcome.status, outcome.exit) for outcome in told] == [
         ("refused", 12),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from protocols.text import Masked
 from resolver import Event, Limits, Policy, Started, parse
 from resolver.transfer.network import Network
 from tests.resolver.network.peers import start
@@ -26,7 +27,7 @@ async def test_admissions_share_dns_lookups(nursery: trio.Nursery) -> None:
 
 def test_network_has_default_limits_and_optional_listener() -> None:
     heard: list[Event] = []
-    event = Started("http://h.example/", 1)
+    event = Started(Masked("http://h.example/"), 1)
     Network(policy=Policy.default()).on_event(event)
     network = Network(policy=Policy.cautious(), on_event=heard.append)
     network.on_event(event)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocols.text import Masked
 from resolver import Entry, Finding, Kind, Plan, Referrer, Response, Saved, explain
 from resolver.transfer.plan import PlanStep
 from resolver.transfer.response import decode_text, is_textual, looks_like_text
@@ -144,7 +145,7 @@ def test_repr_is_one_short_printable_line(text: str, often: int, more: str) -> N
         response(url=text, media_type=text, content=bytes(often), findings=facts, meta=((text, text),)),
         saved(url=text, path=text, findings=facts),
         Entry(name=text, url=text, title=text, raw=b"x" * 999, extra={"x": text}),
-        Plan(text, text, "refuse", facts, (step,) * 50, None),
+        Plan(Masked(text), text, "refuse", facts, (step,) * 50, None),
     ):
         shown = repr(value)
         assert len(shown) <= 200
@@ -181,13 +182,13 @@ def test_entry_json_has_every_member() -> None:
 
 def test_saved_json_has_every_member() -> None:
     saved = Saved(
-        url="http://h/x",
-        requested_url="http://h/",
+        url=Masked("http://h/x"),
+        requested_url=Masked("http://h/"),
         path="x",
         bytes=3,
         resumed_from=1,
         kind=Kind.DOCUMENT,
-        media_type="text/plain",
+        media_type=Masked("text/plain"),
         modified=datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC),
         digest="sha256:00",
         findings=(Finding("S04", "warn", "a port"),),
@@ -195,7 +196,7 @@ def test_saved_json_has_every_member() -> None:
         attempts=2,
         elapsed=0.5,
         peer="192.0.2.1",
-        chain=("http://h/",),
+        chain=(Masked("http://h/"),),
     )
     record = json.loads(json.dumps(saved.as_json()))
     assert list(record) == list(Saved.__dataclass_fields__)

@@ -13,6 +13,7 @@ from protocols.contract import Gate, Moved, Reply
 from protocols.conversation.driver import hold
 from protocols.gopher import GOPHER
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
+from protocols.text import Masked
 from resolver import (
     Event,
     Finished,
@@ -244,4 +245,4 @@ async def test_listener_error_after_reply_closes_dialogue(
         with pytest.raises(Own) as caught:
             await session.fetch(f"{H}a")
     assert world.open == 0
-    assert events[-1] == Finished(f"{H}a", caught.value)
+    assert events[-1] == Finished(Masked(f"{H}a"), caught.value)

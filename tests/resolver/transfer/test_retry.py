@@ -14,6 +14,7 @@ import trio
 import trio.testing
 
 from fixtures.faulty import Fault, FaultyServer, Manner, serve
+from protocols.text import Masked
 from resolver import (
     Disconnected,
     Event,
@@ -425,6 +426,6 @@ def test_contacts_forget_oldest_entries() -> None:
 
 def test_lasting_error_copies_keep_flag() -> None:
     error = Unreachable("refused", lasting=True)
-    assert error.at("x:").tried(3).lasting
+    assert error.at(Masked("x:")).tried(3).lasting
     assert not error.passing().lasting
     assert not NetworkError("gone").lasting

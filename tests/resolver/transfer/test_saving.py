@@ -18,6 +18,7 @@ import trio
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Behavior, HttpServer, Page, Request, moved, serve
 from fixtures.http.server import encode
+from protocols.text import Masked
 from resolver import (
     ChecksumMismatch,
     Disconnected,
@@ -598,8 +599,8 @@ async def test_sidecar_has_complete_record_without_secrets(nursery: trio.Nursery
 def test_sidecar_members_are_documented() -> None:
     told = CONTRACT.read_text().partition("with these members:")[2].partition(".\n")[0].split()
     saved = Saved(
-        url="x:",
-        requested_url="x:",
+        url=Masked("x:"),
+        requested_url=Masked("x:"),
         findings=(),
         verified=(),
         elapsed=0.0,

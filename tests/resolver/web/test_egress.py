@@ -129,6 +129,26 @@ async def test_egress_refused_target_gets_no_connection(sent: bytes, rule: str) 
     assert site.heard == b""
 
 
+_SECRETS = (b"open-sesame", b"t0ken", b"k3y-of-the-api")
+#: Requests with a secret in the user info, in a query or in a header field.
+SECRETLY = {
+    "refused": b"GET http://alice:open-sesame@127.0.0.1:25/?token=t0ken HTTP/1.1\r\nHost: 127.0.0.1:25\r\n",
+    "failed": b"GET http://127.0.0.1:PORT/?token=t0ken HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n",
+    "another host": b"GET http://127.0.0.1:PORT/?token=t0ken HTTP/1.1\r\nHost: open-sesame\r\n",
+    "not a URL": b"GET http://alice:open-sesame@h:port/?token=t0ken HTTP/1.1\r\nHost: h\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", SECRETLY.values(), ids=SECRETLY)
+async def test_egress_decisions_have_no_secret(sent: bytes) -> None:
+    async with running() as site:
+        fields = b"X-Api-Key: k3y-of-the-api\r\nProxy-Authorization: Basic open-sesame\r\n\r\n"
+        answer = await site.talk(sent.replace(b"PORT", str(site.port).encode()) + fields)
+    assert site.decisions
+    shown = answer + repr(site.decisions).encode()
+    assert [secret for secret in _SECRETS if secret in shown] == []
+
+
 INVALID = {
     "origin form": b"GET / HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n",
     "another Host": b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: other\r\n\r\n",

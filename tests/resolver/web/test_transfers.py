@@ -15,6 +15,7 @@ import pytest
 import trio
 from starlette.routing import Router
 
+from protocols.text import Masked
 from resolver import Resolver
 from resolver.ledger.report import list_newest, read
 from resolver.web.access import LOOPBACK, MOST_REQUESTS
@@ -217,7 +218,8 @@ async def test_event_stream_has_no_secret(working_directory: Path) -> None:
 
 async def test_event_row_escapes_untrusted_name() -> None:
     row = _row(
-        SavedTransfer(1, "a\u202egpj\u2028\x1b.exe", "http://h/", "failed", 0, error="\u202e\n"), place("")
+        SavedTransfer(1, "a\u202egpj\u2028\x1b.exe", Masked("http://h/"), "failed", 0, error="\u202e\n"),
+        place(""),
     )
     assert row["name"] == "a\\u202egpj\\u2028\\x1b.exe"
     assert "\u202e" not in str(row["error"])

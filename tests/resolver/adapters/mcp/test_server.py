@@ -17,6 +17,7 @@ from mcp_types import BlobResourceContents, TextContent, TextResourceContents
 import fixtures.http
 import resolver
 from fixtures.http import HttpServer, Page, moved
+from protocols.text import Masked
 from resolver.adapters.mcp import ToolGrant, server
 from resolver.adapters.mcp.server import _report_progress
 from resolver.adapters.mcp.tools import MOST_LENGTH, TOOLS
@@ -135,7 +136,7 @@ async def test_progress_increases_also_after_a_retry() -> None:
     sender, receiver = anyio.create_memory_object_stream[resolver.Progress](20)
     with sender:
         for received in (0, 10, 65_536, 130_000, 0, 65_536, 131_072, 131_080, 131_080):
-            sender.send_nowait(resolver.Progress("http://h/", received, 131_080))
+            sender.send_nowait(resolver.Progress(Masked("http://h/"), received, 131_080))
     context: Any = Reports()
     await _report_progress(context, receiver)
     assert context.numbers == [0, 65_536, 131_072, 131_080]

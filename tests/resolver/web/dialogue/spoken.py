@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
+from protocols.text import Masked
 from resolver import Event
 from resolver.web.dialogue.exchange import RecordedExchange
 from resolver.web.dialogue.recording import ExchangeRecording
 
-URL = "ftp://h.example/a"
+URL = Masked("ftp://h.example/a")
 
 
 def make_clock() -> Callable[[], float]:

@@ -11,6 +11,7 @@ import pytest
 from lxml import etree
 
 import resolver
+from protocols.text import Masked
 from resolver import (
     Closed,
     Connected,
@@ -36,17 +37,17 @@ PLANS = ("ftp://h.example/a", "https://h.example/a", "gopher://h:25/1x%0D%0A", "
 
 def hostile_events(text: str) -> list[Event]:
     """Return the events of an exchange in which each untrusted text is this text."""
-    octets = text.encode("utf-8", "surrogatepass")
+    octets, shown = text.encode("utf-8", "surrogatepass"), Masked(text)
     return [
-        Started(text, 1),
-        Warned(text, Finding(text, "warn", text)),
-        LookedUp(text, text, (text,)),
-        Connected(text, text, 21, True),
-        Received(text, b"220 " + octets + b"\r\n"),
-        Sent(text, octets),
-        Connected(text, text, 4000, False, data=True),
-        Received(text, octets, data=True),
-        Finished(text, NotFound(text)),
+        Started(shown, 1),
+        Warned(shown, Finding(text, "warn", text)),
+        LookedUp(shown, text, (text,)),
+        Connected(shown, text, 21, True),
+        Received(shown, b"220 " + octets + b"\r\n"),
+        Sent(shown, octets),
+        Connected(shown, text, 4000, False, data=True),
+        Received(shown, octets, data=True),
+        Finished(shown, NotFound(text)),
     ]
 
 

@@ -11,6 +11,7 @@ from lxml import etree
 
 import resolver
 from fixtures.http import Page, moved, serve
+from protocols.text import Masked
 from resolver import (
     Closed,
     Connected,
@@ -35,7 +36,9 @@ from resolver.web.dialogue.recording import Recordings, hear_here, record_exchan
 from tests.resolver.web.client import running
 from tests.resolver.web.dialogue.spoken import URL, make_clock, message_lines, record
 
-HTTP = "http://h.example/a"
+HTTP = Masked("http://h.example/a")
+OTHER = Masked("http://h.example/b")
+FILE, PROSPERO = Masked("file:///a"), Masked("prospero://h.example/a")
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
 
 TRANSFER: list[Event] = [
@@ -143,12 +146,20 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
     ),
     (
         "a reply that is cut in its line",
-        [Connected(URL, "192.0.2.1", 21, False), Received(URL, b"220 he"), Received(URL, b"re\r\n")],
+        [
+            Connected(URL, "192.0.2.1", 21, False),
+            Received(URL, b"220 he"),
+            Received(URL, b"re\r\n"),
+        ],
         ["open client>server connects to 192.0.2.1 port 21", "hear server>client 220 here"],
     ),
     (
         "a reply that never goes on",
-        [Connected(URL, "192.0.2.1", 21, False), Received(URL, b"220 he"), Closed(URL, True)],
+        [
+            Connected(URL, "192.0.2.1", 21, False),
+            Received(URL, b"220 he"),
+            Closed(URL, True),
+        ],
         [
             "open client>server connects to 192.0.2.1 port 21",
             "hear server>client 220 he",
@@ -180,7 +191,11 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
     ),
     (
         "a redirect",
-        [Started(HTTP, 1), Connected(HTTP, "192.0.2.1", 80, True), Sent("http://h.example/b", b"GET /b\r\n")],
+        [
+            Started(HTTP, 1),
+            Connected(HTTP, "192.0.2.1", 80, True),
+            Sent(OTHER, b"GET /b\r\n"),
+        ],
         [
             "open client>server connects to 192.0.2.1 port 80",
             "tls client>server TLS established: all further data is encrypted",
@@ -241,7 +256,11 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
     ),
     (
         "octets behind those that were here before",
-        [Started(URL, 1), Connected(URL, "192.0.2.1", 21, False), Progress(URL, 1500, None, 1000)],
+        [
+            Started(URL, 1),
+            Connected(URL, "192.0.2.1", 21, False),
+            Progress(URL, 1500, None, 1000),
+        ],
         ["open client>server connects to 192.0.2.1 port 21", "body server>client 500"],
     ),
     (
@@ -259,12 +278,19 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
     ),
     (
         "a file of this machine",
-        [Started("file:///a", 1), Progress("file:///a", 3, 3), Finished("file:///a", None)],
+        [
+            Started(FILE, 1),
+            Progress(FILE, 3, 3),
+            Finished(FILE, None),
+        ],
         ["body client>client 3", "note > done"],
     ),
     (
         "datagrams, which have no connection",
-        [Started("prospero://h.example/a", 1), Sent("prospero://h.example/a", b"\x09\0VERSION 5\n")],
+        [
+            Started(PROSPERO, 1),
+            Sent(PROSPERO, b"\x09\0VERSION 5\n"),
+        ],
         ["say client>server 12 VERSION 5"],
     ),
     (

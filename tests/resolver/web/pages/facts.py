@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from protocols.contract import JsonValue
+from protocols.text import Masked
 from resolver import (
     Declined,
     Entry,
@@ -66,15 +67,15 @@ def response(
     """Return a response with this text in each text field."""
     return Response(
         kind=kind,
-        media_type=text if media_type is None else media_type,
-        charset=text,
-        title=text,
+        media_type=Masked(text if media_type is None else media_type),
+        charset=Masked(text),
+        title=Masked(text),
         meta=((text, text), ("From", text), ("Subject", text), ("Date", text)),
-        target=text,
+        target=Masked(text),
         modified=NOW,
         extra={text: text} if extra is None else extra,
-        url=text,
-        requested_url=text,
+        url=Masked(text),
+        requested_url=Masked(text),
         findings=(Finding(text, "warn", text),),
         verified=(text,),
         elapsed=0.0,
@@ -156,7 +157,7 @@ def document(text: str, content: bytes, media_type: str = "", view: str = "") ->
 
 
 def error(text: str, kind: type[Declined]) -> WebPage:
-    failed = kind(text, code=text, text=text, url=text)
+    failed = kind(text, code=text, text=text, url=Masked(text))
     return error_page(
         failed,
         text,
@@ -174,7 +175,7 @@ def _preview(text: str, verdict: Verdict, action: str) -> WebPage:
         {"action": "note", "text": text},
         {"action": "open", "path": text},
     ]
-    plan = explain(URL)._replace(url=text, verdict="refuse" if action == "refuse" else "warn")
+    plan = explain(URL)._replace(url=Masked(text), verdict="refuse" if action == "refuse" else "warn")
     plan = plan._replace(steps=() if action == "refuse" else (*plan.steps, *steps))
     return look_page(text, plan, verdict, URL, place(text), meant=text, note=text)
 
@@ -273,7 +274,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
     "transfers": lambda text: transfers_page(
         place(text),
         [
-            SavedTransfer(number, text, text, state, 5, 10, 3.0, text, (text,), text)
+            SavedTransfer(number, text, Masked(text), state, 5, 10, 3.0, text, (text,), text)
             for number, state in enumerate(("waiting", "running", "paused", "done", "failed"))
         ],
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from protocols.text import Masked
 from resolver.web.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPage, render
 
 #: Untrusted texts that try to end a text, an attribute or a script.
@@ -50,13 +51,13 @@ def skeleton(markup: str) -> Skeleton:
 
 def place(url: str = "ftp://h.example/pub/") -> PageAddressBar:
     return PageAddressBar(
-        url, "/u/here", lambda text: f"/u/{len(text)}", lambda text: f"/look?{len(text)}", "FROM"
+        Masked(url), "/u/here", lambda text: f"/u/{len(text)}", lambda text: f"/look?{len(text)}", "FROM"
     )
 
 
 def frame(text: str) -> PageFrame:
     return PageFrame(
-        address=text,
+        address=Masked(text),
         crumbs=(Breadcrumb(text, "/u/x"), Breadcrumb(text)),
         csrf=lambda _: "TOKEN",
         from_id="FROM",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols import errors
+from protocols.text import Masked
 from resolver import LimitExceeded, NotFound, Refused, ResolveError, parse
 from resolver.web.pages.errors import ROWS, error_page, point_at
 from resolver.web.pages.page import crumbs_of, parent_of
@@ -95,7 +96,7 @@ def test_error_page_of_refusal_names_rule_without_retry() -> None:
 
 
 def test_error_page_of_redirect_names_its_target() -> None:
-    error = Refused("S10", "S10: not followed", position=2, url="file:///etc/passwd")
+    error = Refused("S10", "S10: not followed", position=2, url=Masked("file:///etc/passwd"))
     text = "".join(skeleton(rendered(error_page(error, "http://h/", "http://h/", place()))).text)
     assert "The URL led to file:///etc/passwd" in text
     assert error_page(LimitExceeded("body", "x"), "x", "x", place()).status == 413
