@@ -44,7 +44,7 @@ OF_COMMANDS: Mapping[str, str] = {
     "explain": (
         "The plan lists the connections, the bytes to send and the expected replies. The code that performs "
         "requests also computes the plan. Nothing is sent, no DNS lookup is made, and secrets appear as "
-        "`****`. If the policy refuses the URL, the plan has no steps. The exit status is then the same as "
+        "`****`. If the policy refuses the URL, the plan has no steps, and the exit status is the same as "
         "with `get`. `--html` draws the plan as an HTML page."
     ),
     "open": (
@@ -71,7 +71,7 @@ OF_COMMANDS: Mapping[str, str] = {
         "an extra for the scheme is missing, the line of the scheme names the extra."
     ),
     "mcp": (
-        "The MCP server has the read-only tools `fetch`, `list`, `info`, `explain` and `check`. It serves "
+        "The MCP server has the read-only tools `fetch`, `list`, `info`, `explain` and `check`; it serves "
         "one client until the client closes standard input. With `--listen`, the server uses HTTP "
         "(Streamable HTTP) on loopback until Ctrl-C, and prints its URL and the header field with the bearer "
         "token. The policy is always `untrusted`; only `--allow-...` and `--file-root`, as options or in the "
@@ -101,10 +101,10 @@ OF_COMMANDS: Mapping[str, str] = {
         "used. Passwords appear as `****`."
     ),
     "ledger": (
-        "FILE is a ledger that `get --ledger FILE` has written. The command can also read the ledger during "
-        "the run. The report has counts, bytes, transfer rate, and failures by error class. `--failed` "
-        "prints the remaining URLs in the format of `-i`. `--again KIND` marks failed or completed URLs. The "
-        "next run requests the marked URLs again."
+        "FILE is the ledger of `get --ledger FILE`; the command can also read the ledger during the run. The "
+        "report has counts, bytes, transfer rate, and failures by error class. `--failed` prints the "
+        "remaining URLs in the format of `-i`. `--again KIND` marks failed or completed URLs. The next run "
+        "requests the marked URLs again."
     ),
     "warc": (
         "`ls` prints one line per record: date, type, status or kind, length and URL. `check` verifies "
@@ -265,11 +265,10 @@ OF_OPTIONS: Mapping[str, str] = {
         "the same file."
     ),
     "--warc-dedup": (
-        "CDX is an index of archives, in CDXJ format or in the CDX format of wget. The archives must be in "
-        "the same directory as the index. The option may be repeated. If one of the archives already "
-        "contains the same content, only a reference (WARC revisit record) is stored. Before that, the "
-        "digest of the earlier record is computed again. If the digest differs, the complete object is "
-        "stored. The option needs `--warc`."
+        "CDX is an index of archives in the same directory, in CDXJ format or in the CDX format of wget; the "
+        "option may be repeated. If one of the archives already contains the same content, only a reference "
+        "(WARC revisit record) is stored. Before that, the digest of the earlier record is computed again. "
+        "If the digest differs, the complete object is stored. The option needs `--warc`."
     ),
     "--warc-cookies": (
         "Without the option, the values of Set-Cookie fields appear as `****` in the archive. The option "
@@ -609,8 +608,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "x509 -fingerprint -sha256`. Only the fingerprint is compared: the name, the dates and the authority "
         "of the certificate are not checked. The option applies to the hosts of the given URLs, and never to "
         "the target of a redirect. In the configuration, the key `pin` in the section of a host sets the "
-        "fingerprint for this host. The error message for an untrusted certificate contains its fingerprint. "
-        "Before you use the fingerprint, ask the operator of the server to confirm it."
+        "fingerprint for this host. The error message for an untrusted certificate contains its fingerprint: "
+        "ask the operator of the server to confirm it."
     ),
     "--cookies": (
         "FILE has the Netscape format of curl and wget, and is created if necessary. Session cookies are "
