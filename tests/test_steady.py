@@ -28,7 +28,11 @@ CLOCKS = {
     "tests.servers.keeper": "asks servers to end, and then kills them",
 }
 #: Modules that may read the time, though they do not set it with trio's `MockClock`.
-ASKS_THE_TIME = {"tests.scheduled": "makes a clock", "tests.test_scheduled": "is about it"}
+ASKS_THE_TIME = {
+    "tests.scheduled": "makes a clock",
+    "tests.test_scheduled": "is about it",
+    "tests.resolver.testing.test_virtual_loop": "is about a virtual clock",
+}
 OF_THE_MACHINE = frozenset({"monotonic", "perf_counter", "monotonic_ns", "perf_counter_ns", "time_ns"})
 OF_THE_PROFILE = frozenset({"deadline", "derandomize", "print_blob", "database"})
 

@@ -35,8 +35,8 @@ _TRIO: Any = trio_run
 #: callback is ready: anyio, for example, delivers a cancellation again in each turn until the task ends.
 _MAX_TURNS = 100
 
-#: The number of times that the clock advances in a life. Lives with faults take less than 1,000. A task
-#: that checks a limit every 0.2 s would take minutes until the maximum duration of a life.
+#: The number of times that the clock advances in a life. Lives with faults take less than 1,000. With a task
+#: for a check every 0.2 s, the maximum duration of a life would take minutes.
 _MAX_ADVANCES = 50_000
 
 
