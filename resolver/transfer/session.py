@@ -388,7 +388,7 @@ class Resolver:
         first = self._request(url, origin, referrer, want="file", prompt=True)
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
-        if listed != NOTHING:
+        if listed != NOTHING and not registry.is_of_the_web(first.url.scheme):  # every http response has them
             first = replace(first, options=replace(first.options, listed=listed))
         order = SaveOrder(
             requests=(first, *(replace(other, transfer=first.transfer) for other in others)),

@@ -143,8 +143,6 @@ class Robots:
         Raises:
             TryLater: The rules are unknown.
         """
-        if names_of(url) == _ITSELF:
-            return None
         place = place_of(url)
         server = self._servers.get(place)
         if server is None:
@@ -153,12 +151,13 @@ class Robots:
             async with server.lock:
                 if self._is_due(server):
                     await self._ask(server, parse(f"{place}/robots.txt", origin=origin), origin, referrer)
+        is_allowed = server.failed is None and (server.rules is None or server.rules.allows(url.text))
+        if is_allowed or names_of(url) == _ITSELF:
+            return None
         if server.failed is not None:
             words = f"cannot get /robots.txt of this server: {server.failed.message}"
             raise TryLater(words, url=url.shown) from server.failed
-        if server.rules is None or server.rules.allows(url.text):
-            return None
-        line = server.rules.line(url.text)
+        line = None if server.rules is None else server.rules.line(url.text)
         detail = "/robots.txt disallows this URL" + ("" if line is None else f": {line}")
         return Finding("http:robots", "warn", detail)
 

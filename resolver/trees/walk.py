@@ -119,6 +119,7 @@ class TreeItem:
         self.row = row
         self.path = row.path
         self.url = tree.top.url if row.parent is None else parse(row.url)
+        self.is_top = row.parent is None
         self.host = host_key(self.url)
         self.scheme = self.url.scheme
 
@@ -139,10 +140,6 @@ class TreeItem:
     @property
     def owner(self) -> object:
         return self.tree.top.owner
-
-    @property
-    def is_top(self) -> bool:
-        return self.row.parent is None
 
     @property
     def origin(self) -> Origin:
