@@ -357,7 +357,7 @@ OF_OPTIONS: Mapping[str, str] = {
         "file is overwritten."
     ),
     "--trace-html": (
-        "The page shows a sequence diagram next to the plan of `explain`. It needs no other files. The page "
+        "The page shows a sequence diagram next to the plan of `explain`. The page needs no other files. The page "
         "is written at the end of the run. The option needs the extra `web`."
     ),
     "--html": (

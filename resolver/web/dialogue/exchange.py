@@ -131,8 +131,8 @@ def lanes_of(
 # The text of sent and received data. Data is split into readable lines, which are escaped (S15) and truncated
 # to `CELLS`. Credentials and tokens are redacted as `****`.
 #
-# Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again. It
-# searches for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
+# Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again. The
+# module searches for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
 # scheme may not redact secrets, and users may show a diagram to other people.
 
 #: Maximum width of a line in cells (character columns).
