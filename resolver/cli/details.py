@@ -357,8 +357,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "file is overwritten."
     ),
     "--trace-html": (
-        "The page shows a sequence diagram next to the plan of `explain`. The page needs no other files. The page "
-        "is written at the end of the run. The option needs the extra `web`."
+        "The page shows a sequence diagram next to the plan of `explain`. The page needs no other files. The "
+        "page is written at the end of the run. The option needs the extra `web`."
     ),
     "--html": (
         "The page is printed to standard output, or to `-O FILE`. The option cannot be combined with "

@@ -132,8 +132,8 @@ def lanes_of(
 # to `CELLS`. Credentials and tokens are redacted as `****`.
 #
 # Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again. The
-# module searches for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
-# scheme may not redact secrets, and users may show a diagram to other people.
+# module searches for keywords before a secret, such as `PASS`. The second redaction is necessary because a
+# plug-in scheme may not redact secrets, and users may show a diagram to other people.
 
 #: Maximum width of a line in cells (character columns).
 CELLS = 60
