@@ -86,6 +86,10 @@ FULL: Mapping[str, str] = {
         tests/resolver/web/test_server.py::test_server_stops_despite_stalled_readers
         tests/resolver/web/test_session.py::test_listing_cache_over_100000_entries_drops_oldest
     """,
+    "long use of a session: 50,000 fetches": """
+        tests/soak/test_soak.py::test_soak_of_50000_fetches_keeps_memory_descriptors_threads_and_tasks
+        tests/soak/test_soak.py::test_soak_finds_planted_leak_of_memory
+    """,
     "any input: rounds of a fuzzer": """
         tests/contract/test_peers.py
         tests/protocols/ftp/test_fuzz.py
