@@ -326,8 +326,8 @@ _EXTENDED = re.compile(r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f
 def parse_suggested_name(value: str) -> bytes | None:
     """Parse the file name in a field value, which is decoded as Latin-1.
 
-    `filename*` takes precedence over `filename`. The result is None if the field has no file name, or
-    violates the syntax of the RFC.
+    `filename*` takes precedence over `filename`. The result is None if the file name is missing, or if
+    the value violates the syntax of the RFC.
     """
     kind = re.match(rf"[ \t]*{_TOKEN}", value)
     at = 0 if kind is None else kind.end()

@@ -253,8 +253,8 @@ _LONGEST = 120
 #: The directory for the bodies of local files.
 _HERE = "local"
 
-#: The type of a run's requests. The type is an iterable of URLs and `SaveRequest`s, or a Dask collection of
-#: them (a bag, or a column of a dataframe).
+#: The type of a run's requests: an iterable of URLs and `SaveRequest`s, or a Dask bag or column with these
+#: values.
 Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 

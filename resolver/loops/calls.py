@@ -228,7 +228,7 @@ def wait_to_end() -> bool:
 
 
 class ThreadTask:
-    """A task of a call; `abort` is None unless the task is suspended.
+    """A task of a call; `abort` is set only while the task is suspended.
 
     `on_end` receives the task, its result and its exception.
     """
