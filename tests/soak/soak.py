@@ -29,7 +29,7 @@ IN_FLIGHT, THREADS = 24, 8
 
 #: The share of fetches that are cancelled, that use TLS, and that wait for a server that never answers.
 _CANCELLED, _TLS, _SILENT = 0.4, 0.12, 0.003
-#: The highest step at which a fetch is cancelled. Half of the fetches of a scheme have so many steps.
+#: The highest step at which a fetch is cancelled. A third of the cancellations arrive before the fetch ends.
 _STEPS = {"http": 8, "https": 8, "gopher": 8, "gophers": 10, "ftp": 20, "ftps": 25}
 #: The highest number of events after which a blocking fetch ends.
 _EVENTS = 6
