@@ -31,6 +31,10 @@ FOUND: dict[str, Schedule] = {
     "a sync keeps a newer token, but not the earlier renames": Schedule(
         77_000_967, (Fault("power", 109, 0, 2),)
     ),
+    "a sync keeps a larger size, but not the earlier rename of the state": Schedule(
+        81_000_837,
+        (Fault("EIO", 8), Fault("power", 65), Fault("power", 3, 0, 1), Fault("power", 77, 0, 2)),
+    ),
     "the token of an existing file is missing on a full disk": Schedule(
         77_002_160, (Fault("ENOSPC", 3, 0, 2), Fault("power", 94, 0, 2))
     ),

@@ -2,9 +2,9 @@
 
 The disk records all changes in a directory, so that a power loss can undo them. The model is a journaling
 file system. Changes of names, permissions, extended attributes and file sizes reach the disk in order. A sync
-of a directory or of the file system makes all earlier changes durable. A sync of a file makes its bytes and
-its extended attributes durable, and so all changes before its last change of an attribute. After a power
-loss, all, some or none of the unsynced bytes are on the disk.
+of a directory or of the file system makes all earlier changes durable. A sync of a file makes its bytes, its
+size and its extended attributes durable, and so all changes before its last change. After a power loss, all,
+some or none of the unsynced bytes are on the disk.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ _BLOCK = 512
 class _JournalEntry:
     """A change on the disk, and the function that undoes the change.
 
-    `file` is the file of a changed file size or extended attribute. A sync of this file makes the change
-    durable. With a changed attribute, all earlier changes are durable, too.
+    `file` is the file of a changed file size or extended attribute. A sync of this file makes the change and
+    all earlier changes durable.
     """
 
     undo: Callable[[], None]
     file: Key | None = None
-    is_attribute: bool = False
 
 
 @dataclass
@@ -262,17 +261,13 @@ class Disk:
         self._begin("ENOSPC")
         key, before = _key(fd), _xattr(fd, name)
         os.setxattr(fd, name, value)
-        self._journal.append(
-            _JournalEntry(lambda: self._restore_xattr(key, name, before), key, is_attribute=True)
-        )
+        self._journal.append(_JournalEntry(lambda: self._restore_xattr(key, name, before), key))
 
     def removexattr(self, fd: int, name: str) -> None:
         self._begin("EIO")
         key, before = _key(fd), _xattr(fd, name)
         os.removexattr(fd, name)
-        self._journal.append(
-            _JournalEntry(lambda: self._restore_xattr(key, name, before), key, is_attribute=True)
-        )
+        self._journal.append(_JournalEntry(lambda: self._restore_xattr(key, name, before), key))
 
     def _restore_xattr(self, key: Key, name: str, before: bytes | None) -> None:
         for path in self._paths_of(key)[:1]:
@@ -333,7 +328,7 @@ class Disk:
             key = _key(fd)
             self._synced.pop(key, None)
             for number, change in enumerate(self._journal):
-                if change.file == key and change.is_attribute:
+                if change.file == key:
                     self._durable = max(self._durable, number)
             self._durable -= sum(change.file == key for change in self._journal[: self._durable])
             self._journal = [change for change in self._journal if change.file != key]
