@@ -111,18 +111,12 @@ class Stream(Protocol):
 
     @property
     def agreed(self) -> str | None:
-        """Return the protocol that was negotiated in the TLS handshake (ALPN).
-
-        The result is `None` without a negotiated protocol.
-        """
+        """Return the protocol that was negotiated in the TLS handshake (ALPN), or None."""
         ...
 
     @property
     def received(self) -> int:
-        """Return the number of bytes that `receive` and `move` have received.
-
-        The number is also exact after an error.
-        """
+        """Return the exact number of bytes that `receive` and `move` have received, also after an error."""
         ...
 
     async def send(self, *lines: Line) -> None:
@@ -194,10 +188,7 @@ class Datagrams(Protocol):
 
     @property
     def peer(self) -> str:
-        """Return the IP address of the peer in canonical form.
-
-        The policy has checked the address.
-        """
+        """Return the IP address of the peer, checked by the policy, in canonical form."""
         ...
 
     @property
@@ -211,10 +202,7 @@ class Datagrams(Protocol):
         ...
 
     def now(self) -> float:
-        """Return the current monotonic time in seconds.
-
-        Deadlines use the same clock.
-        """
+        """Return the current time in seconds, on the monotonic clock of the deadlines."""
         ...
 
     async def send(self, packet: Line) -> None:
@@ -222,9 +210,7 @@ class Datagrams(Protocol):
         ...
 
     async def receive(self, deadline: float) -> Datagram | None:
-        """Return the next datagram, at most 65,535 bytes.
-
-        The result is `None` if no datagram arrives before the deadline.
+        """Return the next datagram, at most 65,535 bytes, or None if the deadline passes first.
 
         A datagram that has already arrived is returned even after the deadline.
         """
@@ -239,10 +225,7 @@ class Datagrams(Protocol):
         ...
 
     def draw_number(self) -> int:
-        """Return a random request identifier from 1 to 65,535.
-
-        The number is unpredictable, so responses cannot be forged.
-        """
+        """Return an unpredictable request identifier from 1 to 65,535, to prevent forged responses."""
         ...
 
     def switch_to(self, address: str) -> None:
@@ -390,10 +373,7 @@ class Facts:
 
     @property
     def status(self) -> int | None:
-        """Return the HTTP status code (RFC 9110 15).
-
-        The result is `None` for other schemes.
-        """
+        """Return the HTTP status code (RFC 9110 15), or None for other schemes."""
         status = (self.extra or {}).get("status")
         return status if isinstance(status, int) else None
 
@@ -560,10 +540,7 @@ class PooledConnection(Protocol):
 
     @property
     def state(self) -> object | None:
-        """Return the connection state that the previous dialogue passed to `keep`.
-
-        The result is `None` for a new connection.
-        """
+        """Return the state from the previous dialogue's `keep` call, or None for a new connection."""
         ...
 
     def keep(self, state: object) -> None:
@@ -596,10 +573,7 @@ class PipelineState(Protocol):
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return the final commands for the server, such as QUIT.
-
-        They are sent before the connection is closed. The client does not wait for a reply.
-        """
+        """Return the lines to send before closing, such as QUIT. The client does not wait for a reply."""
         ...
 
 
@@ -696,9 +670,7 @@ class Gate(Protocol):
     def join(
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AbstractAsyncContextManager[Slot]:
-        """Join the pipeline of a connection.
-
-        Dialogues with the same `key` share the connection.
+        """Join the pipeline of the connection that all dialogues with the same `key` share.
 
         Responses arrive in the order of the requests. A slow reader would block all later responses.
         Therefore a dialogue shares a connection only if the option `Options.prompt` is set.
@@ -713,10 +685,7 @@ class Gate(Protocol):
         ...
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
-        """Open an FTP data connection.
-
-        The connection goes to `port` of the control connection's peer (S13, FTP bounce).
-        """
+        """Open an FTP data connection to `port` of the control connection's peer (S13, FTP bounce)."""
         ...
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
@@ -741,12 +710,7 @@ class Gate(Protocol):
         ...
 
     async def stand_by(self) -> NoReturn:
-        """Wait until cancelled.
-
-        Wait for the other function of `first_of`.
-
-        A function calls this method when it has no more work.
-        """
+        """Wait for the other function of `first_of`, until this function is cancelled."""
         ...
 
     async def pause(self) -> None:
@@ -761,9 +725,7 @@ class Gate(Protocol):
         ...
 
     def derive_gate(self, location: str) -> Gate:
-        """Return a gate for another URL.
-
-        A response through this gate contained the other URL.
+        """Return a gate for another URL, which a response through this gate contained.
 
         The policy checks the URL with the origin `derived`, because a server chose the URL, not the user. The
         referrer contains the address that sent the response. Each URL is checked once and has one gate.

@@ -368,10 +368,7 @@ class RequestBody:
             )
 
     async def next_piece(self) -> bytes:
-        """Return the next chunk of a streaming body.
-
-        The result is empty at the end of the body.
-        """
+        """Return the next chunk of a streaming body, or empty bytes at the end of the body."""
         assert self._pieces is not None, "the body is known in advance"
         async for octets in self._pieces:
             if octets:

@@ -521,8 +521,8 @@ class Resolver:
     def run(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
         """Return the result of a custom operation with the asynchronous `Resolver`.
 
-        The operation runs in the calling thread. The operation may await the methods of the `Resolver`, but
-        not the functions of trio or asyncio.
+        The operation runs in the calling thread. The operation can call the methods of the `Resolver`, but
+        not functions of trio or asyncio, because neither of these event loops runs in the thread.
         """
         return self._home().run(partial(self._awaited, operation))
 

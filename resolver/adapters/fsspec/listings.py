@@ -298,10 +298,7 @@ class NamedByUrls(AsyncFileSystem):
         return name
 
     def _resolve_name(self, path: Any) -> str:
-        """Return the complete name of a path.
-
-        The complete name contains the host.
-        """
+        """Return the complete name of a path, with the host."""
         name: str = self._strip_protocol(path)
         if self._host is not None and (not name or name.startswith("/")):
             return f"{self._host}{name}"
@@ -408,10 +405,7 @@ class FileSystemListings(NamedByUrls):
         return loop
 
     async def _session(self) -> resolver.Resolver:
-        """Return the session of the running event loop.
-
-        Each event loop has a separate connection pool.
-        """
+        """Return the session of the running event loop, which has its own connection pool."""
         loop = asyncio.get_running_loop()
         if loop not in self._opened:
             if loop is self._loop:
@@ -421,10 +415,7 @@ class FileSystemListings(NamedByUrls):
         return self._opened[loop]
 
     async def _close(self) -> None:
-        """Close the connection pool of the running event loop.
-
-        The next request opens another pool.
-        """
+        """Close the connection pool of the running event loop; the next request opens another."""
         session = self._opened.pop(asyncio.get_running_loop(), None)
         if session is not None:
             atexit.unregister(self._close_at_exit)
