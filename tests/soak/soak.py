@@ -17,6 +17,8 @@ import trio
 
 from resolver import Event, Limits, Policy, ResolveError, Resolver, RetryPolicy, blocking
 from resolver.blocking.portal import portal
+from resolver.loops import running
+from resolver.loops.calls import current_task
 from tests.hang import HANG
 from tests.loops.cancels import ARRIVALS, SteppedCoroutine, cancel_at
 from tests.soak.measure import Sample, asyncio_tasks, take, trio_tasks
@@ -173,11 +175,14 @@ class Soak:
         return (round_number + 1) * (self.fetches // self.rounds)
 
 
-async def _attempt_trio(soak: Soak, session: Resolver, slot: int, errand: Errand) -> None:
-    """Perform a fetch under trio, and cancel it at its step."""
-    with trio.CancelScope() as scope:
-        attempt = soak.attempt(session, slot, errand)
-        await SteppedCoroutine(attempt, errand.at, lambda _: scope.cancel())
+async def _attempt_in_scope(soak: Soak, session: Resolver, slot: int, errand: Errand) -> None:
+    """Perform a fetch under trio or in a blocking call, and cancel the fetch at its step."""
+    with running().move_on_after(HANG) as scope:
+
+        def cancel(_: object) -> None:
+            scope.cancel()
+
+        await SteppedCoroutine(soak.attempt(session, slot, errand), errand.at, cancel)
     if scope.cancelled_caught:
         soak.count("cancelled")
 
@@ -187,7 +192,7 @@ async def soak_trio(soak: Soak) -> None:
 
     async def work(session: Resolver, slot: int, errands: Iterator[Errand]) -> None:
         for errand in soak.each_of(errands):
-            await _attempt_trio(soak, session, slot, errand)
+            await _attempt_in_scope(soak, session, slot, errand)
 
     async with Resolver(**soak.settings) as session:
         for number in range(soak.rounds):
@@ -266,7 +271,7 @@ def soak_blocking(soak: Soak) -> None:
             if errand.at is not None and errand.number % 2:
 
                 async def operate(inner: Resolver, errand: Errand = errand) -> None:
-                    await _attempt_trio(soak, inner, slot, errand)
+                    await _attempt_in_scope(soak, inner, slot, errand)
 
                 session.run(operate)
                 continue
@@ -281,8 +286,8 @@ def soak_blocking(soak: Soak) -> None:
             else:
                 soak.count("done")
 
-    async def tasks() -> int:
-        return trio_tasks()
+    async def calls() -> int:
+        return len(current_task().call.home.calls)
 
     with (
         blocking.Resolver(**soak.settings, on_event=stops.on_event) as session,
@@ -292,7 +297,7 @@ def soak_blocking(soak: Soak) -> None:
             errands = soak.errands(number)
             for done in [pool.submit(work, session, slot, errands) for slot in range(THREADS)]:
                 done.result()
-            soak.sample(soak.end_of(number), portal().run(tasks))
+            soak.sample(soak.end_of(number), portal().run(calls))
 
 
 RUNS: dict[str, Callable[[Soak], None]] = {
