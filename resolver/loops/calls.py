@@ -218,9 +218,9 @@ class ThreadScope:
 
 
 @types.coroutine
-def suspend(abort: Abort) -> Generator[Abort, Any, Any]:
+def suspend(abort: Abort) -> Generator[tuple[Abort], Any, Any]:
     """Suspend the current task until `resume`; a cancellation calls `abort` first."""
-    return (yield abort)
+    return (yield (abort,))
 
 
 def wait_to_end() -> bool:
@@ -270,13 +270,13 @@ class ThreadTask:
         _here.task = self
         try:
             if error is None:
-                abort = self._context.run(self._coroutine.send, value)
+                aborts = self._context.run(self._coroutine.send, value)
             else:
-                abort = self._context.run(self._coroutine.throw, error)
-            if abort is not None and not callable(abort):
+                aborts = self._context.run(self._coroutine.throw, error)
+            if type(aborts) is not tuple:  # trio and asyncio yield other types
                 self.resume(error=RuntimeError(_FOREIGN))
-            elif abort is not None:
-                self.abort = abort
+            elif aborts:
+                (self.abort,) = aborts
         except StopIteration as end:
             self._end(end.value, None)
         except BaseException as raised:  # noqa: BLE001 - raised in the nursery or in the calling thread

@@ -159,8 +159,8 @@ async def checkpoint_if_cancelled() -> None:
 
 
 @types.coroutine
-def _yield() -> Generator[None, Any, None]:
-    yield
+def _yield() -> Generator[tuple[()], Any, None]:
+    yield ()
 
 
 async def checkpoint() -> None:
