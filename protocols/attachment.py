@@ -42,7 +42,7 @@ class Attachment(NamedTuple):
 
 
 class PartsListing(NamedTuple):
-    """The URL of a listing with the other parts of a file, and the range of articles in which to search.
+    """A search for the other parts of a file: the URL of the listing, and the range of articles.
 
     The search covers articles with numbers below `before`, at most the newest `entries` articles. The file
     has `total` parts.

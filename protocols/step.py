@@ -252,7 +252,7 @@ class StartTls(FieldlessStep):
 
 
 class StartPacking(NamedTuple):
-    """Compress both directions of a pipeline with the codec `machine`.
+    """Compress both directions of a connection with the codec `machine`.
 
     Bytes that were received before this step raise an error, as with `StartTls`.
     """

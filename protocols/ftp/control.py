@@ -19,11 +19,12 @@ from protocols.wire import Secret, encode_line, encode_refusals
 T = TypeVar("T")
 
 # Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. Therefore
-# a connection is reused in only two cases. In the first case, the CWD arguments of the connection's working
-# directory are the same bytes as the CWD arguments of the URL. In the second case, the client can return to
-# the login directory. To return, the client sends `CWD` with the path that `PWD` returned after login. `PWD`
-# must then return this path again. Paths are not compared in any other way and are never joined. The
-# connection pool stores the `FtpSessionState` with the connection.
+# a connection is reused in only two cases:
+# - The URL has the same CWD arguments (bytes) that led to the working directory of the connection.
+# - The client can return to the login directory: it sends `CWD` with the path that `PWD` returned after
+#   login, and `PWD` then returns this path again.
+# Paths are not compared in any other way and are never joined. The connection pool stores the
+# `FtpSessionState` with the connection.
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ from protocols.wire import encode_block, encode_line
 
 MENU_VIEW = "application/gopher-menu"
 
-#: Views whose content is a menu. `directory/recursive` is the complete subtree of a directory, a view of the
-#: University of Minnesota's server.
+#: Views whose content is a menu. The view `directory/recursive` of the University of Minnesota's server
+#: contains the complete subtree of a directory.
 _MENUS = frozenset({MENU_VIEW, "directory/recursive"})
 _ATTRIBUTES = frozenset({ATTRIBUTES_VIEW, "directory+/recursive"})
 

@@ -177,8 +177,9 @@ def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
 
 # The Gopher item types (RFC 1436 3.8, the Gopher+ memo, and types that servers use today).
 #
-# The type character comes from the URL or from a menu line. The character determines how the client parses
-# the reply and describes the reply to the user. The client never sends the type character to the server.
+# The type character comes from the URL or from a menu line. The character selects the parser of the
+# reply, and the description of the reply for the user. The client never sends the type character to the
+# server.
 
 
 class ReplyReading(enum.Enum):

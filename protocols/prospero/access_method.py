@@ -2,8 +2,9 @@
 
 An ACCESS-METHOD value has at least five tokens. The first token is the method. Four tokens name a host and an
 object on this host. An empty token is replaced by the corresponding token of the link or of the requested
-object. An access method that cannot be used has a reason. The client never follows an access method that
-names a local file of the client's machine, because the server is untrusted (rule S10, redirects).
+object. If the client cannot use an access method, `AccessMethod.unusable` gives the reason. The client never
+follows an access method that names a local file of the client's machine, because the server is untrusted
+(rule S10, redirects).
 """
 
 from __future__ import annotations

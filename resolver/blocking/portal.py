@@ -252,7 +252,8 @@ class PortalContext(Generic[S, T]):
 
     Args:
         make: A function that creates the asynchronous context manager in a call of the portal.
-        dress: A function that creates the caller's value from the asynchronous value and this context.
+        wrap: A function that creates the blocking object for the caller. Its arguments are the asynchronous
+            object and this context.
         settle: A function that is called in a call of the portal after the context was entered. If `settle`
             returns True, the context is exited in the same portal call.
     """
@@ -261,13 +262,13 @@ class PortalContext(Generic[S, T]):
         self,
         home: Callable[[], Portal],
         make: Callable[[], Awaitable[AbstractAsyncContextManager[S]]],
-        dress: Callable[[S, OpenResource], T],
+        wrap: Callable[[S, OpenResource], T],
         settle: Callable[[S], Awaitable[bool]] | None = None,
     ) -> None:
         self._home = home
         self._make = make
         self._settle = settle
-        self._dress = dress
+        self._wrap = wrap
         self._portal: Portal | None = None
         self._opened: AbstractAsyncContextManager[S] | None = None
 
@@ -287,7 +288,7 @@ class PortalContext(Generic[S, T]):
     def __enter__(self) -> T:
         self._portal = self._home()
         try:
-            return self._dress(self._portal.run(self._enter), self)
+            return self._wrap(self._portal.run(self._enter), self)
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise

@@ -222,11 +222,11 @@ def make_blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
 
 
 def opening(
-    function: Callable[P, AbstractAsyncContextManager[S]], dress: Callable[[S, OpenResource], T]
+    function: Callable[P, AbstractAsyncContextManager[S]], wrap: Callable[[S, OpenResource], T]
 ) -> Callable[P, AbstractContextManager[T]]:
     """Return a blocking version of a function that returns an asynchronous context manager.
 
-    `dress` converts the value of the asynchronous context manager to the value for the calling thread.
+    `wrap` converts the value of the asynchronous context manager to the value for the calling thread.
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
@@ -235,7 +235,7 @@ def opening(
         async def make() -> AbstractAsyncContextManager[S]:
             return function(*args, **kwargs)
 
-        return PortalContext(portal, make, dress)
+        return PortalContext(portal, make, wrap)
 
     return copy_signature(call, function)
 
@@ -442,7 +442,7 @@ def _method(
 
 def _opening(
     method: Callable[Concatenate[session.Resolver, P], AbstractAsyncContextManager[S]],
-    dress: Callable[[S, OpenResource], T],
+    wrap: Callable[[S, OpenResource], T],
 ) -> Callable[Concatenate[Resolver, P], AbstractContextManager[T]]:
     """Convert a method with an asynchronous context manager to a blocking method of `Resolver`."""
 
@@ -450,7 +450,7 @@ def _opening(
         async def make(resolver: session.Resolver) -> AbstractAsyncContextManager[S]:
             return method(resolver, *args, **kwargs)
 
-        return PortalContext(self._home, partial(self._awaited, make), dress)
+        return PortalContext(self._home, partial(self._awaited, make), wrap)
 
     return copy_signature(call, method)
 

@@ -286,9 +286,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "differs. `rename` saves under an unused name such as `data.2.tar.gz`."
     ),
     "--sync": (
-        "`group` flushes data to the disk (fsync) before a file gets its name. One flush covers all files "
-        "that are completed at the same time. `always` also flushes the name before the file is reported. "
-        "With `never`, the operating system decides when to flush. After a power failure, files may then be "
+        "`group` flushes the data of a file to the disk (fsync) before the file gets its final name. One "
+        "flush covers all files that are completed at the same time. `always` also flushes the name "
+        "before the file is reported. With `never`, the operating system decides when to flush. After a power failure, files may then be "
         "empty or truncated."
     ),
     "--long": (
@@ -477,8 +477,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "is 12."
     ),
     "--policy": (
-        "`default` is for URLs that the user typed: doubtful URLs cause warnings. `cautious` refuses "
-        "doubtful URLs. `untrusted` is for URLs of other people, and prevents SSRF. It also permits only "
+        "`default` is for URLs that the user typed: suspicious URLs cause warnings. `cautious` refuses "
+        "suspicious URLs. `untrusted` is for URLs of other people, and prevents SSRF. It also permits only "
         "public addresses, and limits the time of a URL to 600 s. It refuses local files without "
         "`--file-root`, and a proxy without `--trusted-proxy`."
     ),
@@ -729,7 +729,7 @@ OF_OPTIONS: Mapping[str, str] = {
 
 #: The advice for each exit status.
 OF_STATUSES: Mapping[int, str] = {
-    0: "Each URL is complete. The members `verified` of `--json` name the checks of each file.",
+    0: "Each URL is complete. In the `--json` output, `verified` lists the checks of each file.",
     1: (
         "The command prints one message per failed URL. `--json` prints the exit status of each URL. "
         "`--failed FILE` saves the failed URLs."

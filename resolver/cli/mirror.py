@@ -107,7 +107,7 @@ class Trees:
     async def plant(self, target: CommandTarget) -> None:
         """Start a tree.
 
-        If the maximum number of trees is running, the method waits first.
+        If the maximum number of concurrent trees is running, the method first waits for the end of one.
 
         An error of the root URL is reported, and is not raised.
         """

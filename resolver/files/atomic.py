@@ -172,8 +172,8 @@ def make_folder_of(path: str, what: str) -> None:
 def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: float) -> str:
     """Write a temporary file for another program and return the path of the file.
 
-    Only the owner may read the file. Files of earlier calls that are more than `lasts` seconds older than the
-    new file are removed.
+    Only the owner may read the file. The function also removes old files of earlier calls: those that are
+    more than `lasts` seconds older than the new file.
 
     Raises:
         LocalError: The file cannot be written.

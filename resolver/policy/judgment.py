@@ -304,8 +304,8 @@ def judge_refused_text(error: InvalidUrl) -> Verdict:
     return Verdict(action="refuse", decisions=(decision,), invalid=error)
 
 
-# `guard` protects programs that use another HTTP client against SSRF. The function returns the IP addresses
-# of a host to which the program may connect.
+# `guard` prevents SSRF in programs with another HTTP client. The function returns the IP addresses of a host
+# to which the program may connect.
 #
 # `guard` and the gate apply the same rules, because `guard` checks a URL with the host and the port. Both
 # `guard` and the gate refuse an invalid host, a port of another protocol and an internal address.

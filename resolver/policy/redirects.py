@@ -100,7 +100,7 @@ def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
 
     Args:
         chain: the URLs so far, the requested URL first.
-        target: the URL of the redirect. A URL in `chain` is a loop.
+        target: the URL of the redirect. If `chain` contains this URL, the redirect is a loop.
         hops: the maximum number of consecutive redirects.
 
     Raises:

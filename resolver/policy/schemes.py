@@ -63,8 +63,8 @@ class SchemeRules(NamedTuple):
         form: the component that may hold a filled-in form (S03).
         fields: the component whose elements become header fields of a mail.
         ports: the scheme's row in the table of S04 (ports).
-        leads_to: other schemes that a redirect or link in a document of this scheme may lead to without
-            confirmation (S10).
+        leads_to: other schemes that are permitted for redirects and links in a document of this scheme,
+            without confirmation (S10).
         followed: whether URLs of the scheme may be followed without confirmation (S10).
         kin: other schemes of the same protocol, such as nntp for news. A link to a URL of these schemes may
             stay on the same server.

@@ -16,8 +16,8 @@ transcript.
 
     The outcome, in which every line is optional:
     K: kind    M: media type, - for none    B: bytes of the body (several lines are joined)
-    V: the verified properties, in sorted order    F: a finding, by its rule    X: an error, by its class
-    L: an entry: kind, URL or -, name    T: the target of a link or service
+    V: the checks that verified the body, sorted    F: the rule of a finding    X: the class of an error
+    L: an entry of a listing: its kind, its URL (or -), its name    T: the target of a link or service
 
 Printable ASCII is written as it is, other bytes as `\r \n \t \\ \xNN`. A line end must also be
 written, and a line must not end in a blank. Empty lines and lines that begin with `#` are ignored.

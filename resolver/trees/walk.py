@@ -270,8 +270,8 @@ class TreeDirectory(TreeItem):
         """List the directory, except if robots.txt forbids it. The walk then returns its entries.
 
         Returns:
-            The listing result, or the outcome of a forbidden directory. If the URL turned out to be a file,
-            the result is absent (None), and the walk returns the file.
+            The listed directory, or a `Saved` if robots.txt forbids the directory. If the URL is the URL of a
+            file, the result is None, and the walk returns the file.
 
         Raises:
             ResolveError: The listing failed. The walk still returns the entries before the failure.

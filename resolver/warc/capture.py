@@ -324,7 +324,7 @@ class Capture:
     """The capture of one request for one URL.
 
     For HTTP, the bytes of the connection are captured (`_exchange`). For other protocols, the bytes of the
-    object are collected in `_block`. Except with HTTP, each received byte belongs either to the dialogue or
+    object are collected in `_block`. Outside HTTP, each received byte belongs either to the dialogue or
     to the body. Bytes of the dialogue are recorded in events, and bytes of the body are only counted. The
     `pending` bytes of a connection are received bytes that no reader has consumed. During a `CopyBody` step,
     `_passing` is the name of the body's source.

@@ -41,7 +41,7 @@ class ReadRequest(NamedTuple):
     """Optional parameters of a fetch.
 
     Attributes:
-        before: The article number before which articles of a newsgroup are listed; 0 for no limit.
+        before: List only articles of a newsgroup with lower numbers; 0 lists the newest articles.
         relevant: The URLs of documents for relevance feedback. URLs in another database are ignored.
     """
 

@@ -104,7 +104,7 @@ def asyncio_tasks() -> int:
 
 
 def growth(samples: Sequence[Sample], bounds: Bounds | None = None) -> list[str]:
-    """Return what grew: each text begins with the name of the measurement, and has all samples.
+    """Return a text for each measurement that grew: its name and all samples.
 
     Descriptors, threads and tasks must be equal in all samples. Memory and objects of the last sample may
     exceed those of the first sample by `bounds`; without `bounds`, they are not compared.

@@ -39,7 +39,7 @@ _EVENTS = 6
 
 @dataclass(frozen=True)
 class Errand:
-    """One fetch of the soak.
+    """The plan of a fetch in the soak.
 
     `at` is the step at which the fetch is cancelled, and `octets` the number of bytes that a stream reads.
     """

@@ -87,7 +87,7 @@ class PageQuery(NamedTuple):
         filter: The text that names must contain.
         view: The view of a document.
         size: The number of rows on a page.
-        before: The article number before which articles of a newsgroup are listed; 0 for the newest articles.
+        before: List only articles of a newsgroup with lower numbers; 0 lists the newest articles.
         relevant: The URLs of documents for relevance feedback (a search for similar documents).
     """
 
