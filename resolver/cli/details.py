@@ -288,8 +288,8 @@ OF_OPTIONS: Mapping[str, str] = {
     "--sync": (
         "`group` flushes the data of a file to the disk (fsync) before the file gets its final name. One "
         "flush covers all files that are completed at the same time. `always` also flushes the name "
-        "before the file is reported. With `never`, the operating system decides when to flush. After a power "
-        "failure, files may then be empty or truncated."
+        "before the file is reported. With `never`, the operating system decides when to flush. After a "
+        "power failure, files may then be empty or truncated."
     ),
     "--long": (
         "The columns are kind, size, date, media types and number. For ftp, the fourth column has the "

@@ -61,8 +61,8 @@ def test_soak_finds_connection_that_is_not_closed(targets: list[Target], tmp_pat
 def run_long(loop: str, leak: str, fetches: int) -> list[Sample]:
     """Run the soak in a new process, in which warnings are errors.
 
-    The process has one arena of malloc. Otherwise glibc creates arenas for the short-lived threads of look-ups
-    and file operations, which adds 1.7 MiB to the growth of the blocking calls.
+    The process has one arena of malloc. Otherwise glibc creates arenas for the short-lived threads of
+    look-ups and file operations, which adds 1.7 MiB to the growth of the blocking calls.
     """
     command = [sys.executable, "-W", "error", "-m", "tests.soak", loop, "--leak", leak, "--seed", str(SEED)]
     done = subprocess.run(
