@@ -253,8 +253,8 @@ class Options:
     - `held`: the version of the caller's complete copy. If the copy is current, the body is absent and
       `Reply.unchanged` is set (conditional request). Only some schemes can compare the versions before the
       body.
-    - `listed`: the exact attributes of the object in a listing. An FTP client does not request the attributes
-      again. If the body has fewer bytes than the size in the listing, `Changed` is raised.
+    - `listed`: the size and time of the object from a listing, if they are exact. An FTP client does not
+      request them again. If the body has fewer bytes than the size in the listing, `Changed` is raised.
     - `most`: the maximum number of bytes of a body, or None without a limit. The retrieval sets `most` and
       counts the received bytes. A scheme that converts the bytes counts its input (S16, resource limits).
     - `prompt`: the caller promises to read the complete body as fast as it arrives. Other dialogues may then
@@ -426,7 +426,7 @@ class Unpacking(Protocol):
         ...
 
     def read(self, most: int) -> bytes:
-        """Return about `most` of the next decoded bytes.
+        """Return the next decoded bytes, about `most` at a time.
 
         A decoder of complete blocks may return more bytes: up to 96 KiB for `br`, and 2 MiB for `zstd`.
         The result is empty at the end, or if more input is needed.

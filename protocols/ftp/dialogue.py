@@ -253,8 +253,8 @@ def describe(session: FtpSession) -> Dialogue[Reply]:
     """Return the metadata of an object, without a data connection.
 
     The kind is `Kind.UNKNOWN` if the server supports neither SIZE nor MDTM and the name is not a directory.
-    In type A, the size is unknown, because SIZE returns the number of stored bytes. The number of transferred
-    bytes differs from it.
+    In type A, the size is unknown, because SIZE returns the size of the stored file. The line ends change in
+    the transfer, so the transferred size is different.
     """
     if session.url.typecode == "d" or not session.name:
         return (yield from _describe_directory(session))

@@ -136,7 +136,7 @@ class Http1Exchange:
     def _machine(self) -> H11Machine:
         """Return the h11 machine.
 
-        If the request is plain, the machine is created only when the response is not plain.
+        For a plain request, h11 is used only if the response is not plain.
         """
         if self._begun is None:
             self._begin().encode_end()

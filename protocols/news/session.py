@@ -90,7 +90,7 @@ def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
 class RequestReissue(Exception):
     """An exception: the request of a dialogue was discarded and must be sent again.
 
-    Every dialogue catches this exception.
+    Each dialogue of the connection handles this exception.
     """
 
 

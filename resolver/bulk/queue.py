@@ -24,8 +24,8 @@ the host is an estimate. Afterwards:
 - If some requests to a host did not start, the measured speed of the host is exact.
 - If all requests to a host ended while the slice still waited for another host, the next slice assumes twice
   the speed.
-- If at least half of the started requests were not sent, the measured speed is not used. The next slice of
-  the partition then covers 16 times the normal duration. A request is not sent if another run has finished
+- If half or more of the started requests were skipped, the queue ignores the measured speed. The next slice
+  of the partition then covers 16 times the normal duration. A request is skipped if another run has finished
   the request, or if the policy refuses the URL.
 
 If a slice has too many requests, the worker returns some requests unstarted. If a slice has too few requests,

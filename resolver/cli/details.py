@@ -499,8 +499,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--allow-redirect": (
         "Examples are a redirect from http to ftp (SCHEME is `ftp`), and from https to http (SCHEME is "
-        "`http`). URLs of file, mailto and telnet are never followed automatically. The option may be "
-        "repeated."
+        "`http`). The client never follows file, mailto and telnet URLs automatically. The option may "
+        "be repeated."
     ),
     "--allow-forward": (
         "Credentials and header fields of the user are also sent to HOST, on any port. Without the option, "

@@ -82,7 +82,7 @@ def is_url(name: str) -> bool:
 
 
 def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[ListSource]:
-    """Yield the lists of the command line, except lists that could not be fetched. Raises `LocalError`."""
+    """Yield the lists of the command line, without those that failed to load. Raises `LocalError`."""
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     end = b"\0" if command.null else b"\n"
     for name in command.lists:

@@ -134,7 +134,7 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "Without the user's knowledge, a redirect or a link leads to another protocol, or to a connection "
         "without TLS.",
         "A redirect may lead to the same scheme, or from http to https and back. A redirect from TLS to "
-        "clear text causes a warning. URLs of file, mailto and telnet are never followed automatically. "
+        "clear text causes a warning. The client never follows file, mailto and telnet URLs automatically. "
         "Redirect loops, and more than 10 redirects in a row, are refused. The exit status is 15.",
         "`--allow-redirect SCHEME` permits redirects to a scheme, and `--limit hops=N` permits N redirects.",
         "resolve cat --origin derived --referrer http://h.example/ ftp://ftp.example/\n"

@@ -207,7 +207,7 @@ class TargetNaming:
 
     @property
     def how(self) -> str | None:
-        """Return a text that identifies the rule for file names.
+        """Return the naming scheme of the files as text.
 
         The ledger stores this text.
 

@@ -103,7 +103,7 @@ def listening_address(text: str) -> str:
     The wildcard addresses (0.0.0.0 and ::) and link-local addresses with a zone are therefore invalid.
     Multicast, broadcast and IPv4-mapped addresses are also invalid.
     """
-    from ipaddress import ip_address  # lazy import: few command lines have such a value
+    from ipaddress import ip_address  # lazy import: few command lines contain an IP address
 
     try:
         found = ip_address(text)

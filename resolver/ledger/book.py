@@ -248,7 +248,7 @@ class RequestRow(NamedTuple):
     Attributes:
         url: The redacted URL.
         place: The path of the file, or of the directory if the server may choose the file name.
-        given: The URL in the user's form, without the password.
+        given: The URL as the user typed it, with its password redacted.
         more: Other data of the request from the list, as JSON.
         how: The naming scheme of the files.
         below: A prefix of the path. A directory after the prefix must not be a symbolic link.

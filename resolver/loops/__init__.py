@@ -1,4 +1,4 @@
-"""An abstraction of the running event loop, which is trio, asyncio (including uvloop), or a blocking call.
+"""An interface to the event loops of trio and asyncio (including uvloop), and to blocking calls.
 
 Code that retrieves URLs uses the event loop only through this package, and never imports trio or asyncio.
 

@@ -77,8 +77,8 @@ def _judge_linked(subject: Subject) -> Iterator[Decision]:
 def judge_session(subject: Subject) -> Iterator[Decision]:
     """Apply S18 to sessions, and to hosts that look like command-line options (argument injection).
 
-    Only the user may start an interactive session. The rule applies to every scheme whose host may become an
-    argument of a program. A scheme of a plug-in is an example.
+    Only the user may start an interactive session. The rule also applies to the schemes of plug-ins, because
+    their hosts may become arguments of a program.
     """
     if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
         yield Decision(

@@ -586,7 +586,7 @@ class OctetScript(ScriptedPeer):
 
 
 class ValueScript(ScriptedPeer):
-    """A mock peer that supplies a value for each step instead of bytes, and accepts any request.
+    """A mock peer that returns a Python value for each step, without bytes, and accepts any request.
 
     `answer` returns the value for a step or raises an error. If `answer` returns None, the step gets its
     expected reply.
