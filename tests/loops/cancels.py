@@ -7,49 +7,15 @@ done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Literal, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
+
+from resolver.testing.world.cancelling import SteppedCoroutine
 
 #: The moment of the cancellation: while the task waits; in the loop's turn in which it would resume; or by
 #: the end of an `asyncio.timeout` around it.
 Arrival: TypeAlias = Literal["waiting", "ready", "timeout"]
 ARRIVALS: tuple[Arrival, ...] = ("waiting", "ready", "timeout")
-
-
-class SteppedCoroutine(Coroutine[Any, Any, Any]):
-    """A coroutine whose steps are counted; `strike` is called with the awaited object of step `at`."""
-
-    def __init__(
-        self, coroutine: Coroutine[Any, Any, object], at: int | None, strike: Callable[[object], None]
-    ) -> None:
-        self._coroutine = coroutine
-        self._at = at
-        self._strike = strike
-        self.count = 0
-
-    def __await__(self) -> SteppedCoroutine:
-        return self
-
-    def __iter__(self) -> SteppedCoroutine:
-        return self
-
-    def __next__(self) -> object:
-        return self.send(None)
-
-    def send(self, value: Any) -> object:
-        return self._counted(self._coroutine.send(value))
-
-    def throw(self, *error: Any) -> object:
-        return self._counted(self._coroutine.throw(*error))
-
-    def close(self) -> None:
-        self._coroutine.close()
-
-    def _counted(self, awaited: object) -> object:
-        self.count += 1
-        if self.count == self._at:
-            self._strike(awaited)
-        return awaited
 
 
 async def cancel_at(

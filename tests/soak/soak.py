@@ -19,8 +19,9 @@ from resolver import Event, Limits, Policy, ResolveError, Resolver, RetryPolicy,
 from resolver.blocking.portal import portal
 from resolver.loops import running
 from resolver.loops.calls import current_task
+from resolver.testing.world.cancelling import SteppedCoroutine
 from tests.hang import HANG
-from tests.loops.cancels import ARRIVALS, SteppedCoroutine, cancel_at
+from tests.loops.cancels import ARRIVALS, cancel_at
 from tests.soak.measure import Sample, asyncio_tasks, take, trio_tasks
 from tests.soak.peers import SILENT, Target, content_of
 

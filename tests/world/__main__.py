@@ -8,7 +8,7 @@ import time
 from typing import get_args
 
 from resolver.testing.world import LoopName, shrink
-from tests.world.runs import attempt, describe, draw, failure_of
+from tests.world.runs import Scenario, attempt, describe, draw, failure_of
 
 
 def main() -> int:
@@ -23,18 +23,22 @@ def main() -> int:
     parser.add_argument(
         "--loop", choices=get_args(LoopName), default="trio", help="event loop of the client (default: trio)"
     )
+    parser.add_argument(
+        "--scenario", choices=get_args(Scenario), default="save", help="kind of the runs (default: save)"
+    )
     given = parser.parse_args()
+    where = given.loop, given.scenario
     began, worked = time.monotonic(), time.process_time()
     transfers = failures = runs = 0
     while runs < given.runs and failures < given.failures:
-        schedule = draw(given.seed + runs)
-        words, count = attempt(schedule, given.loop)
+        schedule = draw(given.seed + runs, given.scenario)
+        words, count = attempt(schedule, *where)
         runs += 1
         transfers += count
         if words is not None:
             failures += 1
-            shorter = shrink(schedule, lambda each: failure_of(each, given.loop) is not None)
-            print(describe(shorter, failure_of(shorter, given.loop) or words, given.loop), flush=True)
+            shorter = shrink(schedule, lambda each: failure_of(each, *where) is not None)
+            print(describe(shorter, failure_of(shorter, *where) or words, *where), flush=True)
     minutes, of_work = (time.monotonic() - began) / 60, (time.process_time() - worked) / 60
     print(f"{runs} schedules, {failures} failures, {transfers} transfers")
     print(f"{transfers / minutes:.0f} transfers a minute, {transfers / of_work:.0f} a minute of CPU time")

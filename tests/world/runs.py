@@ -1,7 +1,9 @@
 """Simulated runs, selected by seed.
 
-A third of the seeds run a command that mirrors a directory tree. All other seeds call methods of a session.
-Under asyncio, all seeds call methods of a session, because the command starts trio.
+In the scenario `save`, a third of the seeds run a command that mirrors a directory tree. All other seeds call
+methods of a session. Under asyncio, all seeds call methods of a session, because the command starts trio.
+
+In the scenario `cancel`, the caller cancels calls of a session.
 """
 
 from __future__ import annotations
@@ -11,10 +13,15 @@ import random
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from resolver.testing.world import Kind, LoopName, Schedule
+from resolver.testing.world.network import leaves
+from tests.world.cancelled import CancelRun
 from tests.world.scenario import Run
 from tests.world.tree import TreeRun
+
+Scenario = Literal["save", "cancel"]
 
 KINDS: tuple[Kind, ...] = (
     *("refuse", "blackhole", "cut", "cut", "cut", "reset", "reset", "hang", "lag", "drip"),
@@ -24,8 +31,15 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-def make_run(schedule: Schedule, directory: str, loop: LoopName) -> Run | TreeRun:
+_CANCELS: tuple[Kind, ...] = ("cancel", "cancel", "timeout")
+
+
+def make_run(
+    schedule: Schedule, directory: str, loop: LoopName, scenario: Scenario = "save"
+) -> Run | TreeRun | CancelRun:
     """Return the simulated run for a schedule; its seed selects the kind of the run."""
+    if scenario == "cancel":
+        return CancelRun(schedule, directory, loop)
     if loop == "trio" and schedule.seed % 3 == 0:
         return TreeRun(schedule, directory)
     return Run(schedule, directory, loop)
@@ -39,28 +53,33 @@ def new_directory() -> Iterator[str]:
         yield directory
 
 
-def failure_of(schedule: Schedule, loop: LoopName = "trio") -> str | None:
+def failure_of(schedule: Schedule, loop: LoopName = "trio", scenario: Scenario = "save") -> str | None:
     """Run a schedule, and return the description of a violated invariant, or None."""
-    return attempt(schedule, loop)[0]
+    return attempt(schedule, loop, scenario)[0]
 
 
-def attempt(schedule: Schedule, loop: LoopName = "trio") -> tuple[str | None, int]:
+def attempt(
+    schedule: Schedule, loop: LoopName = "trio", scenario: Scenario = "save"
+) -> tuple[str | None, int]:
     """Run a schedule, and return the violated invariant (or None) and the number of finished transfers."""
     with new_directory() as directory:
-        run = make_run(schedule, directory, loop)
+        run = make_run(schedule, directory, loop, scenario)
         try:
             run.run()
         except Exception as error:  # noqa: BLE001 - each exception is a failure of the run
-            return f"{type(error).__name__}: {error}", run.transfers
+            return ", ".join(f"{type(each).__name__}: {each}" for each in leaves(error)), run.transfers
         return None, run.transfers
 
 
-def draw(seed: int) -> Schedule:
+def draw(seed: int, scenario: Scenario = "save") -> Schedule:
     """Return the random schedule of faults for a seed."""
     lives = random.Random(f"lives {seed}").randint(0, 3)
+    if scenario == "cancel":  # In half of the runs, all faults are cancellations.
+        kinds = _CANCELS if seed % 2 else KINDS + 6 * _CANCELS
+        return Schedule.draw(seed, kinds=kinds, lives=max(lives, 1), most=8)
     return Schedule.draw(seed, kinds=KINDS, lives=lives)
 
 
-def describe(schedule: Schedule, words: str, loop: LoopName = "trio") -> str:
+def describe(schedule: Schedule, words: str, loop: LoopName = "trio", scenario: Scenario = "save") -> str:
     """Return the seed and the schedule of a failure as text, so that the failure can be reproduced."""
-    return f"seed {schedule.seed} under {loop}: {words}\n    {schedule!r}"
+    return f"scenario {scenario}, seed {schedule.seed} under {loop}: {words}\n    {schedule!r}"

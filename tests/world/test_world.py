@@ -5,13 +5,14 @@ The gate runs fixed schedules. `make test-full` runs thousands of random seeds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import get_args
 
 import pytest
 
 from resolver.testing.world import Fault, LoopName, Schedule, shrink
 from tests.sampled import FULL, SEED
-from tests.world.runs import attempt, describe, draw, failure_of, new_directory
+from tests.world.runs import Scenario, attempt, describe, draw, failure_of, new_directory
 from tests.world.scenario import Life, Run
 
 LOOPS: tuple[LoopName, ...] = get_args(LoopName)
@@ -47,21 +48,34 @@ def test_world_repeats_schedule_that_failed_before(schedule: Schedule) -> None:
 
 
 @pytest.mark.parametrize(("loop", "seeds"), [("trio", range(12)), ("asyncio", range(20, 26))])
-def test_world_holds_invariants_for_fixed_seeds(loop: LoopName, seeds: range) -> None:
-    failed = [describe(draw(each), words, loop) for each in seeds if (words := failure_of(draw(each), loop))]
-    assert failed == []
+def test_world_holds_invariants_for_fixed_seeds(loop: LoopName, seeds: Iterable[int]) -> None:
+    check_seeds(loop, "save", seeds)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_world_holds_invariants_after_cancellations(loop: LoopName) -> None:
+    """With the seeds 3 and 65, a reused connection of a cancelled transfer gives bytes of another object."""
+    check_seeds(loop, "cancel", (3, 65, 72))
+
+
+def check_seeds(loop: LoopName, scenario: Scenario, seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        schedule = draw(seed, scenario)
+        words, _ = attempt(schedule, loop, scenario)
+        if words is not None:
+            shorter = shrink(schedule, lambda each: failure_of(each, loop, scenario) is not None)
+            words = failure_of(shorter, loop, scenario) or words
+            pytest.fail(describe(shorter, words, loop, scenario))
 
 
 @pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize(("scenario", "count"), [("save", 200), ("cancel", 50)])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_world_holds_invariants_for_many_seeds(loop: LoopName, part: int) -> None:
+def test_world_holds_invariants_for_many_seeds(
+    loop: LoopName, scenario: Scenario, count: int, part: int
+) -> None:
     first = SEED * 1_000_000 + part * 200
-    for seed in range(first, first + (200 if FULL else 20)):
-        schedule = draw(seed)
-        words, _ = attempt(schedule, loop)
-        if words is not None:
-            shorter = shrink(schedule, lambda each: failure_of(each, loop) is not None)
-            pytest.fail(describe(shorter, failure_of(shorter, loop) or words, loop))
+    check_seeds(loop, scenario, range(first, first + (count if FULL else count // 10)))
 
 
 @pytest.mark.parametrize("loop", LOOPS)

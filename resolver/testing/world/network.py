@@ -211,7 +211,7 @@ class _Link:
                     await self._is_left.wait()
                 nursery.cancel_scope.cancel()
         except BaseException as error:
-            problems = [each for each in _leaves(error) if not isinstance(each, trio.Cancelled)]
+            problems = [each for each in leaves(error) if not isinstance(each, trio.Cancelled)]
             if not problems:
                 raise
             self._network.problems += [each for each in problems if not isinstance(each, Killed)]
@@ -290,7 +290,8 @@ class _Link:
             await self._far.send_all(octets)
 
 
-def _leaves(error: BaseException) -> list[BaseException]:
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the exceptions of a group and of its subgroups, or the exception itself."""
     if isinstance(error, BaseExceptionGroup):
-        return [leaf for each in error.exceptions for leaf in _leaves(each)]
+        return [leaf for each in error.exceptions for leaf in leaves(each)]
     return [error]

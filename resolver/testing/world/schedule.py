@@ -36,13 +36,19 @@ LedgerKind: TypeAlias = Literal["SQLITE_FULL", "SQLITE_IOERR"]
 #: bytes, and all, some or none of the unsynced bytes.
 KillKind: TypeAlias = Literal["kill", "power"]
 
-Kind: TypeAlias = Literal[NetworkKind, NameKind, DiskKind, LedgerKind, KillKind]
+#: Cancellations by the caller of `World.call`; `Fault.at` is the number of the call. With `cancel`, the call
+#: is cancelled at step `Fault.octets` of its task. With `timeout`, the call is cancelled after `Fault.octets`
+#: virtual milliseconds.
+CancelKind: TypeAlias = Literal["cancel", "timeout"]
+
+Kind: TypeAlias = Literal[NetworkKind, NameKind, DiskKind, LedgerKind, KillKind, CancelKind]
 
 NETWORK: frozenset[str] = frozenset(get_args(NetworkKind))
 NAMES: frozenset[str] = frozenset(get_args(NameKind))
 DISK: frozenset[str] = frozenset(get_args(DiskKind))
 LEDGER: frozenset[str] = frozenset(get_args(LedgerKind))
 KILLS: frozenset[str] = frozenset(get_args(KillKind))
+CANCELS: frozenset[str] = frozenset(get_args(CancelKind))
 
 
 class Killed(BaseException):
@@ -59,13 +65,14 @@ THREAD_DELAYS = (0.0, 0.0, 0.001, 0.1)
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """An injected fault of a connection, a DNS lookup, a disk call, an SQL statement or the process.
+    """An injected fault of a connection, a DNS lookup, a disk call, an SQL statement, a call or the process.
 
     Attributes:
         kind: The kind of the fault.
-        at: The number of the connection, DNS lookup, disk call, SQL statement or step that fails. The first
-            number is 1.
-        octets: The number of bytes after which a connection fails.
+        at: The number of the connection, DNS lookup, disk call, SQL statement, step or call that fails. The
+            first number is 1.
+        octets: The number of bytes after which a connection fails, or the number of steps or virtual
+            milliseconds after which a call is cancelled.
         life: The number of the process life in which the fault occurs. The first number is 0.
     """
 
@@ -118,6 +125,10 @@ def _draw(source: random.Random, kind: Kind, life: int) -> Fault:
         return Fault(kind, source.randint(1, 8), octets, life)
     if kind in NAMES:
         return Fault(kind, source.randint(1, 2), 0, life)
+    if kind in CANCELS:
+        limits = (8, 40) if kind == "cancel" else (300, 3_000)
+        at, *after = (source.randint(1, most) for most in (8, *limits))
+        return Fault(kind, at, source.choice(after), life)
     return Fault(kind, source.choice((source.randint(1, 12), source.randint(1, 120))), 0, life)
 
 

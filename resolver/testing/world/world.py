@@ -8,7 +8,7 @@ import os
 import pkgutil
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,9 +26,10 @@ from resolver.loops import CancelScope, on_asyncio, on_trio, running
 from resolver.loops.loop import InThread
 from resolver.network import connecting, stream
 from resolver.testing.world import virtual_loop
+from resolver.testing.world.cancelling import call_with_cancellation
 from resolver.testing.world.disk import Disk, Sqlite
 from resolver.testing.world.network import WorldNetwork
-from resolver.testing.world.schedule import KILLS, THREAD_DELAYS, Hung, Killed, Schedule
+from resolver.testing.world.schedule import CANCELS, KILLS, THREAD_DELAYS, Hung, Killed, Schedule
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class World:
         self.network = WorldNetwork(schedule.seed)
         self.disk = Disk(self.path, grave)
         self._life = -1
-        self._steps = 0
+        self._steps = self._calls = 0
         self._scope: CancelScope | None = None
         self.was_killed = self.lost_power = False
         self.left: list[str] = []
@@ -120,6 +121,16 @@ class World:
                     raise
                 return None
 
+    async def call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+        """Call an async function for a caller who may cancel the call, as the schedule determines.
+
+        Returns:
+            The result of the function, or None if the call was cancelled.
+        """
+        self._calls += 1
+        fault = self._now.find(CANCELS, self._calls)
+        return await function() if fault is None else await call_with_cancellation(function(), fault)
+
     async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
         loop = running()
         with loop.move_on_after(_LONGEST) as scope, loop.move_on_at(math.inf) as self._scope:
@@ -134,7 +145,7 @@ class World:
     def begun(self) -> Iterator[None]:
         """Run the `with` block as one process life, with the simulated network and disk."""
         self._life += 1
-        self._steps = 0
+        self._steps = self._calls = 0
         self.was_killed = self.lost_power = False
         self.left = []
         self.most_calls = {}
