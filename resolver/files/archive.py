@@ -156,7 +156,7 @@ def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
         LocalError: The file cannot be written.
     """
     try:
-        replace(path, lines, mode, sync=False)
+        replace(path, lines, mode)
     except OSError as error:
         raise writing_fault(error, path) from error
 

@@ -44,21 +44,22 @@ def whole_file(
         raise
 
 
-def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) -> None:
+def replace(path: str, lines: Iterable[bytes], mode: int) -> None:
     """Replace or create a file atomically; an error leaves an existing file unchanged.
+
+    The bytes are synced to the disk before the file is renamed.
 
     Args:
         path: The name of the file.
         lines: The content of the file.
         mode: The permissions, from which the umask is subtracted.
-        sync: Whether the bytes are synced to the disk before the file is renamed.
 
     Raises:
         OSError: The file cannot be written. The temporary file is removed.
     """
     new = f"{path}.{os.urandom(8).hex()}"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-    with whole_file(fd, lines, partial(os.unlink, new), sync=sync):
+    with whole_file(fd, lines, partial(os.unlink, new)):
         os.replace(new, path)
 
 

@@ -3,7 +3,8 @@
 In the scenario `save`, a third of the seeds run a command that mirrors a directory tree. All other seeds call
 methods of a session. Under asyncio, all seeds call methods of a session, because the command starts trio.
 
-In the scenario `cancel`, the caller cancels calls of a session.
+In the scenario `cancel`, the caller cancels calls of a session. In the scenario `warc`, a session writes an
+archive.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Literal
 
 from resolver.testing.world import Kind, LoopName, Schedule
 from resolver.testing.world.network import leaves
+from tests.world.archived import ArchiveRun
 from tests.world.cancelled import CancelRun
 from tests.world.scenario import Run
 from tests.world.tree import TreeRun
 
-Scenario = Literal["save", "cancel"]
+Scenario = Literal["save", "cancel", "warc"]
 
 KINDS: tuple[Kind, ...] = (
     *("refuse", "blackhole", "cut", "cut", "cut", "reset", "reset", "hang", "lag", "drip"),
@@ -31,6 +33,8 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
+#: The faults that interrupt the write of a record.
+_ARCHIVE: tuple[Kind, ...] = ("ENOSPC", "short", "EIO", "kill", "power")
 _CANCELS: tuple[Kind, ...] = ("cancel", "cancel", "timeout")
 
 
@@ -40,6 +44,8 @@ def make_run(
     """Return the simulated run for a schedule; its seed selects the kind of the run."""
     if scenario == "cancel":
         return CancelRun(schedule, directory, loop)
+    if scenario == "warc":
+        return ArchiveRun(schedule, directory, loop)
     if loop == "trio" and schedule.seed % 3 == 0:
         return TreeRun(schedule, directory)
     return Run(schedule, directory, loop)
@@ -77,6 +83,8 @@ def draw(seed: int, scenario: Scenario = "save") -> Schedule:
     if scenario == "cancel":  # In half of the runs, all faults are cancellations.
         kinds = _CANCELS if seed % 2 else KINDS + 6 * _CANCELS
         return Schedule.draw(seed, kinds=kinds, lives=max(lives, 1), most=8)
+    if scenario == "warc":
+        return Schedule.draw(seed, kinds=KINDS + 4 * _ARCHIVE, lives=max(lives, 1))
     return Schedule.draw(seed, kinds=KINDS, lives=lives)
 
 

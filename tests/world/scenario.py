@@ -29,6 +29,7 @@ from resolver.files import commit
 from resolver.ledger.book import decode_text
 from resolver.loops import running
 from resolver.testing.world import LoopName, Schedule, World, WorldNetwork
+from resolver.warc.recorder import Recorder
 
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
 SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
@@ -209,7 +210,7 @@ class Life:
     events: list[Event] = field(default_factory=list)
 
 
-async def fetch_all(plan: Plan, folder: str, life: Life) -> None:
+async def fetch_all(plan: Plan, folder: str, life: Life, recorder: Recorder | None = None) -> None:
     """Fetch all objects of a plan to a folder, and record the outcomes in `life`."""
     async with Resolver(
         policy=Policy(allow_password=True),
@@ -218,6 +219,7 @@ async def fetch_all(plan: Plan, folder: str, life: Life) -> None:
         sync=plan.sync,
         segments=plan.segments,
         on_event=life.events.append,
+        recorder=recorder,
     ) as session:
         batch = session.save_all(
             [SaveRequest(each.url, each.name) for each in plan.wanted],
@@ -279,6 +281,14 @@ class Run:
             self._check_ledger(life)
         if calm:
             self._check(len(self._complete()) == len(plan.wanted), "incomplete without a fault")
+        self.check_life(life, calm=calm)
+
+    def check_life(self, life: Life, *, calm: bool) -> None:
+        """Check further invariants after a life. Raises `Broken`."""
+
+    def is_known(self, short: str) -> bool:
+        """Return whether a file belongs to the run, although it is not an object or a partial file."""
+        return short in ("ledger", "ledger-wal", "ledger-shm")
 
     async def fetch(self, life: Life, other: Life) -> None:
         """Fetch all objects with one session, or twice with two concurrent sessions."""
@@ -307,7 +317,7 @@ class Run:
             if name in contents:
                 found = read(path) or b""
                 check_content(short, found, contents[name])
-            elif short not in ("ledger", "ledger-wal", "ledger-shm"):
+            elif not self.is_known(short):
                 base, _, suffix = name.partition(".bin")
                 own = suffix in OWN and base + ".bin" in contents
                 temporary = suffix == ".part-state.new" and not (killed or self._has_disk_errors)

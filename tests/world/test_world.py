@@ -58,6 +58,12 @@ def test_world_holds_invariants_after_cancellations(loop: LoopName) -> None:
     check_seeds(loop, "cancel", (3, 65, 72))
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_world_holds_invariants_of_archive(loop: LoopName) -> None:
+    """With seed 16, a power loss truncated the index of an archive."""
+    check_seeds(loop, "warc", (1, 16))
+
+
 def check_seeds(loop: LoopName, scenario: Scenario, seeds: Iterable[int]) -> None:
     for seed in seeds:
         schedule = draw(seed, scenario)
@@ -69,7 +75,7 @@ def check_seeds(loop: LoopName, scenario: Scenario, seeds: Iterable[int]) -> Non
 
 
 @pytest.mark.parametrize("part", range(20))
-@pytest.mark.parametrize(("scenario", "count"), [("save", 200), ("cancel", 50)])
+@pytest.mark.parametrize(("scenario", "count"), [("save", 200), ("cancel", 50), ("warc", 50)])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_world_holds_invariants_for_many_seeds(
     loop: LoopName, scenario: Scenario, count: int, part: int
