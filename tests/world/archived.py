@@ -164,9 +164,8 @@ class ArchiveRun(Run):
             if status[1] != b"200":
                 begin = _RANGE.search(record.reader.raw)
                 right = right[int(begin[1]) :] if begin is not None else b""
-                is_truncated = is_truncated or len(right) < len(wanted.content)
                 check_content(f"a part of {wanted.name}", octets, right[: len(octets)])
-                return False
+                return begin is not None and octets == right  # The rest of a resumed download.
         if is_truncated:
             right = right[: len(octets)]
         check_content(f"the record of {wanted.name} at {record.offset}", octets, right)
