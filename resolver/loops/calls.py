@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import copy_context
 from functools import partial
+from operator import itemgetter
 from time import monotonic
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -490,18 +491,25 @@ class Call(Generic[T]):
             self._expire()
 
     def _expire(self) -> None:
-        """End the waits and scopes whose deadlines have passed, and find the next deadline."""
+        """End the waits and scopes whose deadlines have passed, and find the next deadline.
+
+        They end in the order of their deadlines. Otherwise, a read could report the idle limit although the
+        connect limit was earlier.
+        """
         now, self._next_deadline = monotonic(), math.inf
-        for (fd, event), (_, deadline) in list(self._waits.items()):
-            if deadline <= now:
-                self._end_wait(fd, event, value=False)
-            else:
-                self.wake_at(deadline)
-        for scope in list(self.scopes):
+        passed: list[tuple[float, Callable[[], None]]] = []
+        for scope in self.scopes:
             if scope.deadline > now:
                 self.wake_at(scope.deadline)
             elif not scope.cancelled:
-                scope.cancel()
+                passed.append((scope.deadline, scope.cancel))
+        for (fd, event), (_, deadline) in self._waits.items():
+            if deadline > now:
+                self.wake_at(deadline)
+            else:
+                passed.append((deadline, partial(self._end_wait, fd, event, value=False)))
+        for _, end in sorted(passed, key=itemgetter(0)):
+            end()
 
     def interrupt(self) -> None:
         """Raise `KeyboardInterrupt` after the current step or wait."""

@@ -271,3 +271,21 @@ def test_cancelled_call_ends_before_portal_closes_connections() -> None:
     own.close()
     assert ended == ["call"]
     thread.join(HANG)
+
+
+@pytest.mark.parametrize(("scope", "wait", "result"), [(-2, -1, "cancelled"), (-1, -2, False)])
+def test_call_ends_scope_and_wait_in_order_of_their_deadlines(
+    scope: float, wait: float, result: object
+) -> None:
+    """Both deadlines have passed. The connect limit and the idle limit of a silent peer are an example."""
+
+    async def main() -> object:
+        loop = running()
+        now = loop.current_time()
+        with here, peer, loop.move_on_at(math.inf) as limit:
+            limit.deadline = now + scope
+            return await loop.readable_by(here, now + wait)
+        return "cancelled"
+
+    here, peer = socket.socketpair()
+    assert run(main) == result
