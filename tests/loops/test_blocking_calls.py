@@ -280,11 +280,9 @@ def test_call_ends_scope_and_wait_in_order_of_their_deadlines(
     """Both deadlines have passed. The connect limit and the idle limit of a silent peer are an example."""
 
     async def main() -> object:
-        loop = running()
-        now = loop.current_time()
-        with here, peer, loop.move_on_at(math.inf) as limit:
-            limit.deadline = now + scope
-            return await loop.readable_by(here, now + wait)
+        with here, peer, running().move_on_at(math.inf) as limit:
+            limit.deadline = scope
+            return await running().readable_by(here, wait)
         return "cancelled"
 
     here, peer = socket.socketpair()
