@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
@@ -22,7 +21,8 @@ from typing import NoReturn, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery, raise_without_thread
+from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery
+from resolver.loops.worker import start_call
 
 T = TypeVar("T")
 
@@ -136,33 +136,26 @@ async def getaddrinfo(host: bytes, port: int, *, type: int) -> Found:
     return await _begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True)
 
 
+def settle(result: asyncio.Future[T], given: T | None, error: BaseException | None) -> None:
+    """Set the result or the exception of a future, except if the future was cancelled."""
+    if result.done():
+        return
+    if error is not None:
+        result.set_exception(error)
+    else:
+        result.set_result(cast(T, given))
+
+
 def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
     """Start a function in a new thread; at exit, the process does not wait for a `daemon` thread."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
-    def tell(given: T | None, error: BaseException | None) -> None:
-        if result.done():  # the future was cancelled, because the caller no longer waits
-            return
-        if error is not None:
-            result.set_exception(error)
-        else:
-            result.set_result(cast(T, given))
-
-    def work() -> None:
-        given, problem = None, None
-        try:
-            given = function()
-        except BaseException as error:  # noqa: BLE001 - raised in the task that waits for the thread
-            problem = error
+    def deliver(given: T | None, problem: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop is closed, so the result is not needed
-            loop.call_soon_threadsafe(tell, given, problem)
+            loop.call_soon_threadsafe(settle, result, given, problem)
 
-    try:
-        threading.Thread(target=work, name="url-resolver", daemon=daemon).start()
-    except RuntimeError as error:
-        raise_without_thread(error)
-        raise
+    start_call(function, deliver, daemon=daemon)
     return result
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import select
 import socket
-import threading
 import types
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
@@ -22,7 +21,8 @@ from resolver.loops.calls import (
     suspend,
     wait_to_end,
 )
-from resolver.loops.loop import Descriptor, Found, Loop, Nursery, raise_without_thread
+from resolver.loops.loop import Descriptor, Found, Loop, Nursery
+from resolver.loops.worker import start_call
 
 T = TypeVar("T")
 
@@ -230,12 +230,7 @@ def _begin(function: Callable[[], object], *, daemon: bool) -> Abort:
     """
     waiting = [current_task()]
 
-    def work() -> None:
-        value, problem = None, None
-        try:
-            value = function()
-        except BaseException as error:  # noqa: BLE001 - raised in the task that waits for the thread
-            problem = error
+    def deliver(value: object, problem: BaseException | None) -> None:
         with home.lock:
             for task in waiting:
                 task.resume(value, problem)
@@ -245,11 +240,7 @@ def _begin(function: Callable[[], object], *, daemon: bool) -> Abort:
         return True
 
     home = waiting[0].call.home
-    try:
-        threading.Thread(target=work, name="url-resolver", daemon=daemon).start()
-    except RuntimeError as error:
-        raise_without_thread(error)
-        raise
+    start_call(function, deliver, daemon=daemon)
     return leave
 
 

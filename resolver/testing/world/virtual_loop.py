@@ -18,12 +18,14 @@ import selectors
 from collections import deque
 from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from unittest import mock
 
 import trio
 from trio._core import _run as trio_run
 
+from resolver.loops.on_asyncio import settle
+from resolver.loops.worker import call_and_deliver
 from resolver.testing.world.schedule import THREAD_DELAYS, Hung
 
 T = TypeVar("T")
@@ -254,21 +256,8 @@ def begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
-    def tell(given: T | None, error: BaseException | None) -> None:
-        if result.done():
-            return
-        if error is not None:
-            result.set_exception(error)
-        else:
-            result.set_result(cast(T, given))
+    def deliver(given: T | None, problem: BaseException | None) -> None:
+        loop.call_later(random.choice(THREAD_DELAYS), settle, result, given, problem)
 
-    def work() -> None:
-        given, problem = None, None
-        try:
-            given = function()
-        except BaseException as error:  # noqa: BLE001 - raised in the task that waits for the thread
-            problem = error
-        loop.call_later(random.choice(THREAD_DELAYS), tell, given, problem)
-
-    loop.call_later(random.choice(THREAD_DELAYS), work)
+    loop.call_later(random.choice(THREAD_DELAYS), call_and_deliver, function, deliver)
     return result
