@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -15,19 +15,23 @@ from resolver.transfer.retrieval import Retrieval
 _held: list[object] = []
 
 
-def _forget_to_close() -> AbstractContextManager[object]:
-    """Leave every 50th connection open that should be closed."""
-    close, count = SocketStream.aclose, 0
+@contextmanager
+def _forget_to_close() -> Iterator[None]:
+    """Leave every 50th connection open that should be closed, until the end of the block."""
+    close, left, count = SocketStream.aclose, list[SocketStream](), 0
 
     async def aclose(self: SocketStream) -> None:
         nonlocal count
         count += 1
         if count % 50 == 0:
-            _held.append(self)
+            left.append(self)
         else:
             await close(self)
 
-    return mock.patch.object(SocketStream, "aclose", aclose)
+    with mock.patch.object(SocketStream, "aclose", aclose):
+        yield
+    for stream in left:
+        stream._sock.close()
 
 
 def _grow_dict() -> AbstractContextManager[object]:
