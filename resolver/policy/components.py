@@ -175,11 +175,13 @@ def judge_name(subject: Subject) -> Iterator[Decision]:
     A percent-encoded host is reported too, because another URL parser may find a different host.
     """
     host = "" if subject.endpoint is None else subject.endpoint.host
-    if host.lower().removesuffix(".") in subject.policy.allow_name:
+    lowered = host.lower()
+    if lowered.removesuffix(".") in subject.policy.allow_name:
         return
-    yield from _judge_spelling(subject)
+    if subject.policy.public_only:
+        yield from _judge_spelling(subject)
     reported: set[str] = set()
-    for label in host.lower().split("."):
+    for label in lowered.split(".") if "xn--" in lowered else ():
         objection = objection_to(label) if label.startswith("xn--") else None
         if objection is not None and objection not in reported:
             reported.add(objection)
@@ -217,7 +219,7 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
         from protocols import other  # lazy import: few URLs have an unknown scheme
 
         written = other.written_host(subject.url)
-    if "%" in written and subject.policy.public_only:
+    if "%" in written:
         yield Decision(
             rule="S07",
             action="refuse",
