@@ -73,7 +73,7 @@ class Connector:
         The pool may contain only connections with other logins. If a batch limits the connections per host,
         the idle connections with other logins are closed, so that a new connection does not exceed the limit.
         """
-        if not len(self._shared.pool):
+        if not self._shared.pool:
             return None
         try:
             addresses = await self.addresses(host, port, self._compute_deadline)

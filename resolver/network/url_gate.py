@@ -102,13 +102,8 @@ class UrlGate:
         """
         return self._connector.source
 
-    @asynccontextmanager
-    async def connect(self, *, tls: bool) -> AsyncIterator[SocketStream]:
-        stream = (await self.find_or_connect(None, tls)).stream
-        try:
-            yield stream
-        finally:
-            await stream.aclose()
+    def connect(self, *, tls: bool) -> AbstractAsyncContextManager[SocketStream]:
+        return _Connection(self, tls)
 
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Suits | None = None
@@ -248,8 +243,26 @@ class UrlGate:
         return await race.first_of(first, second)
 
 
+# The contexts of connections are classes, because a generator needs more calls than the pool.
+
+
+class _Connection:
+    """The context of a new connection."""
+
+    def __init__(self, gate: UrlGate, tls: bool) -> None:
+        self._gate = gate
+        self._tls = tls
+
+    async def __aenter__(self) -> SocketStream:
+        self._stream = (await self._gate.find_or_connect(None, self._tls)).stream
+        return self._stream
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stream.aclose()
+
+
 class _Acquisition:
-    """The context of a connection that may return to the pool; a generator needs more calls than the pool."""
+    """The context of a connection that may return to the pool."""
 
     def __init__(self, gate: UrlGate, key: Hashable, tls: bool, suits: Suits | None) -> None:
         self._gate = gate
