@@ -30,7 +30,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from protocols.errors import NetworkError, TimedOut
 
@@ -459,34 +459,37 @@ class PlanNote(NamedTuple):
 
 #: mypy checks that each `match` statement on a step handles all of these steps. A body step is performed
 #: while the caller reads the body. The driver performs all other steps.
-BodyStep: TypeAlias = StartBody | EmitBody | CopyBody
-PerformedStep: TypeAlias = (
-    "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | ReleaseToPool"
+Step: TypeAlias = (
+    "StartBody | EmitBody | CopyBody"
+    " | Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | ReleaseToPool"
     " | OpenFile | ReadNames | Send | SendBody | Receive[Any] | Peek[Any] | ParseBuffered[Any]"
     " | StartTimer | StartTls | StartPacking | RequestCredentials | RandomBytes | OpenData"
     " | AwaitData[Any] | CloseData | OpenDatagrams | ExchangeDatagrams"
     " | RequestPeer | RequestAgreed | RequestEnd | PlanNote | Rest"
 )
-Step: TypeAlias = "PerformedStep | BodyStep"
-Dialogue: TypeAlias = Generator[Step, object, R]
+#: The result of a step is `Any`, because it depends on the step.
+Dialogue: TypeAlias = Generator[Step, Any, R]
 
 
 def receive(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
     """Receive a value of the reader's type: `value = yield from receive(…)`.
 
-    For type checkers, the result of `yield Receive(…)` has no type.
+    For type checkers, the result of `yield Receive(…)` is `Any`.
     """
-    return cast(T, (yield Receive(reader, what, ideal)))
+    value: T = yield Receive(reader, what, ideal)
+    return value
 
 
 def peek(reader: Reader[T], ideal: T) -> Dialogue[T]:
     """Peek at a value of the reader's type: `value = yield from peek(…)`.
 
-    For type checkers, the result of `yield Peek(…)` has no type.
+    For type checkers, the result of `yield Peek(…)` is `Any`.
     """
-    return cast(T, (yield Peek(reader, ideal)))
+    value: T = yield Peek(reader, ideal)
+    return value
 
 
 def copy_body(step: CopyBody) -> Dialogue[CopiedBody]:
     """Copy a body, with a typed result: `copied = yield from copy_body(CopyBody(…))`."""
-    return cast(CopiedBody, (yield step))
+    copied: CopiedBody = yield step
+    return copied

@@ -15,7 +15,6 @@ from protocols.contract import Gate, Reply, Sink
 from protocols.conversation.performer import CopiedBodyStream, EmittedBody, Performer
 from protocols.errors import Disconnected, LocalError, ResolveError
 from protocols.step import (
-    BodyStep,
     CloseData,
     CopyBody,
     Dialogue,
@@ -30,6 +29,7 @@ from protocols.step import (
 )
 from protocols.wire import Rest
 
+_BODY_STEPS = frozenset({StartBody, EmitBody, CopyBody})
 #: Steps that only wait, and steps that may be repeated after a cancellation.
 _REPEATABLE = (Receive, Peek, StartResponse, StartRequest, CloseData, PlanNote, Rest)
 
@@ -190,7 +190,7 @@ class Conversation:
             return lambda: step
         return partial(self._dialogue.throw, Disconnected("a cancellation interrupted the dialogue"))
 
-    async def _advance(self, advance: Callable[[], Step]) -> BodyStep | None:
+    async def _advance(self, advance: Callable[[], Step]) -> Step | None:
         """Perform steps up to the next step of the body.
 
         The result is `None` at the end of the dialogue.
@@ -202,7 +202,7 @@ class Conversation:
                 if done.value is not None:
                     self._performer.keep(done.value)
                 return None
-            if isinstance(step, BodyStep):
+            if type(step) in _BODY_STEPS:
                 return step
             self._broken_off = step
             try:

@@ -49,6 +49,7 @@ from protocols.step import (
     CopyBody,
     DataExpectation,
     DatagramReply,
+    EmitBody,
     EndResponse,
     ExchangeDatagrams,
     JoinedPipeline,
@@ -59,7 +60,6 @@ from protocols.step import (
     OpenFile,
     ParseBuffered,
     Peek,
-    PerformedStep,
     PlanNote,
     RandomBytes,
     ReadNames,
@@ -71,11 +71,13 @@ from protocols.step import (
     RequestPeer,
     Send,
     SendBody,
+    StartBody,
     StartPacking,
     StartRequest,
     StartResponse,
     StartTimer,
     StartTls,
+    Step,
     StopCondition,
 )
 from protocols.wire import REST, Buffer, Reader, Rest
@@ -483,8 +485,8 @@ class Performer:
             if opened is not None:
                 await opened.__aexit__(None, None, None)
 
-    async def perform(self, step: PerformedStep) -> object:
-        """Perform one step, and return its result.
+    async def perform(self, step: Step) -> object:
+        """Perform one step, except a step of the body, and return its result.
 
         The frequent steps of small transfers are tested first.
         """
@@ -543,6 +545,8 @@ class Performer:
                 return await self.exchanges.open_datagrams(route)
             case ExchangeDatagrams(exchange=exchange):
                 return await self.exchanges.carry(exchange)
+            case StartBody() | EmitBody() | CopyBody():
+                raise AssertionError("the driver performs the steps of the body")
             case _:
                 assert_never(step)
         return None

@@ -119,7 +119,7 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
         Refused: Rule S12 (local files) does not allow the file.
         LocalError: The file cannot be read.
     """
-    file = cast("LocalFile", (yield OpenFile(url.segments, cast("LocalFile", _RehearsedFile()))))
+    file: LocalFile = yield OpenFile(url.segments, cast("LocalFile", _RehearsedFile()))
     yield PlanNote(
         "a directory is read as its names, one per line; an empty last segment requires a directory"
     )
@@ -220,7 +220,7 @@ def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
 
 def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
     """Emit the names in the directory as the body and as entries."""
-    names = cast("list[bytes]", (yield ReadNames()))
+    names: list[bytes] = yield ReadNames()
     reply = Reply(
         kind=Kind.DIRECTORY,
         media_type="text/plain",

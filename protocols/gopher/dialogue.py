@@ -106,8 +106,7 @@ def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False
     if command.requested is not RequestedView.PLAIN:
         header = yield from _hear_header(url)
         ideal = _ideal_shape(command)
-    shape = yield Peek(partial(_read_shape, url, header), ideal)
-    assert isinstance(shape, ReplyShape)
+    shape: ReplyShape = yield Peek(partial(_read_shape, url, header), ideal)
     return GopherAnswer(url, command, length, header, shape, limits.line, raw=raw)
 
 

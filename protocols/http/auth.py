@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from protocols.authority import comparable_host
@@ -95,7 +95,7 @@ class HttpLogin:
             self._credentials = self._options.login
         else:
             request = RequestCredentials(self._url.user or None, None, challenged=False)
-            self._credentials = cast("Credentials | None", (yield request))
+            self._credentials = yield request
 
     def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
         """Send the request, and retry it with a login if the server requires a login.
@@ -167,7 +167,7 @@ class HttpLogin:
 
         if self._credentials is None:
             wanted_login = RequestCredentials(self._url.user or None, None)
-            self._credentials = cast("Credentials | None", (yield wanted_login))
+            self._credentials = yield wanted_login
         if self._credentials is None:
             return False
         challenges = parse_challenges(answer.head.values("www-authenticate"))
@@ -181,7 +181,8 @@ class HttpLogin:
         if self.refusal is not None:
             return False
         yield from answer.pass_over(self.findings)
-        digest = Digest(wanted, cast(bytes, (yield RandomBytes(_UNGUESSABLE))).hex())
+        unguessable: bytes = yield RandomBytes(_UNGUESSABLE)
+        digest = Digest(wanted, unguessable.hex())
         self._sessions.keep(self._place, digest)
         return True
 

@@ -73,7 +73,7 @@ class HttpAnswer(NamedTuple):
             yield from _give_chunks(self.exchange, decoding)
             reply.verified.add("terminator")
         else:
-            passed = cast(CopiedBody, (yield CopyBody(_BODY, self.head.length, filter=decoding)))
+            passed: CopiedBody = yield CopyBody(_BODY, self.head.length, filter=decoding)
             if self.head.framing is BodyFraming.LENGTH:
                 reply.verified.add("length")
             else:
@@ -192,7 +192,7 @@ def _perform_by_proxy(
         if answer.head.status != _LOGIN_WANTED:
             return answer
         yield from answer.pass_over([])
-        unguessable = cast(bytes, (yield RandomBytes(_UNGUESSABLE)))
+        unguessable: bytes = yield RandomBytes(_UNGUESSABLE)
         via.login.heed(answer.head.values("proxy-authenticate"), sent, unguessable)
         if not isinstance(request.body, bytes):
             raise LoginRequired("the proxy requires a login, but the body cannot be sent twice", code="407")
@@ -210,7 +210,7 @@ def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: boo
         yield ReleaseToPool(used)  # the connection uses HTTP/2
         used = yield Acquire((request.pool_key, "not in frames"), tls=tls)
     while True:
-        frames = None if used is None or used is True else cast(Frames, used)
+        frames: Frames | None = None if used is True else used
         if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
             frames = options.http2(header_section(limits))
         try:
@@ -243,15 +243,16 @@ class _HttpCall:
         If an error response arrives before the complete request was sent, sending stops. The peer may close
         the connection without reading the remaining bytes.
         """
-        early: object | None = None
+        early: ResponseHead | None = None
         try:
             early = yield self._make_send()
         except Disconnected:
             self.exchange.cut_off()  # the send failed, but the server may have sent an early response
         if early is not None:
             self.exchange.cut_off()
-            return cast(ResponseHead, early)
-        return cast(ResponseHead, (yield Receive(self.exchange.read_head, "status line and headers", _IDEAL)))
+            return early
+        head: ResponseHead = yield Receive(self.exchange.read_head, "status line and headers", _IDEAL)
+        return head
 
     def _make_send(self) -> Send | SendBody:
         if not isinstance(self._body, bytes):

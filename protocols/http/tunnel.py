@@ -6,8 +6,6 @@ Content-Length in the head is ignored. The proxy learns only the host and port o
 
 from __future__ import annotations
 
-from typing import cast
-
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -57,7 +55,8 @@ def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     if 200 <= head.status < 300:
         return True
     if head.status in _LOGIN_WANTED:
-        login.heed(head.values("proxy-authenticate"), sent, cast(bytes, (yield RandomBytes(UNGUESSABLE))))
+        unguessable: bytes = yield RandomBytes(UNGUESSABLE)
+        login.heed(head.values("proxy-authenticate"), sent, unguessable)
         return False
     raise _refusal(head, port, f"the proxy {login.proxy}")
 

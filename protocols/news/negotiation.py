@@ -207,8 +207,7 @@ class NewsNegotiation:
         return None if held is None else NewsLogin(held.user, held.password)
 
     def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
-        held = yield RequestCredentials(user, None)
-        assert held is None or isinstance(held, Credentials)
+        held: Credentials | None = yield RequestCredentials(user, None)
         if held is not None:  # stored credentials are valid for one scheme only (S11, credential scope)
             self._state.held_for = self._session.scheme
         if held is not None and len((held.user + b"." + held.password).split()) > 1:

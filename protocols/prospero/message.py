@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from protocols.contract import Line, RedirectAddress, SwitchAddress
 from protocols.errors import (
@@ -425,14 +425,12 @@ class Inquirer:
         server = question.target.server
         if server in self._silent:
             raise self._silent[server]
-        opened = cast(OpenedConnection, (yield OpenDatagrams(question.target.route)))
+        opened: OpenedConnection = yield OpenDatagrams(question.target.route)
         yield PlanNote("the connection id, bytes 2 and 3 of each packet, is random; here it is 0")
         exchange = self._exchange(question, opened)
         try:
-            carried = cast(
-                DatagramReply,
-                (yield ExchangeDatagrams(exchange, question.what, DatagramReply((question.ideal,)))),
-            )
+            ideal = DatagramReply((question.ideal,))
+            carried: DatagramReply = yield ExchangeDatagrams(exchange, question.what, ideal)
         except TimedOut as error:
             if not exchange.has_answered:
                 self._silent[server] = error.final()
