@@ -10,7 +10,7 @@
 #   make fuzz        search inputs that break a parser, guided by coverage (MINUTES=10 for each, NAMES="ftp url")
 #   make test-guests  the test suites of requests, httpx, fsspec, Airflow and pywb with the adapters; needs a network (GUESTS="requests httpx")
 #   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N, GATE=1: of the gate alone), and what got through
-#   make world       run schedules of faults in a simulated world (RUNS=N SEED=N LOOP=asyncio SCENARIO=cancel); a failure prints its seed and its faults
+#   make world       run schedules of faults in a simulated world (RUNS=N SEED=N LOOP=asyncio SCENARIO=cancel, warc, tls or udp); a failure prints its seed and its faults
 #   make bench       measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
 #   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
 #   make speed       measure all that docs/explanation/benchmarks.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine

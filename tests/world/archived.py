@@ -27,7 +27,7 @@ from resolver.warc import recorder as recording
 from resolver.warc.check import ArchiveCheck, Payload
 from resolver.warc.http import target_of
 from resolver.warc.records import DamagedSpan, RecordHead, WarcRecord, read_one, read_records
-from tests.world.scenario import Life, Run, Wanted, check_content, fetch_all, read
+from tests.world.scenario import Life, Run, Transport, Wanted, check_content, fetch_all, read
 
 _BEGAN = datetime(1994, 12, 1, tzinfo=UTC)
 _RANGE = re.compile(rb"\r\ncontent-range: bytes ([0-9]+)-[0-9]+/", re.IGNORECASE)
@@ -62,8 +62,10 @@ class _Block:
 class ArchiveRun(Run):
     """A run of a session with an archive, with the faults of a schedule."""
 
-    def __init__(self, schedule: Schedule, directory: str, loop: LoopName = "trio") -> None:
-        super().__init__(schedule, directory, loop)
+    def __init__(
+        self, schedule: Schedule, directory: str, loop: LoopName = "trio", transport: Transport = "tcp"
+    ) -> None:
+        super().__init__(schedule, directory, loop, transport)
         source = random.Random(f"archive {schedule.seed}")
         # An archive has no segments. Two sessions cannot write to one archive.
         self.plan = replace(self.plan, segments=1, twice=False)

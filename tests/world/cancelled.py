@@ -18,7 +18,19 @@ from resolver import Limits, Policy, ResolveError, Resolver, RetryPolicy, SaveRe
 from resolver.loops import running
 from resolver.testing.world import LoopName, Schedule, World
 from resolver.testing.world.schedule import CANCELS
-from tests.world.scenario import OWN, Broken, Servers, Wanted, check_content, plan_of, read, run_lives, walk
+from tests.world.scenario import (
+    OWN,
+    Broken,
+    Servers,
+    Transport,
+    Wanted,
+    check_content,
+    options_of,
+    plan_of,
+    read,
+    run_lives,
+    walk,
+)
 
 Verb = Literal["fetch", "stream", "save", "batch"]
 _VERBS: tuple[Verb, ...] = ("fetch", "fetch", "stream", "save", "save", "batch")
@@ -45,9 +57,11 @@ class Operation:
 class CancelRun:
     """A run of one session in each life, with cancelled calls."""
 
-    def __init__(self, schedule: Schedule, directory: str, loop: LoopName = "trio") -> None:
+    def __init__(
+        self, schedule: Schedule, directory: str, loop: LoopName = "trio", transport: Transport = "tcp"
+    ) -> None:
         source = random.Random(f"cancel {schedule.seed}")
-        self._plan = plan_of(schedule.seed)
+        self._plan = plan_of(schedule.seed, transport)
         self.world = World(directory, schedule, loop)
         self._servers = Servers()
         self._servers.serve(self.world.network, self._plan)
@@ -104,6 +118,7 @@ class CancelRun:
             policy=Policy(allow_password=True),
             limits=Limits(connect=20, idle=20),
             patience=RetryPolicy(tries=self._tries, delay=1.0, retry_all=True),
+            options=options_of(self._plan),
             sync=self._plan.sync,
             segments=self._plan.segments,
         ) as session:
@@ -191,6 +206,6 @@ class CancelRun:
         others = [1] * (len(self._operations) - len(batches))
         allowed = sum(sorted(batches + others)[-self._workers :])
         for (address, port), most in self.world.network.most.items():
-            logins = 2 if port == 21 else 1
-            if port in (21, 80) and self._plan.segments == 1 and most > allowed * logins:
+            logins = 2 if port in (21, 990) else 1
+            if port in (21, 80, 443, 990, 1525) and self._plan.segments == 1 and most > allowed * logins:
                 raise Broken(f"{most} connections to {address}:{port}, not {allowed * logins}")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, Literal
 from unittest import mock
 
@@ -24,18 +25,36 @@ from fixtures.ftp.server import MockFtp
 from fixtures.ftp.tree import File, Folder
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
-from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy, SaveRequest
+from fixtures.prospero.service import Service
+from fixtures.prospero.tree import CONTENTS, Thing
+from fixtures.prospero.tree import file as prospero_file
+from resolver import (
+    Event,
+    Limits,
+    Options,
+    Outcome,
+    Policy,
+    ResolveError,
+    Resolver,
+    RetryPolicy,
+    SaveRequest,
+)
 from resolver.files import commit
 from resolver.ledger.book import decode_text
 from resolver.loops import running
 from resolver.testing.world import LoopName, Schedule, World, WorldNetwork
 from resolver.warc.recorder import Recorder
+from tests.world.secured import server_tls
 
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
 SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
 _SIZES = (0, 1, 700, 5_000, 40_000, 66_000, 130_000)
 _ROWS = "SELECT url, status FROM object"
 OWN = (".part", ".part-state", ".part-state.new")
+
+#: The network protocol of the objects: TCP without or with TLS, or UDP for most objects.
+Transport = Literal["tcp", "tls", "udp"]
+_PORTS = {"gopher": 70, "gophers": 70, "nntp": 119, "nntps": 563}
 
 
 @dataclass(frozen=True)
@@ -62,10 +81,26 @@ class Plan:
     segments: int
     digest: bool
     twice: bool
+    tls: ssl.TLSVersion | None = None
+    together: bool = False
 
 
-def plan_of(seed: int) -> Plan:
+def plan_of(seed: int, transport: Transport = "tcp") -> Plan:
     """Return the random plan for a seed."""
+    plan, source = _plan(seed), random.Random(f"{transport} {seed}")
+    if transport == "tcp":
+        return plan
+    tls = source.choice((ssl.TLSVersion.TLSv1_2, *3 * (ssl.TLSVersion.TLSv1_3,)))
+    change = _over_tls if transport == "tls" else _over_udp
+    return replace(
+        plan,
+        wanted=[change(source, each) for each in plan.wanted],
+        tls=tls if transport == "tls" else None,
+        together=source.random() < 0.5,
+    )
+
+
+def _plan(seed: int) -> Plan:
     source = random.Random(f"plan {seed}")
     wanted = [_wanted(source, number) for number in range(source.randint(1, 6))]
     others = random.Random(f"others {seed}")
@@ -104,6 +139,28 @@ def _other(source: random.Random, number: int) -> Wanted:
     return Wanted(f"{scheme}://{host}/{path}", name, content, host, scheme)
 
 
+def _over_tls(source: random.Random, each: Wanted) -> Wanted:
+    """Return the object with TLS from the first byte, or with AUTH TLS for half of the objects of ftp.
+
+    Some objects have no length, so only the close_notify of the server shows that they are complete.
+    """
+    if each.scheme == "ftp" and source.random() < 0.5:
+        return each
+    url, page = each.url.replace(":", "s:", 1), each.page
+    if source.random() < 0.4:
+        url = url.removesuffix("%09%09+")
+        page = page and replace(page, framing="close", parts=False)
+    return replace(each, url=url, scheme=f"{each.scheme}s", page=page)
+
+
+def _over_udp(source: random.Random, each: Wanted) -> Wanted:
+    if each.page is None and source.random() < 0.3:
+        return each
+    name = f"{each.name}/{source.choice(('sized', 'unsized'))}"
+    host = source.choice(tuple(HOSTS))
+    return Wanted(f"prospero://{host}/{name}", each.name, each.content, host, "prospero")
+
+
 @cache
 def content_of(name: str, size: int) -> bytes:
     """Return content that is different for each name."""
@@ -139,7 +196,14 @@ class WorldPort:
 def run_lives(world: World, live: Callable[..., None]) -> None:
     """Call `live` for each process life with faults, and then once with `calm=True`, for a life without."""
     WorldPort.network = world.network
-    with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
+    cafile = os.path.join(os.path.dirname(world.path), "ca.pem")
+    with open(cafile, "wb") as file:
+        file.write(server_tls()[1])
+    # With the certificate as the only authority of the system, a session starts faster.
+    with (
+        mock.patch("fixtures.ftp.session.DataPort", WorldPort),
+        mock.patch.dict(os.environ, SSL_CERT_FILE=cafile, SSL_CERT_DIR=world.path),
+    ):
         for _ in range(1 + max((fault.life for fault in world.schedule.faults), default=-1)):
             live(calm=False)
         world.calm()
@@ -152,30 +216,39 @@ class Servers:
 
     http: dict[str, HttpServer] = field(default_factory=dict)
     ftp: dict[str, MockFtp] = field(default_factory=dict)
+    prospero: dict[str, Service] = field(default_factory=dict)
     others: dict[str, FaultyServer] = field(default_factory=dict)
 
     def serve(self, network: WorldNetwork, plan: Plan) -> None:
+        tls = None if plan.tls is None else server_tls()[0][plan.tls]
         for host, addresses in HOSTS.items():
-            network.name(host, *addresses)
+            network.name(host, *addresses, together=plan.together)
             here = [each for each in plan.wanted if each.host == host]
             site = {f"/{each.name}": each.page for each in here if each.page is not None}
             files: dict[bytes, Any] = {
-                each.name.encode(): File(each.content) for each in here if each.scheme == "ftp"
+                each.name.encode(): File(each.content) for each in here if each.scheme in ("ftp", "ftps")
             }
-            self.http[host] = HttpServer(site, {}, None, 80)
-            self.ftp[host] = MockFtp(
-                Behavior(), root=Folder({**files, b"home": Folder({b"bob": Folder(files)})})
-            )
-            network.listen(host, 80, self.http[host].handle)
+            root = Folder({**files, b"home": Folder({b"bob": Folder(files)})})
+            self.http[host] = HttpServer(site, {}, tls, 80)
+            self.ftp[host] = MockFtp(Behavior(), root=root, tls=tls, needs_tls=tls is not None)
+            network.listen(host, 80 if tls is None else 443, self.http[host].handle)
             network.listen(host, 21, self.ftp[host].attend)
+            if tls is not None:
+                inside = self.ftp[f"{host} inside TLS"] = MockFtp(
+                    Behavior(), root=root, tls=tls, implicit=True
+                )
+                network.listen(host, 990, inside.attend)
+            tree = {each.name.encode() + end: thing for each in here for end, thing in _things(each.content)}
+            self.prospero[host] = Service(tree, host.encode())
+            network.listen_udp(host, 1525, partial(_answer, self.prospero[host]))
 
         for number, each in enumerate(plan.wanted):
             if each.host not in HOSTS:
                 network.name(each.host, f"93.184.217.{number}")
                 # The simulated network accepts the connections, so the mock server has no listener (None).
-                server = FaultyServer(each.scheme, each.content, Manner(), None)  # type: ignore[arg-type]
+                server = FaultyServer(each.scheme, each.content, Manner(), None, tls)  # type: ignore[arg-type]
                 self.others[each.name] = server
-                network.listen(each.host, 70 if each.scheme == "gopher" else 119, server.attend)
+                network.listen(each.host, _PORTS[each.scheme], server.attend)
 
     def requested(self) -> list[str]:
         """Return the names of the objects requested since the previous call, and clear the record."""
@@ -186,6 +259,15 @@ class Servers:
         for ftp in self.ftp.values():
             names += [line[5:].decode() for line in ftp.commands if line.startswith(b"RETR ")]
             ftp.sessions.clear()
+        for service in self.prospero.values():
+            names += [
+                token.partition(b"/")[0].decode()
+                for request in service.requests
+                for command in request.commands
+                for token in command
+                if token.endswith(b"sized")
+            ]
+            service.requests.clear()
         for name, other in self.others.items():
             names += [name for line in other.heard if line.startswith((b"ARTICLE", b"object.bin"))]
             other.heard.clear()
@@ -194,12 +276,23 @@ class Servers:
     @property
     def violations(self) -> list[str]:
         found = [each for server in self.ftp.values() for each in server.violations]
+        found += [each for service in self.prospero.values() for each in service.violations]
         return found + [
             each
             for server in self.http.values()
             for each in server.violations
             if "left in the middle" not in each
         ]
+
+
+def _things(content: bytes) -> Iterator[tuple[bytes, Thing]]:
+    """Yield an object of a Prospero server with the attribute SIZE, and without."""
+    yield b"/sized", prospero_file(content)
+    yield b"/unsized", Thing(attributes=(CONTENTS,), contents=content)
+
+
+def _answer(service: Service, datagram: bytes, source: object) -> list[bytes]:
+    return service.receive(datagram, source)[0]
 
 
 @dataclass
@@ -210,12 +303,17 @@ class Life:
     events: list[Event] = field(default_factory=list)
 
 
+def options_of(plan: Plan) -> Options:
+    return Options(keep=True, tls="never" if plan.tls is None else "require")
+
+
 async def fetch_all(plan: Plan, folder: str, life: Life, recorder: Recorder | None = None) -> None:
     """Fetch all objects of a plan to a folder, and record the outcomes in `life`."""
     async with Resolver(
         policy=Policy(allow_password=True),
         limits=Limits(connect=20, idle=20),
         patience=RetryPolicy(tries=3, delay=1.0, retry_all=True),
+        options=options_of(plan),
         sync=plan.sync,
         segments=plan.segments,
         on_event=life.events.append,
@@ -241,8 +339,10 @@ class Broken(AssertionError):
 class Run:
     """A run of the session in a new directory, with the faults of a schedule."""
 
-    def __init__(self, schedule: Schedule, directory: str, loop: LoopName = "trio") -> None:
-        self.plan = plan_of(schedule.seed)
+    def __init__(
+        self, schedule: Schedule, directory: str, loop: LoopName = "trio", transport: Transport = "tcp"
+    ) -> None:
+        self.plan = plan_of(schedule.seed, transport)
         self.world = World(directory, schedule, loop)
         self.servers = Servers()
         self.servers.serve(self.world.network, self.plan)
@@ -339,7 +439,7 @@ class Run:
     def _check_limits(self) -> None:
         for (address, port), most in self.world.network.most.items():
             allowed = self.plan.per_host * (1 + self.plan.twice)
-            if port in (21, 80) and self.plan.segments == 1:
+            if port in (21, 80, 443, 990, 1525) and self.plan.segments == 1:
                 self._check(most <= allowed, f"{most} connections to {address}:{port}, not {allowed}")
         if self.plan.sync == "group":
             most = self.world.most_calls.get(commit._perform, 0)

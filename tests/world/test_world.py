@@ -13,7 +13,7 @@ import pytest
 from resolver.testing.world import Fault, LoopName, Schedule, shrink
 from tests.sampled import FULL, SEED
 from tests.world.runs import Scenario, attempt, describe, draw, failure_of, new_directory
-from tests.world.scenario import Life, Run
+from tests.world.scenario import Life, Run, Transport
 
 LOOPS: tuple[LoopName, ...] = get_args(LoopName)
 
@@ -64,6 +64,13 @@ def test_world_holds_invariants_of_archive(loop: LoopName) -> None:
     check_seeds(loop, "warc", (1, 16))
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("scenario", ["tls", "udp"])
+def test_world_holds_invariants_of_transport(loop: LoopName, scenario: Scenario) -> None:
+    """The seeds select two runs of `save`, one run of `cancel`, and one run of `warc`."""
+    check_seeds(loop, scenario, range(4))
+
+
 def check_seeds(loop: LoopName, scenario: Scenario, seeds: Iterable[int]) -> None:
     for seed in seeds:
         schedule = draw(seed, scenario)
@@ -75,7 +82,9 @@ def check_seeds(loop: LoopName, scenario: Scenario, seeds: Iterable[int]) -> Non
 
 
 @pytest.mark.parametrize("part", range(20))
-@pytest.mark.parametrize(("scenario", "count"), [("save", 200), ("cancel", 50), ("warc", 50)])
+@pytest.mark.parametrize(
+    ("scenario", "count"), [("save", 200), ("cancel", 50), ("warc", 50), ("tls", 50), ("udp", 50)]
+)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_world_holds_invariants_for_many_seeds(
     loop: LoopName, scenario: Scenario, count: int, part: int
@@ -85,16 +94,17 @@ def test_world_holds_invariants_for_many_seeds(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_world_repeats_run_of_seed_exactly(loop: LoopName) -> None:
-    schedule = Schedule(5, (Fault("reset", 2, 300), Fault("power", 60)))
-    first, second = (_events_of(schedule, loop) for _ in range(2))
+@pytest.mark.parametrize("transport", get_args(Transport))
+def test_world_repeats_run_of_seed_exactly(loop: LoopName, transport: Transport) -> None:
+    schedule = Schedule(5, (Fault("reset", 2, 300), Fault("late", 9, 900), Fault("power", 60)))
+    first, second = (_events_of(schedule, loop, transport) for _ in range(2))
     assert first == second
     assert len(first) > 10
 
 
-def _events_of(schedule: Schedule, loop: LoopName) -> list[str]:
+def _events_of(schedule: Schedule, loop: LoopName, transport: Transport) -> list[str]:
     with new_directory() as directory:
-        run = Run(schedule, directory, loop)
+        run = Run(schedule, directory, loop, transport)
         life, other = Life(), Life()
         run.world.live(lambda: run.fetch(life, other))
         return [f"{type(event).__name__} {run.world.steps}" for event in life.events]

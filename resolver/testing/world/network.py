@@ -1,7 +1,12 @@
 """A simulated network with latency, packets of random sizes, and fault injection.
 
 A schedule determines which connections fail. A connection is a socket pair. The client has a real socket,
-because the network gate waits for file descriptors. The peer has a stream of trio.
+because the network gate waits for file descriptors. The peer has a stream of trio. TLS runs over the same
+socket pair, in OpenSSL.
+
+A run with TLS is the same for the same seed if the handshakes of the server have constant lengths. The bytes
+themselves are random. RSA signatures have a constant length, signatures with elliptic curves do not. Session
+tickets have a constant length with the option `ssl.OP_NO_TICKET` of the server.
 """
 
 from __future__ import annotations
@@ -10,22 +15,25 @@ import errno
 import os
 import random
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import trio
 import trio.testing
 
 from resolver.loops import running
 from resolver.network.connecting import ConnectTimeout
-from resolver.testing.world.schedule import NAMES, NETWORK, Fault, Killed, Schedule
+from resolver.network.tls import WrappedSocket, is_cut
+from resolver.testing.world.datagrams import Answer, DatagramCarrier, Place
+from resolver.testing.world.schedule import NAMES, NETWORK, Fault, Killed, Schedule, leaves
+
+T = TypeVar("T")
 
 #: A simulated server: a function that serves one connection.
 Handler: TypeAlias = "Callable[[Any], Awaitable[None]]"
-
-Place: TypeAlias = "tuple[str, int]"
 
 _LATENCIES = (0.0, 0.001, 0.05, 0.4)
 _PACKETS = (97, 536, 1_460, 16_384, 65_536)
@@ -43,11 +51,10 @@ _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 class ClientSocket(socket.socket):
     """The client's socket of a connection, which reports a reset and the peer's address as TCP does."""
 
-    place: Place
-    is_reset = False
+    link: Link
 
     def getpeername(self) -> Place:
-        return self.place
+        return self.link.place
 
     def setsockopt(self, *arguments: Any) -> None:
         if arguments[0] != socket.IPPROTO_TCP:
@@ -57,23 +64,53 @@ class ClientSocket(socket.socket):
         # Linux returns the bytes that arrived before a reset, and then the error (tcp_recvmsg).
         count = super().recv_into(*arguments, **more)
         if not count:
-            self._check()
+            self.link.check_reset()
         return count
 
     def send(self, *arguments: Any) -> int:
-        self._check()
+        self.link.check_reset()
         return super().send(*arguments)
 
-    def _check(self) -> None:
-        if self.is_reset:
-            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+
+class ClientTlsSocket(WrappedSocket):
+    """The TLS socket that replaces a `ClientSocket`.
+
+    OpenSSL reads from the file descriptor, so a reset is the end of the stream for OpenSSL.
+    """
+
+    link: Link
+
+    @classmethod
+    def _create(cls, sock: ClientSocket, *arguments: Any, **more: Any) -> ClientTlsSocket:
+        secured: ClientTlsSocket = super()._create(sock, *arguments, **more)  # type: ignore[misc]
+        secured.link = sock.link
+        secured.link.near = secured
+        return secured
+
+    def do_handshake(self, block: bool = False) -> None:
+        self._perform(super().do_handshake, block)
+
+    def read(self, *arguments: Any) -> Any:
+        return self._perform(super().read, *arguments)
+
+    def send(self, *arguments: Any) -> int:
+        self.link.check_reset()
+        return super().send(*arguments)
+
+    def _perform(self, operation: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return operation(*arguments)
+        except ssl.SSLError as error:
+            if is_cut(error):
+                self.link.check_reset()
+            raise
 
 
 class WorldNetwork:
-    """The simulated network: the hosts, their servers, and the connections of one life of the process.
+    """The simulated network: the hosts, their servers, and the sockets of one life of the process.
 
     Attributes:
-        most: The highest number of concurrent connections to each IP address and port, over all lives.
+        most: The highest number of concurrent sockets to each IP address and port, over all lives.
         problems: The exceptions that the simulated servers raised.
         cuts: The last byte that was delivered before each `cut` of the life.
     """
@@ -81,10 +118,12 @@ class WorldNetwork:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._addresses: dict[str, list[str]] = {}
+        self._together: dict[str, bool] = {}
         self._handlers: dict[Place, Handler] = {}
         self._ports = _FIRST_PORT
         self.most: Counter[Place] = Counter()
         self.problems: list[BaseException] = []
+        self.datagrams = DatagramCarrier(seed, self.most, self.problems)
         self.begin(Schedule(seed), 0, lambda: None)
 
     def begin(self, schedule: Schedule, life: int, step: Callable[[], None]) -> None:
@@ -97,28 +136,36 @@ class WorldNetwork:
         """
         self._schedule, self._life, self._step = schedule, life, step
         self._connections = self._lookups = 0
-        self._sockets: list[ClientSocket] = []
+        self._links: list[Link] = []
+        self.datagrams.begin(schedule, life, step)
         self.cuts: list[bytes] = []
 
     def end(self) -> int:
         """Close all sockets, and return the number of sockets that were open."""
-        left = [sock for sock in self._sockets if sock.fileno() != -1]
+        left = [link.near for link in self._links if link.is_open]
         for sock in left:
             sock.close()
-        self._sockets.clear()
-        return len(left)
+        self._links.clear()
+        return len(left) + self.datagrams.end()
 
-    def name(self, host: str, *addresses: str) -> None:
+    def name(self, host: str, *addresses: str, together: bool = False) -> None:
         """Set the IP addresses of a host.
 
-        A DNS lookup returns the first address. After the fault `moved`, it returns the last address.
+        A DNS lookup returns the first address, or all addresses if `together` is set. After the fault
+        `moved`, it returns the last address.
         """
         self._addresses[host] = list(addresses)
+        self._together[host] = together
 
     def listen(self, host: str, port: int, handler: Handler) -> None:
         """Listen on a port of each IP address of a host; `handler` serves each connection."""
         for address in self._addresses[host]:
             self._handlers[address, port] = handler
+
+    def listen_udp(self, host: str, port: int, answer: Answer) -> None:
+        """Listen on a UDP port of each IP address of a host; `answer` returns the datagrams to send back."""
+        for address in self._addresses[host]:
+            self.datagrams.answers[address, port] = answer
 
     def listen_anywhere(self, handler: Handler) -> int:
         """Listen on a free port of all IP addresses, and return the port."""
@@ -142,11 +189,12 @@ class WorldNetwork:
             raise socket.gaierror(socket.EAI_AGAIN, "the name server does not answer")
         if fault is not None:
             known = self._addresses[name]
-            for place in [place for place in self._handlers if place[0] == known[0] and len(known) > 1]:
-                del self._handlers[place]
+            for servers in (self._handlers, self.datagrams.answers):
+                for place in [place for place in servers if place[0] == known[0] and len(known) > 1]:
+                    del servers[place]
             del known[:-1]
-        address = self._addresses[name][0]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, port))]
+        found = self._addresses[name][: None if self._together[name] else 1]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, port)) for address in found]
 
     async def connect_to(self, address: str, port: int, until: float) -> socket.socket:
         """Open a connection as `resolver.network.connecting.connect_to` does."""
@@ -165,40 +213,53 @@ class WorldNetwork:
         near, far = socket.socketpair()
         sock = ClientSocket(fileno=near.detach())
         sock.setblocking(False)
-        sock.place = (address, port)
-        self._sockets.append(sock)
-        self.most[sock.place] = max(self.most[sock.place], self._count(sock.place))
-        link = _Link(self, sock, far, fault, source)
-        trio.lowlevel.spawn_system_task(link.run, handler)
+        place = address, port
+        sock.link = Link(self, sock, place, far, fault, source)
+        self._links.append(sock.link)
+        self.most[place] = max(
+            self.most[place], sum(link.is_open for link in self._links if link.place == place)
+        )
+        trio.lowlevel.spawn_system_task(sock.link.run, handler)
         return sock
-
-    def _count(self, place: Place) -> int:
-        return sum(sock.place == place for sock in self._sockets if sock.fileno() != -1)
 
     def step(self) -> None:
         """Count a packet as a step, at which the schedule may kill the process."""
         self._step()
 
 
-class _Link:
+class Link:
     """A connection between the client's socket and a simulated server."""
 
     def __init__(
         self,
         network: WorldNetwork,
-        near: ClientSocket,
+        near: ClientSocket | ClientTlsSocket,
+        place: Place,
         far: socket.socket,
         fault: Fault | None,
         source: random.Random,
     ) -> None:
         self._network = network
-        self._near = near
+        self.near = near
+        self.place = place
+        self._is_reset = False
         self._far = trio.SocketStream(trio.socket.from_stdlib_socket(far))
         self._fault = fault
         self._latency, self._packet = source.choice(_LATENCIES), source.choice(_PACKETS)
         self._sent = 0
         self._last = b""
         self._is_left = trio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the client has not closed its socket."""
+        return self.near.fileno() != -1
+
+    def check_reset(self) -> None:
+        """Raise `ConnectionResetError` once if the connection was reset, as Linux does."""
+        if self._is_reset:
+            self._is_reset = False
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
     async def run(self, handler: Handler) -> None:
         inner, outer = trio.testing.memory_stream_pair()
@@ -264,7 +325,7 @@ class _Link:
                 await self._far.send_eof()
                 return False
             case "reset":
-                self._near.is_reset = True
+                self._is_reset = True
                 self._far.socket.close()
                 return False
             case "hang":
@@ -288,10 +349,3 @@ class _Link:
             self._sent += len(octets)
             self._last = octets[-1:]
             await self._far.send_all(octets)
-
-
-def leaves(error: BaseException) -> list[BaseException]:
-    """Return the exceptions of a group and of its subgroups, or the exception itself."""
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for each in error.exceptions for leaf in leaves(each)]
-    return [error]

@@ -23,6 +23,15 @@ NetworkKind: TypeAlias = Literal["refuse", "blackhole", "cut", "reset", "hang", 
 #: does not respond. With `moved`, the host gets another IP address.
 NameKind: TypeAlias = Literal["unnamed", "moved"]
 
+#: Injected faults of a UDP datagram; `Fault.at` is the number of the datagram, in both directions together:
+#:
+#: - `lost`: the datagram does not arrive
+#: - `doubled`: the datagram arrives twice, the second time after `Fault.octets` virtual milliseconds
+#: - `late`: the datagram arrives `Fault.octets` virtual milliseconds late, perhaps after later datagrams
+#: - `outage`: this datagram and the datagrams of the next `Fault.octets` virtual milliseconds do not arrive
+#: - `unsent`: the system reports that the network is unreachable, if the client sends the datagram
+DatagramKind: TypeAlias = Literal["lost", "doubled", "late", "outage", "unsent"]
+
 #: Injected errors of a system call that changes the disk; `Fault.at` is the number of the call. `short` is a
 #: short write: only some of the bytes are written.
 DiskKind: TypeAlias = Literal["ENOSPC", "EDQUOT", "EIO", "EMFILE", "short"]
@@ -41,10 +50,11 @@ KillKind: TypeAlias = Literal["kill", "power"]
 #: virtual milliseconds.
 CancelKind: TypeAlias = Literal["cancel", "timeout"]
 
-Kind: TypeAlias = Literal[NetworkKind, NameKind, DiskKind, LedgerKind, KillKind, CancelKind]
+Kind: TypeAlias = Literal[NetworkKind, NameKind, DatagramKind, DiskKind, LedgerKind, KillKind, CancelKind]
 
 NETWORK: frozenset[str] = frozenset(get_args(NetworkKind))
 NAMES: frozenset[str] = frozenset(get_args(NameKind))
+DATAGRAMS: frozenset[str] = frozenset(get_args(DatagramKind))
 DISK: frozenset[str] = frozenset(get_args(DiskKind))
 LEDGER: frozenset[str] = frozenset(get_args(LedgerKind))
 KILLS: frozenset[str] = frozenset(get_args(KillKind))
@@ -65,14 +75,14 @@ THREAD_DELAYS = (0.0, 0.0, 0.001, 0.1)
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """An injected fault of a connection, a DNS lookup, a disk call, an SQL statement, a call or the process.
+    """An injected fault of a connection, a datagram, a DNS lookup, the disk, a call or the process.
 
     Attributes:
         kind: The kind of the fault.
-        at: The number of the connection, DNS lookup, disk call, SQL statement, step or call that fails. The
-            first number is 1.
-        octets: The number of bytes after which a connection fails, or the number of steps or virtual
-            milliseconds after which a call is cancelled.
+        at: The number of the connection, datagram, DNS lookup, disk call, SQL statement, step or call that
+            fails. The first number is 1.
+        octets: The number of bytes after which a connection fails, the number of steps or virtual
+            milliseconds after which a call is cancelled, or the virtual milliseconds of a datagram's fault.
         life: The number of the process life in which the fault occurs. The first number is 0.
     """
 
@@ -125,6 +135,9 @@ def _draw(source: random.Random, kind: Kind, life: int) -> Fault:
         return Fault(kind, source.randint(1, 8), octets, life)
     if kind in NAMES:
         return Fault(kind, source.randint(1, 2), 0, life)
+    if kind in DATAGRAMS:
+        at = source.choice((source.randint(1, 12), source.randint(1, 150)))
+        return Fault(kind, at, source.choice((source.randint(0, 500), source.randint(0, 30_000))), life)
     if kind in CANCELS:
         limits = (8, 40) if kind == "cancel" else (300, 3_000)
         at, *after = (source.randint(1, most) for most in (8, *limits))
@@ -153,3 +166,10 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
             schedule = shorter
         number -= 1
     return schedule
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the exceptions of a group and of its subgroups, or the exception itself."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for each in error.exceptions for leaf in leaves(each)]
+    return [error]

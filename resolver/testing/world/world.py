@@ -24,11 +24,11 @@ from resolver.files import directory
 from resolver.ledger import book
 from resolver.loops import CancelScope, on_asyncio, on_trio, running
 from resolver.loops.loop import InThread
-from resolver.network import connecting, stream
+from resolver.network import connecting, datagrams, stream, tls
 from resolver.testing.world import virtual_loop
 from resolver.testing.world.cancelling import call_with_cancellation
 from resolver.testing.world.disk import Disk, Sqlite
-from resolver.testing.world.network import WorldNetwork
+from resolver.testing.world.network import ClientTlsSocket, WorldNetwork
 from resolver.testing.world.schedule import CANCELS, KILLS, THREAD_DELAYS, Hung, Killed, Schedule
 
 T = TypeVar("T")
@@ -212,6 +212,9 @@ def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str)
             (resolver.loops, "_known", known),
             (connecting, "connect_to", network.connect_to),
             (stream, "spliceable", lambda fd: False),
+            (tls, "WrappedSocket", ClientTlsSocket),
+            (datagrams, "_open_socket", network.datagrams.open),
+            (datagrams, "secrets", network.datagrams),
             (book, "sqlite3", Sqlite(disk)),
             *_files(disk),
             (trio.to_thread, "run_sync", in_thread),
