@@ -40,7 +40,13 @@ _INDEXED = frozenset({"response", "resource", "revisit"})
 
 
 class IndexLine(NamedTuple):
-    """A line of an index; `mime` is the media type, or None if the type is unknown."""
+    """A line of an index.
+
+    Attributes:
+        mime: The media type, or None if the type is unknown.
+        truncated: The reason why the payload of an existing record is truncated, which the line does not
+            contain.
+    """
 
     url: str
     date: datetime
@@ -49,6 +55,7 @@ class IndexLine(NamedTuple):
     digest: str | None
     length: int
     offset: int
+    truncated: str | None = None
 
     def line(self, filename: str) -> bytes:
         said: dict[str, str] = {"url": self.url}
@@ -133,10 +140,11 @@ class IndexBuilder:
         digest = self._claim or digest_text(self._digest.digest())
         answer = self._answer
         mime = head.media_type if answer is None else answer.media_type
-        mime = "warc/revisit" if head.type == "revisit" else mime
-        return IndexLine(
-            head.target, head.date, mime, None if answer is None else answer.status, digest, length, offset
-        )
+        truncated = head.get_first("WARC-Truncated")
+        if head.type == "revisit":
+            mime, truncated = "warc/revisit", None
+        status = None if answer is None else answer.status
+        return IndexLine(head.target, head.date, mime, status, digest, length, offset, truncated)
 
 
 # Indexes of other programs in the formats CDXJ and CDX. The first line of a CDX index contains the column

@@ -266,14 +266,15 @@ class Recorder:
             self._volume.close()
             raise
 
-    def _earlier_rows(self) -> Iterator[tuple[str, int | None, str | None]]:
-        """Yield the URL, status and digest of the captures in the current file and in the previous file.
+    def _earlier_rows(self) -> Iterator[tuple[str, int | None, str | None, str | None]]:
+        """Yield the keys of the captures in the current file and in the previous file.
 
-        A killed run wrote its last captures to one of these two files.
+        A killed run wrote its last captures to one of these two files. The record of an interrupted download
+        may have all bytes of the object, so the key contains the reason of the truncation.
         """
         before = rows_in(self._name(self._number - 1)) if self._number else ()
         for row in chain(before, self._volume.rows):
-            yield row.url, row.status, row.digest
+            yield row.url, row.status, row.digest, row.truncated
 
     @property
     def unread(self) -> int:
@@ -328,7 +329,7 @@ class Recorder:
         kept = group.object
         if kept is None:
             return False
-        key = (group.subject.target, kept.status, kept.digest)
+        key = (group.subject.target, kept.status, kept.digest, kept.truncated)
         with self._lock:
             if not self._there[key]:
                 return False

@@ -42,9 +42,26 @@ FOUND: dict[str, Schedule] = {
 }
 
 
+#: The same, of other scenarios and with another event loop.
+FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
+    "a capture is skipped because of a truncated capture with all bytes": (
+        Schedule(71, (Fault("ENOSPC", 11), Fault("power", 65))),
+        "asyncio",
+        "tls",
+    ),
+}
+
+
 @pytest.mark.parametrize("schedule", FOUND.values(), ids=FOUND)
 def test_world_repeats_schedule_that_failed_before(schedule: Schedule) -> None:
     assert failure_of(schedule) is None
+
+
+@pytest.mark.parametrize(("schedule", "loop", "scenario"), FOUND_ELSEWHERE.values(), ids=FOUND_ELSEWHERE)
+def test_world_repeats_schedule_of_scenario_that_failed_before(
+    schedule: Schedule, loop: LoopName, scenario: Scenario
+) -> None:
+    assert failure_of(schedule, loop, scenario) is None
 
 
 @pytest.mark.parametrize(("loop", "seeds"), [("trio", range(12)), ("asyncio", range(20, 26))])

@@ -7,15 +7,18 @@ import gzip
 import hashlib
 import json
 import tracemalloc
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocols.text import Masked
 from resolver import LocalError
-from resolver.warc.group import CapturedObject, resource_of
+from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, resource_of
 from resolver.warc.index import MOST_LINE, CdxHint, EarlierArchives, key_of, read_hints
+from resolver.warc.recorder import Recorder
 from resolver.warc.writing import RecordBlock
 from tests.resolver.warc.archives import WARC, Octets, packed, record
 
@@ -221,3 +224,19 @@ def test_key_of_agrees_with_surt(url: str, key: str) -> None:
 def test_key_of_is_one_ascii_token(url: str) -> None:
     assert key_of(url).isascii()
     assert len(key_of(url).split()) == 1
+
+
+def test_recorder_writes_capture_after_truncated_capture_with_same_octets(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc"
+    subject = CaptureSubject(
+        "ftp://h.example/a", Masked("ftp://h.example/a"), "user", 1, None, "", "data", None, "ftp", "content"
+    )
+    sizes = []
+    for truncated in ("disconnect", None, None):
+        kept = resource_of("text/plain", RecordBlock.from_octets(BODY), truncated)
+        with Recorder(path, once=True) as recorder:
+            before = path.stat().st_size
+            recorder.keep(RecordGroup(subject, datetime.now(UTC), None, [], None, kept, None, b""))
+            sizes.append(path.stat().st_size - before)
+    assert sizes[0] > sizes[1] > len(BODY)
+    assert sizes[2] == 0
