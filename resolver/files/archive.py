@@ -99,6 +99,7 @@ class ArchiveOutput:
             raise
         self.size = os.lseek(self._fd, 0, os.SEEK_END)
         self._held = bytearray()  # The write buffer.
+        self._is_damaged = False  # Whether the archive ends with a part of a record.
 
     @property
     def source(self) -> ArchiveFile:
@@ -106,17 +107,23 @@ class ArchiveOutput:
         return ArchiveFile(self.path, self._fd)
 
     def cut(self, size: int) -> None:
-        """Truncate the archive to `size` bytes, and drop the buffer."""
-        self._held = bytearray()
+        """Truncate the archive to `size` bytes, and drop the buffer.
+
+        If this fails, the next write truncates again first: no record may follow an incomplete record.
+        """
+        self._held, self.size = bytearray(), size
+        self._is_damaged = True
         try:
             os.ftruncate(self._fd, size)
             os.lseek(self._fd, size, os.SEEK_SET)
         except OSError as error:
             raise writing_fault(error, self.path) from error
-        self.size = size
+        self._is_damaged = False
 
     def write(self, octets: bytes) -> None:
         """Append bytes to the write buffer, and write the buffer to the file if it is full."""
+        if self._is_damaged:
+            self.cut(self.size)
         self._held += octets
         self.size += len(octets)
         if len(self._held) >= _AT_ONCE:

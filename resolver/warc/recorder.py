@@ -318,7 +318,11 @@ class Recorder:
             self._turn()
         with self._lock:
             with self._volume.open_transaction():
-                self._write(group)
+                id = self._write(group)
+            if group.object is not None and self._revisits.find(group.object) is None:
+                self._revisits.note(
+                    group.object, RevisitOriginal(id, group.subject.target, _date(group.date))
+                )
             self._kept += 1
             place = self._kept
         if self._sync:
@@ -347,14 +351,16 @@ class Recorder:
                 self._volume.sync()
                 self._flushed = kept
 
-    def _write(self, group: RecordGroup) -> None:
-        first = None if group.object is None else self._keep_object(group, group.object)
-        fields: Fields = [] if first is None else [("WARC-Concurrent-To", first)]
+    def _write(self, group: RecordGroup) -> str:
+        """Write the records, and return the ID of the record of the object."""
+        first = "" if group.object is None else self._keep_object(group, group.object)
+        fields: Fields = [("WARC-Concurrent-To", first)] if first else []
         if group.request is not None:
             type = "application/http;msgtype=request"
             self._volume.write("request", self._fields(group) + fields, type, group.request)
         metadata = RecordBlock.from_octets(group.metadata)
         self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
+        return first
 
     def _keep_object(self, group: RecordGroup, kept: CapturedObject) -> str:
         """Write the record of the object, and return the ID of the record."""
@@ -371,7 +377,6 @@ class Recorder:
             if kept.truncated is not None:
                 fields.append(("WARC-Truncated", kept.truncated))
             offset, length = self._volume.write(kept.type, fields, kept.content_type, kept.block)
-            self._revisits.note(kept, RevisitOriginal(id, target, _date(group.date)))
         else:
             fields += original.fields(_PROFILE, kept.digest)
             fields += [("WARC-Truncated", "length")] if kept.head else []

@@ -1,0 +1,103 @@
+"""The recorder on a disk with faults: a record is complete, or the next run removes it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver import LocalError, Resolver
+from resolver.files import archive
+from resolver.warc import Recorder
+from resolver.warc.records import DamagedSpan, read_records
+from tests.resolver.warc.archives import Kept, Octets
+
+BODY = b"the same payload\n" * 100
+
+
+class FullDisk:
+    """The module `os` for writes of an archive: the disk has room for `room` bytes.
+
+    Attributes:
+        can_shrink: Whether a file can be truncated.
+    """
+
+    def __init__(self) -> None:
+        self.room, self.can_shrink = 1_000_000, True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def write(self, fd: int, octets: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = os.write(fd, octets[: self.room])
+        self.room -= written
+        return written
+
+    def ftruncate(self, fd: int, size: int) -> None:
+        if not self.can_shrink:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        os.ftruncate(fd, size)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
+    disk = FullDisk()
+    monkeypatch.setattr(archive, "os", disk)
+    return disk
+
+
+async def record(recorder: Recorder, path: Path) -> None:
+    async with Resolver(recorder=recorder) as session:
+        await session.fetch(path.as_uri())
+
+
+def types_of(path: Path) -> list[str | None]:
+    found = list(read_records(Octets(path.read_bytes()), Kept))
+    return [None if isinstance(each, DamagedSpan) else each.head.type for each in found]
+
+
+CAPTURE = ["resource", "metadata"]
+
+
+@pytest.mark.parametrize("is_repaired", [False, True])
+async def test_recorder_after_failed_rollback_appends_to_no_incomplete_record(
+    is_repaired: bool, disk: FullDisk, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "source", tmp_path / "a.warc"
+    source.write_bytes(BODY)
+    with Recorder(out) as recorder:
+        disk.room, disk.can_shrink = 100, False
+        with pytest.raises(LocalError):
+            await record(recorder, source)
+        assert types_of(out) == ["warcinfo", None]
+        disk.room, disk.can_shrink = 1_000_000, is_repaired
+        if is_repaired:
+            await record(recorder, source)
+        else:
+            with pytest.raises(LocalError):
+                await record(recorder, source)
+    written = CAPTURE if is_repaired else [None]
+    assert types_of(out) == ["warcinfo", *written]
+    disk.can_shrink = True
+    with Recorder(out) as recorder:
+        assert recorder.cut == (0 if is_repaired else 100)
+        await record(recorder, source)
+    assert types_of(out) == ["warcinfo", *(CAPTURE if is_repaired else []), "warcinfo", *CAPTURE]
+
+
+async def test_recorder_after_rollback_refers_to_no_removed_record(disk: FullDisk, tmp_path: Path) -> None:
+    source, out = tmp_path / "source", tmp_path / "a.warc"
+    source.write_bytes(BODY)
+    with Recorder(out) as recorder:
+        disk.room = 100
+        with pytest.raises(LocalError):
+            await record(recorder, source)
+        disk.room = 1_000_000
+        await record(recorder, source)
+        await record(recorder, source)
+    assert types_of(out) == ["warcinfo", *CAPTURE, "revisit", "metadata"]
