@@ -21,7 +21,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Literal, TypeAlias
 
@@ -268,24 +269,28 @@ class PartFile:
         that another user could have opened is replaced by a second new file.
         """
         self.fd = self.directory.create(self._part)
-        self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
+        with self._removed_after_error():
+            self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
         if self._withheld:
             self.directory.forget(self._part)
             self._close_file()
             self.fd = self.directory.create(self._part, 0o666 & ~OTHERS_WRITE)
-        try:
+        with self._removed_after_error():
             self._lock(self._part)
+
+    @contextmanager
+    def _removed_after_error(self) -> Iterator[None]:
+        """Remove the new NAME.part after an `OSError`."""
+        try:
+            yield
         except OSError:
             self.directory.forget(self._part)
             raise
 
     def _check_free(self) -> None:
         """Raise an exception if another run has created a file with the final name since the first check."""
-        try:
+        with self._removed_after_error():
             is_taken = self._exists == "fail" and self.directory.status_of(self.name) is not None
-        except OSError:
-            self.directory.forget(self._part)
-            raise
         if is_taken:
             self.directory.forget(self._part)
             raise make_taken_error(self.path)

@@ -99,10 +99,11 @@ def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
 
 def spliceable(fd: int) -> bool:
     """Return whether splice can write to the file: a regular file that is not open for appending."""
-    if not hasattr(os, "splice"):
+    try:
+        regular = stat.S_ISREG(os.fstat(fd).st_mode)
+    except OSError:  # The bytes are copied through memory, and an error of a write names the file.
         return False
-    regular = stat.S_ISREG(os.fstat(fd).st_mode)
-    return regular and not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
+    return hasattr(os, "splice") and regular and not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
 
 
 class SplicePipe:

@@ -445,6 +445,21 @@ async def test_part_that_cannot_be_locked_is_removed(tmp_path: Path, monkeypatch
     assert os.listdir(tmp_path) == []
 
 
+async def test_part_whose_mode_is_unknown_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fstat = os.fstat
+
+    def fail(fd: int) -> os.stat_result:
+        if stat.S_ISREG((found := fstat(fd)).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return found
+
+    monkeypatch.setattr(os, "fstat", fail)
+    with pytest.raises(LocalError, match="input/output error"):
+        await begin(tmp_path / "got")
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == []
+
+
 def test_segment_close_error_is_a_local_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network file system may report a write error when the file is closed."""
 

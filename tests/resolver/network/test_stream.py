@@ -462,6 +462,7 @@ def test_spliceable_accepts_only_regular_files_not_appending(tmp_path: Path) -> 
     assert not spliceable(in_)
     os.close(out)
     os.close(in_)
+    assert not spliceable(-1)  # fstat fails
 
 
 def test_splice_pipe_closes_both_ends() -> None:
