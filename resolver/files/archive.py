@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 
 from protocols.errors import LocalError
-from resolver.files.atomic import lock, replace
+from resolver.files.atomic import TEMPORARY, lock, replace
 from resolver.files.faults import check_spare, writing_fault
 
 
@@ -148,6 +149,27 @@ class ArchiveOutput:
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
+    def put_beside(self, path: str, lines: Iterable[bytes], ending: bytes) -> None:
+        """Replace the index of the archive, and remove the temporary indexes of killed runs.
+
+        Only a run that has locked the archive writes a temporary index. The name begins with the name of the
+        archive, so a running writer of another archive with the same index is not disturbed.
+
+        Args:
+            path: The name of the index.
+            lines: The content of the index.
+            ending: The end of each line, which shows that this package wrote the file.
+        """
+        try:
+            replace(path, lines, self.mode, stem=self.path)
+        except OSError as error:
+            raise writing_fault(error, path) from error
+        directory, stem = os.path.split(self.path)
+        name = re.compile(re.escape(stem) + TEMPORARY)
+        with suppress(OSError):  # The index is written. The next run tries to remove the files again.
+            for found in filter(name.fullmatch, os.listdir(directory or ".")):
+                _remove_index(os.path.join(directory, found), ending)
+
     def close(self) -> None:
         """Close the archive and release the lock."""
         try:
@@ -156,16 +178,15 @@ class ArchiveOutput:
             raise writing_fault(error, self.path) from error
 
 
-def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
-    """Write the lines to a file with the permissions `mode`, and replace an existing file.
-
-    Raises:
-        LocalError: The file cannot be written.
-    """
-    try:
-        replace(path, lines, mode)
-    except OSError as error:
-        raise writing_fault(error, path) from error
+def _remove_index(path: str, ending: bytes) -> None:
+    """Remove a temporary index: a regular file of the user that is empty or whose first line ends so."""
+    found = os.lstat(path)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        return
+    with open(path, "rb") as file:
+        first = file.readline(_AT_ONCE)
+    if not first or first.endswith(ending):
+        os.unlink(path)
 
 
 #: The maximum number of bytes that a spool holds in memory.

@@ -44,7 +44,11 @@ def whole_file(
         raise
 
 
-def replace(path: str, lines: Iterable[bytes], mode: int) -> None:
+#: The pattern of the end of a temporary name.
+TEMPORARY = r"\.[0-9a-f]{16}"
+
+
+def replace(path: str, lines: Iterable[bytes], mode: int, *, stem: str | None = None) -> None:
     """Replace or create a file atomically; an error leaves an existing file unchanged.
 
     The bytes are synced to the disk before the file is renamed.
@@ -53,11 +57,12 @@ def replace(path: str, lines: Iterable[bytes], mode: int) -> None:
         path: The name of the file.
         lines: The content of the file.
         mode: The permissions, from which the umask is subtracted.
+        stem: The beginning of the temporary name, by default `path`.
 
     Raises:
         OSError: The file cannot be written. The temporary file is removed.
     """
-    new = f"{path}.{os.urandom(8).hex()}"
+    new = f"{stem or path}.{os.urandom(8).hex()}"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     with whole_file(fd, lines, partial(os.unlink, new)):
         os.replace(new, path)

@@ -68,6 +68,11 @@ class IndexLine(NamedTuple):
         said |= {"length": str(self.length), "offset": str(self.offset), "filename": filename}
         return f"{key_of(self.url)} {self.date:%Y%m%d%H%M%S} {json.dumps(said)}\n".encode("ascii", "replace")
 
+    @staticmethod
+    def ending(filename: str) -> bytes:
+        """Return the end of each line in the index of an archive."""
+        return f'"filename": {json.dumps(filename)}}}\n'.encode()
+
 
 def key_of(target: str) -> str:
     """Return the SURT key by which other programs search for a URL."""

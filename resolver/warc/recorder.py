@@ -19,7 +19,7 @@ from uuid import uuid4
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import LocalError, NotConfigured
 from protocols.step import Dialogue
-from resolver.files.archive import ArchiveOutput, ByteSpool, open_archive, put_beside
+from resolver.files.archive import ArchiveOutput, ByteSpool, open_archive
 from resolver.loops import running
 from resolver.network.mask import Mask
 from resolver.network.url_gate import UrlGate
@@ -114,7 +114,8 @@ class WarcVolume:
         """Write the index, sorted by bytes, and release the lock on the file."""
         try:
             lines = sorted(row.line(self.name) for row in self._rows)
-            put_beside(self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj", lines, self._file.mode)
+            index = self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj"
+            self._file.put_beside(index, lines, IndexLine.ending(self.name))
         finally:
             self._file.close()
 

@@ -101,3 +101,25 @@ async def test_recorder_after_rollback_refers_to_no_removed_record(disk: FullDis
         await record(recorder, source)
         await record(recorder, source)
     assert types_of(out) == ["warcinfo", *CAPTURE, "revisit", "metadata"]
+
+
+async def test_recorder_removes_temporary_indexes_of_killed_runs(tmp_path: Path) -> None:
+    source, out = tmp_path / "source", tmp_path / "a.warc"
+    source.write_bytes(BODY)
+    with Recorder(out) as recorder:
+        await record(recorder, source)
+    index = (tmp_path / "a.cdxj").read_bytes()
+    left = {f"a.warc.{number:016x}": index[: number * len(index)] for number in range(2)}
+    foreign = {
+        "a.warc.00000000000000ff": b"the file of another program\n",
+        "a.warc.00000000000000fe": index[:-20],
+        "a.warc.gz.0000000000000000": index,
+        "a.warc.0000": index,
+        "a.warc.000000000000000A": index,
+    }
+    for name, octets in (left | foreign).items():
+        (tmp_path / name).write_bytes(octets)
+    (tmp_path / "a.warc.00000000000000fd").symlink_to(out)
+    Recorder(out).close()
+    names = set(os.listdir(tmp_path))
+    assert names == {"source", "a.warc", "a.cdxj", "a.warc.00000000000000fd", *foreign}
