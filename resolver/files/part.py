@@ -186,6 +186,12 @@ class PartFile:
         check_replaceable(there, self.path)
         return self._take(state)
 
+    def finish_killed_run(self) -> None:
+        """Perform the last steps of a killed run if the file with the final name is its complete file."""
+        self.directory.hold()
+        if (there := self.directory.status_of(self.name)) is not None:
+            self._was_killed_behind(there, read_state(self._state, self.directory))
+
     def begin_with(self, octets: bytes | bytearray) -> None:
         """Open the file and write the bytes from memory."""
         known = self.known

@@ -42,7 +42,7 @@ from resolver.files.faults import writing_fault
 from resolver.files.part import Existing, PartFile, Segment
 from resolver.files.part_state import Ranges, octets_of, prefix_of, write_all
 from resolver.loops import is_cancel, running
-from resolver.policy.files import PART_SUFFIX
+from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -503,6 +503,18 @@ def is_that(path: str, inode: int, size: int) -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISREG(found.st_mode) and (found.st_ino, found.st_size) == (inode, size)
+
+
+def finish_killed_run(path: str, source: str, below: str | None = None) -> None:
+    """Remove the state file of a killed run if the file `path` is the complete file of that run.
+
+    Errors are ignored, and all other files stay unchanged.
+    """
+    if os.path.lexists(path + STATE_SUFFIX):
+        part = PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
+        with suppress(OSError, LocalError):
+            part.finish_killed_run()
+        part.close()
 
 
 def _conclude(part: PartFile) -> bool:

@@ -32,7 +32,7 @@ from resolver.files.names import (
     size_of,
     state_of,
 )
-from resolver.files.partial_file import PartialFile
+from resolver.files.partial_file import PartialFile, finish_killed_run
 from resolver.files.sidecar import FORMAT, sidecar_of
 from resolver.ledger import CompletedFile, etag_of_row, make_recorder
 from resolver.network.clock import Clock
@@ -250,15 +250,17 @@ class Saver:
             check_name(self._path)
             if self._order.below is not None:
                 check_way(self._path, self._order.below)
+        exists, source = self._order.exists, self._first.url.shown
         if self._stays():
+            if not self._order.dry_run:
+                finish_killed_run(self._path, source, self._order.below)
             return self._left_alone()
         if self._order.dry_run:
             return await self._foresee()
-        exists = self._order.exists
         file = PartialFile(
             self._path,
             exists="replace" if exists in ("replace", "newer") else "fail",
-            source=self._first.url.shown,
+            source=source,
             adopt=exists == "resume",
             make_directory=self._order.make_directory,
             below=self._order.below,

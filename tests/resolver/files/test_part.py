@@ -17,7 +17,7 @@ import pytest
 from resolver import LocalError, Validators
 from resolver.files.directory import DirectoryHandle
 from resolver.files.part import Existing, Segment
-from resolver.files.partial_file import PartialFile
+from resolver.files.partial_file import PartialFile, finish_killed_run
 
 SOURCE = "http://h.example/got"
 HALF = b"half of it"
@@ -137,7 +137,7 @@ async def test_disk_error_of_state_after_rename_is_ignored(
     assert sorted(os.listdir(tmp_path)) == ["got", "got.part-state"]
 
 
-@pytest.mark.parametrize("again", ["fail", "replace", "adopt"])
+@pytest.mark.parametrize("again", ["fail", "replace", "adopt", "kept"])
 async def test_state_that_cannot_be_removed_is_removed_by_next_run(
     again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,13 +151,18 @@ async def test_state_that_cannot_be_removed_is_removed_by_next_run(
         await begin(path)
         assert await go_on(path) == (len(HALF), None)
     assert sorted(os.listdir(tmp_path)) == ["got", "got.part-state"]
-    async with PartialFile(
-        str(path),
-        source=SOURCE,
-        exists="replace" if again == "replace" else "fail",
-        adopt=again == "adopt",
-    ) as sink:
-        assert sink.finished == (again == "fail")
+    if again == "kept":
+        finish_killed_run(str(path), f"{SOURCE}/other")
+        assert sorted(os.listdir(tmp_path)) == ["got", "got.part-state"]
+        finish_killed_run(str(path), SOURCE)
+    else:
+        async with PartialFile(
+            str(path),
+            source=SOURCE,
+            exists="replace" if again == "replace" else "fail",
+            adopt=again == "adopt",
+        ) as sink:
+            assert sink.finished == (again == "fail")
     assert os.listdir(tmp_path) == ["got"]
     assert path.read_bytes() == HALF + b"+"
     assert [name for name in getattr(os, "listxattr", lambda _: [])(path) if "part" in name] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -33,7 +34,9 @@ from resolver import (
     Truncated,
     Validators,
 )
+from resolver.files.directory import DirectoryHandle
 from resolver.files.partial_file import PartialFile
+from resolver.transfer import saving
 from resolver.transfer.retry import OVERLAP
 from resolver.transfer.saving import Exists, meta_octets
 from resolver.version import VERSION
@@ -334,6 +337,23 @@ async def test_foreign_part_is_refused_and_unchanged(
     with pytest.raises(LocalError, match="remove it"):
         await save(server, tmp_path)
     assert (server.connections, contents(tmp_path)["object.part"]) == (0, b"somebody's")
+
+
+async def test_skip_removes_state_of_killed_run(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+
+    def refuse(self: DirectoryHandle, name: str) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryHandle, "forget", refuse)
+        patch.setattr(saving, "HELD_AT_MOST", 0)
+        await save(server, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["object", "object.part-state"]
+    assert (await save(server, tmp_path, "skip")).skipped
+    assert contents(tmp_path) == NEW
 
 
 @pytest.mark.parametrize("exists", ["fail", "resume", "newer", "replace"])
