@@ -1,4 +1,4 @@
-"""The implementation of `Loop` for asyncio and uvloop, which uses anyio except for threads.
+"""The implementation of `Loop` for asyncio and uvloop, which uses anyio except for threads and descriptors.
 
 The shield of an anyio scope does not stop a native cancellation (`Task.cancel`, which `wait_for` and
 `asyncio.timeout` also use). The wait for a thread therefore uses `asyncio.wait`, which is repeated after a
@@ -16,7 +16,7 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import NoReturn, TypeVar, cast
+from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -39,59 +39,71 @@ def move_on_at(deadline: float) -> CancelScope:
     return anyio.CancelScope(deadline=deadline)
 
 
-#: The time in seconds between two attempts to wake a task after its deadline. The first attempt may fail,
-#: because anyio may not have started the task's wait yet.
-_AGAIN = 0.01
+#: A wait for a descriptor: the event loop, the descriptor, and whether the task waits to write.
+_Wait: TypeAlias = tuple[asyncio.AbstractEventLoop, int, bool]
+
+#: The futures of the waits that have not ended. The event loop watches the descriptors of these waits.
+_waits: dict[_Wait, asyncio.Future[bool | None]] = {}
 
 
-class AsyncioAlarm:
-    """A timer that ends a task's wait for a descriptor at a deadline, unless the timer is cancelled.
+def _end_wait(wait: _Wait, ready: asyncio.Future[bool | None], in_time: bool | None) -> None:
+    """End the wait, unless it has ended.
 
-    A separate task wakes the waiting task, because the functions of anyio work only inside a task.
+    After a cancellation, and if the descriptor is closed, `in_time` is `None`.
     """
-
-    def __init__(self, fd: int, deadline: float) -> None:
-        self._fd = fd
-        self._loop = asyncio.get_running_loop()
-        self._handle = None if deadline == math.inf else self._loop.call_at(deadline, self._wake)
-        self._waking: asyncio.Task[None] | None = None
-        self.late = False
-
-    def _wake(self) -> None:
-        self.late, self._handle = True, None
-        self._waking = self._loop.create_task(self._wake_until_heard())
-
-    async def _wake_until_heard(self) -> None:
-        """Wake the waiting task repeatedly, until that task cancels this alarm.
-
-        Other tasks that wait for the same descriptor are also woken, and then wait again.
-        """
-        while True:
-            anyio.notify_closing(self._fd)
-            await asyncio.sleep(_AGAIN)
-
-    def cancel(self) -> None:
-        for each in (self._handle, self._waking):
-            if each is not None:
-                each.cancel()
+    if _waits.get(wait) is not ready:
+        return
+    del _waits[wait]
+    loop, fd, writes = wait
+    (loop.remove_writer if writes else loop.remove_reader)(fd)
+    if not ready.done():
+        ready.set_result(in_time)
 
 
-async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descriptor, deadline: float) -> bool:
-    """Implement `Loop.readable_by` and `Loop.writable_by`."""
-    fd = descriptor.fileno()
-    alarm = AsyncioAlarm(fd, deadline)
+async def _wait(fd: int, deadline: float, *, writes: bool) -> bool:
+    """Wait until a descriptor is ready, and return whether it is ready before the deadline.
+
+    The functions of anyio do not support deadlines.
+    """
+    loop = asyncio.get_running_loop()
+    wait, ready = (loop, fd, writes), loop.create_future()
+    if wait in _waits:
+        raise anyio.BusyResourceError("writing to" if writes else "reading from")
+    (loop.add_writer if writes else loop.add_reader)(fd, _end_wait, wait, ready, True)
+    _waits[wait] = ready
+    timer = None if deadline == math.inf else loop.call_at(deadline, _end_wait, wait, ready, False)
     try:
-        while not alarm.late:
-            try:
-                await wait(fd)
-            except anyio.ClosedResourceError:
-                if descriptor.fileno() != fd:
-                    raise
-            else:
-                return True
+        in_time: bool | None = await ready
     finally:
-        alarm.cancel()
-    return False
+        _end_wait(wait, ready, None)
+        if timer is not None:
+            timer.cancel()
+    if in_time is None:
+        raise anyio.ClosedResourceError
+    return in_time
+
+
+async def wait_readable(fd: int) -> None:
+    """Implement `Loop.wait_readable`."""
+    await _wait(fd, math.inf, writes=False)
+
+
+def readable_by(descriptor: Descriptor, deadline: float) -> Awaitable[bool]:
+    """Implement `Loop.readable_by`."""
+    return _wait(descriptor.fileno(), deadline, writes=False)
+
+
+def writable_by(descriptor: Descriptor, deadline: float) -> Awaitable[bool]:
+    """Implement `Loop.writable_by`."""
+    return _wait(descriptor.fileno(), deadline, writes=True)
+
+
+def notify_closing(fd: int) -> None:
+    """Implement `Loop.notify_closing`."""
+    loop = asyncio.get_running_loop()
+    for wait in ((loop, fd, False), (loop, fd, True)):
+        if (ready := _waits.get(wait)) is not None:
+            _end_wait(wait, ready, None)
 
 
 class AsyncioBackground:
@@ -161,7 +173,7 @@ def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
 
 LOOP = Loop(
     run=asyncio.get_running_loop,
-    current_time=anyio.current_time,
+    current_time=lambda: asyncio.get_running_loop().time(),
     move_on_at=move_on_at,
     move_on_after=anyio.move_on_after,
     event=anyio.Event,
@@ -171,10 +183,10 @@ LOOP = Loop(
     checkpoint_if_cancelled=anyio.lowlevel.checkpoint_if_cancelled,
     sleep=anyio.sleep,
     sleep_forever=cast(Callable[[], Awaitable[NoReturn]], anyio.sleep_forever),
-    wait_readable=anyio.wait_readable,
-    readable_by=partial(_wait_by, anyio.wait_readable),
-    writable_by=partial(_wait_by, anyio.wait_writable),
-    notify_closing=anyio.notify_closing,
+    wait_readable=wait_readable,
+    readable_by=readable_by,
+    writable_by=writable_by,
+    notify_closing=notify_closing,
     in_background=AsyncioBackground,
     in_thread=in_thread,
     getaddrinfo=getaddrinfo,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
+import anyio
 import pytest
 import trio
 import trio.testing
@@ -147,6 +149,47 @@ def test_closing_descriptor_ends_wait(one: str, deadline: float, pair: Pair) -> 
         return waits.came["read"]
 
     RUNS[one](main)
+
+
+@pytest.mark.parametrize("one", RUNS)
+def test_ended_wait_leaves_wait_for_reused_number_running(one: str, pair: Pair) -> None:
+    """The next wait begins before the task of the ended wait runs again."""
+
+    async def main() -> bool:
+        waits, (near, far) = Waits(), socket.socketpair()
+
+        async def send_later() -> None:
+            for _ in range(10):
+                await waits.loop.checkpoint()
+            far.send(b"x")
+
+        async with waits.loop.open_nursery() as nursery:
+            nursery.start_soon(waits.readable, "read", pair[0], math.inf)
+            for _ in range(10):
+                await waits.loop.checkpoint()
+            waits.loop.notify_closing(pair[0].fileno())
+            number = pair[0].detach()
+            os.dup2(near.fileno(), number)
+            nursery.start_soon(send_later)
+            with near, far, socket.socket(fileno=number) as reused:
+                return await waits.loop.readable_by(reused, math.inf)
+
+    assert RUNS[one](main)
+
+
+@pytest.mark.parametrize("one", ["asyncio", "uvloop"])
+def test_second_wait_for_same_direction_is_an_error(one: str, pair: Pair) -> None:
+    async def main() -> dict[str, bool | BaseException]:
+        waits = Waits()
+        async with waits.loop.open_nursery() as nursery:
+            nursery.start_soon(waits.readable, "read", pair[0], math.inf)
+            await waits.loop.checkpoint()
+            with pytest.raises(anyio.BusyResourceError):
+                await waits.loop.readable_by(pair[0], math.inf)
+            pair[1].send(b"x")
+        return waits.came
+
+    assert RUNS[one](main) == {"read": True}
 
 
 @pytest.mark.parametrize("one", RUNS)
