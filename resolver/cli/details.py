@@ -256,8 +256,7 @@ OF_OPTIONS: Mapping[str, str] = {
     "--warc": (
         "A FILE that ends in `.warc.gz` is compressed; a FILE that ends in `.warc` is not. New records are "
         "appended to an existing archive. Passwords and cookies appear as `****`. With `bulk`, omit FILE: "
-        "each worker writes a separate archive below the directory of `--out`. The option needs the extra "
-        "`warc`."
+        "each worker writes a separate archive below the directory of `--out`."
     ),
     "--warc-size": (
         "The default is 1,000,000,000 bytes; `k`, `M` and `G` are powers of 1024. The next files have the "

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from protocols.errors import NotConfigured, missing_libraries
 from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
@@ -36,18 +35,14 @@ def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
 def recorder_of(command: Command) -> Iterator[Recorder | None]:
     """Yield the recorder of the archive, or None without `--warc`.
 
-    Raises:
-        LocalError: the archive cannot be written.
-        NotConfigured: the extra `warc` is missing.
+    Raises `LocalError` if the archive cannot be written.
     """
     path = command.warc
     if path is None:
         yield None
         return
-    try:
-        from resolver.warc.recorder import SIZE, Recorder  # lazy import: few runs record
-    except ImportError as error:
-        raise NotConfigured(f"--warc needs {missing_libraries('warc')}") from error
+    from resolver.warc.recorder import SIZE, Recorder  # lazy import: few runs record
+
     size = SIZE if command.warc_size is None else command.warc_size
     words = _words(command, path)
     with Recorder(

@@ -130,9 +130,6 @@ class ArchiveOutput:
         if len(self._held) >= _AT_ONCE:
             self.settle()
 
-    def flush(self) -> None:
-        """Leave the record in the buffer; `settle` later writes related records in one call."""
-
     def settle(self) -> None:
         """Write the buffer to the file."""
         held, self._held = memoryview(bytes(self._held)), bytearray()

@@ -9,7 +9,7 @@ An `Archive` serves the objects of WARC files. The module `catalog` finds a reco
 blocks on demand, and joins the ranges of a resumed download. The module `metadata` reads the recorded
 protocol exchange (dialogue). The module `replay` retrieves objects from an archive.
 
-A `Recorder` writes an archive and needs the extra `warc`. The module `capture` records one request and the
+A `Recorder` writes an archive. The module `capture` records one request and the
 response; each redirect is a separate capture. The module `group` converts a capture to records, `writing`
 writes the records to a file, and `index` writes the index of the file.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Import `Archive` or `Recorder` on first use: only `Recorder` needs the extra `warc`."""
+    """Import `Archive` or `Recorder` on first use."""
     if name == "Archive":
         from resolver.warc.archive import Archive
 

@@ -108,7 +108,7 @@ class Archive:
 
     def gate(self, admission: Admission) -> UrlGate:
         """Return a gate that reads responses from the archive and not from the network."""
-        from resolver.warc.replay import ArchiveGate  # Imported lazily: the module needs the extra `warc`.
+        from resolver.warc.replay import ArchiveGate  # Imported lazily: replaying loads many modules.
 
         return ArchiveGate(admission, self.find)
 

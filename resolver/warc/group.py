@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from protocols.errors import Declined, Disconnected, LimitExceeded, ResolveError, TimedOut, Truncated
 from protocols.location import JsonValue, Kind, mask_cookie
 from protocols.text import Masked
-from resolver.warc.writing import RecordBlock, digest_text
+from resolver.warc.writing import RecordBlock, digest_text, fields_block
 
 if TYPE_CHECKING:
     from protocols.contract import Reply
@@ -208,11 +208,6 @@ def metadata_of(
     lines.append(f"fetchTimeMs: {max(0, round((now - events.begun).total_seconds() * 1000))}")
     lines += events.lines(now, end)
     return fields_block(lines)
-
-
-def fields_block(lines: list[str]) -> bytes:
-    """Return a block of `application/warc-fields`."""
-    return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
 
 
 # The recorded dialogue of one object is in format 1: one line of JSON for each event.

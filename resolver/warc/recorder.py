@@ -27,11 +27,11 @@ from resolver.transfer.redirects import RetrievalRequest
 from resolver.url import registry
 from resolver.version import VERSION
 from resolver.warc.capture import Capture
-from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, fields_block
+from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
 from resolver.warc.http import target_of
 from resolver.warc.index import IndexBuilder, IndexLine, RevisitOriginal, Revisits
 from resolver.warc.records import DamagedSpan, RecordHead, read_records
-from resolver.warc.writing import Fields, RecordBlock, Writer
+from resolver.warc.writing import Fields, RecordBlock, Writer, fields_block
 
 if TYPE_CHECKING:
     from resolver.network.mask import Mask

@@ -1,19 +1,13 @@
-"""The writer of records, based on warcio. In a compressed file, each record is a separate gzip member.
-
-By default, warcio parses HTTP heads, changes their form, and adds digests. To prevent changes, this module
-passes complete blocks with their lengths and digests (WARC 1.1, 5).
-"""
+"""The writer of records (WARC 1.1, 4). In a compressed file, each record is a separate gzip member."""
 
 from __future__ import annotations
 
 from base64 import b32encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha1
+from itertools import chain
 from typing import NamedTuple, Protocol
-
-from warcio.recordloader import ArcWarcRecord
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
+from zlib import MAX_WBITS, Z_BEST_COMPRESSION, compressobj
 
 #: The header fields of a record, as pairs of name and value.
 Fields = list[tuple[str, str]]
@@ -23,8 +17,6 @@ class WarcOutput(Protocol):
     """The output file of a writer."""
 
     def write(self, octets: bytes, /) -> object: ...
-
-    def flush(self) -> None: ...
 
 
 class RecordBlock(NamedTuple):
@@ -50,55 +42,35 @@ def digest_text(digest: bytes) -> str:
     return f"sha1:{b32encode(digest).decode('ascii')}"
 
 
-class _BlockReader:
-    """A file-like object for warcio that reads a block."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._held = b""
-
-    def read(self, size: int) -> bytes:
-        while not self._held:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return b""
-            self._held = piece
-        octets, self._held = self._held[:size], self._held[size:]
-        return octets
+def fields_block(lines: Iterable[str]) -> bytes:
+    """Return a block of `application/warc-fields`, or the head of a record."""
+    return "".join(f"{line}\r\n" for line in lines).encode()
 
 
-class _ReadyRecord(WARCWriter):
-    """A warcio writer that does not compute digests."""
-
-    def ensure_digest(self, record: object, block: bool = True, payload: bool = True) -> None:
-        """Leave the digests of the record unchanged."""
+_RECORD_END = fields_block(["", ""])
 
 
 class Writer:
     """A writer of records to one WARC file."""
 
     def __init__(self, out: WarcOutput, *, packed: bool) -> None:
-        self._writer = _ReadyRecord(out, gzip=packed, warc_version="1.1")
+        self._out = out
+        self._packed = packed
 
     def write(self, type: str, fields: Fields, content_type: str | None, block: RecordBlock) -> None:
         """Write one record; `fields` must not contain the record type and the fields about the block."""
-        head = StatusAndHeaders("", [("WARC-Type", type), *fields], protocol="WARC/1.1")
-        head.add_header("WARC-Block-Digest", block.digest())
-        reading = _BlockReader(block.pieces())
-        if type == "revisit":  # warcio writes only the HTTP head of a revisit record.
-            record = ArcWarcRecord("warc", type, head, reading, None, content_type, block.size)
-            record.http_headers = _Head(b"".join(block.pieces()))
-            record.payload_length = 0
-        else:
-            record = ArcWarcRecord("warc", type, head, reading, None, content_type, block.size)
-        self._writer.write_record(record)
+        written = [("WARC-Type", type), *fields, ("WARC-Block-Digest", block.digest())]
+        if content_type is not None:
+            written.append(("Content-Type", content_type))
+        written.append(("Content-Length", str(block.size)))
+        head = fields_block(["WARC/1.1", *(f"{name}: {value}" for name, value in written), ""])
+        pieces = chain((head,), block.pieces(), (_RECORD_END,))
+        for octets in _compress(pieces) if self._packed else pieces:
+            self._out.write(octets)
 
 
-class _Head:
-    """An HTTP head that warcio writes unchanged."""
-
-    def __init__(self, octets: bytes) -> None:
-        self.headers_buff = octets
-
-    def compute_headers_buffer(self, header_filter: object) -> None:
-        """Leave the buffer unchanged, because it already contains the head."""
+def _compress(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces as one gzip member, which is as small as possible."""
+    member = compressobj(Z_BEST_COMPRESSION, wbits=MAX_WBITS + 16)
+    yield from map(member.compress, pieces)
+    yield member.flush()

@@ -25,7 +25,6 @@ ROOMS: Mapping[str, frozenset[str]] = {
         "resolver.adapters.requests resolver.adapters.guard.requests resolver.adapters.guard.urllib3"
     ),
     "testing": words("resolver.testing"),
-    "warc": words("resolver.warc resolver.warc.recorder"),
     "web": words("resolver.web"),
 }
 
