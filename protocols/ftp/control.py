@@ -73,6 +73,8 @@ class FtpSessionState:
         extended: Whether EPSV works, or None if EPSV was not sent.
         in_order: Whether the server processes pipelined commands in order. A server of this kind also sends
             150 before data, and ends each data connection that it announced with 150.
+        queues: Whether the server reads no command during a transfer.
+        port: The data port for the next transfer, from an EPSV that was sent ahead.
         lists_facts: Whether FEAT lists MLSD, or None if FEAT was not sent.
         home: The path that PWD returned after login.
         cwds: The CWD arguments from the login directory to the working directory. None if the working
@@ -85,6 +87,8 @@ class FtpSessionState:
     type_code: bytes | None = None
     extended: bool | None = None
     in_order: bool = False
+    queues: bool = False
+    port: int | None = None
     lists_facts: bool | None = None
     home: bytes | None = None
     cwds: tuple[bytes, ...] | None = ()
@@ -154,6 +158,10 @@ def command(verb: bytes, *arguments: bytes | Secret) -> Line:
     return encode_line(verb, *arguments)
 
 
+#: The command that requests a data port (RFC 2428).
+EPSV = command(b"EPSV")
+
+
 def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:
     """Return a command for a message, without secrets and control characters."""
     line = command(verb, *arguments).shown
@@ -163,12 +171,16 @@ def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:
 class Control:
     """The client side of a control connection.
 
-    The client refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421 reply.
+    The client refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421 reply. If
+    `keep` is set, further retrievals will follow. `has_data` is set while the data connection for the next
+    transfer is open.
     """
 
-    def __init__(self, limits: Limits, state: FtpSessionState) -> None:
+    def __init__(self, limits: Limits, state: FtpSessionState, keep: bool) -> None:
         self.limits = limits
         self.state = state
+        self.keep = keep
+        self.has_data = False
         self.reader = read_reply(limits)
         self.commands = 0
         self._options: list[tuple[int, int]] = []
@@ -188,10 +200,20 @@ class Control:
         The dialogue then calls `say` for the same commands, which are not sent again. The attribute
         `commands` counts the commands as one command, because all fail if the first fails.
         """
-        if lines:
+        if lines and not self._ahead:
             self.commands += 1
             self._ahead.extend(lines)
             yield Send(lines)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Return whether commands were sent ahead and not yet passed to `say`."""
+        return bool(self._ahead)
+
+    @property
+    def asks_ahead(self) -> bool:
+        """Return whether to request the data port of the next transfer before it is known."""
+        return self.keep and self.state.in_order and self.state.extended is True
 
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from protocols.contract import ArchivedObject, Line, Reply
 from protocols.errors import Disconnected, InvalidUrl, NotFound, TryLater
 from protocols.ftp.control import (
+    EPSV,
     Control,
     DirectoryRoute,
     FtpSessionState,
@@ -48,6 +49,7 @@ from protocols.ftp.transfer import (
     TransferRefusal,
     open_data,
     refuse_transfer,
+    send_transfer,
     set_type,
     settle,
     transfer,
@@ -318,7 +320,7 @@ def retrieve(
     new = FtpSessionState()
     while (state := (yield Acquire(login_key(url, options), tls, suits))) is not None:
         assert isinstance(state, FtpSessionState)
-        session = FtpSession(Control(limits, state), url, options)
+        session = FtpSession(Control(limits, state, options.keep), url, options)
         try:
             yield from session.control.send_ahead(*_commands_ahead(session))
             yield from return_to(session.control, url.cwds)
@@ -335,7 +337,7 @@ def retrieve(
             new, options = yield from _avoid_unanswered(options, tls)
             break
     while True:
-        session = FtpSession(Control(limits, replace(new)), url, options)
+        session = FtpSession(Control(limits, replace(new), options.keep), url, options)
         try:
             yield from arrive(session)
             yield from _inquire(session)
@@ -420,6 +422,9 @@ def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
     code = b"A" if session.url.typecode == "a" else b"I"
     control = session.control
     yield from set_type(control, code)
+    if control.state.port is not None and _is_whole(session):
+        yield from open_data(control)
+        yield from send_transfer(control, *_metadata_commands(session), command(b"RETR", session.name))
     planned = yield from (_measure_text(session) if code == b"A" else _measure(session))
     if _is_covered(session.options, planned):
         yield StartBody(replace(planned.reply, unchanged=True))
@@ -480,7 +485,8 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 def _commands_ahead(session: FtpSession) -> Iterator[Line]:
     """Yield the commands on a pooled connection up to the transfer, as far as no reply can change them.
 
-    The commands of a file end with EPSV only if the complete file is transferred in any case.
+    The commands of a file end with EPSV only if the complete file is transferred in any case. If the data
+    port is already known, the commands about the file are sent together with RETR.
     """
     state, options, url = session.state, session.options, session.url
     route = state.route(url.cwds)
@@ -503,14 +509,26 @@ def _commands_ahead(session: FtpSession) -> Iterator[Line]:
             yield command(b"PWD")
         if state.lists_facts is None and _is_detailed(options) and not options.mlsd:
             return
-    elif code == b"A" or options.held is not None or _is_part(options):
+    elif not _is_whole(session):
         return
-    else:
-        if options.listed.size is None:
-            yield command(b"SIZE", session.name)
-        if options.listed.modified is None and options.want == "file":
-            yield command(b"MDTM", session.name)
-    yield command(b"EPSV")
+    if state.port is None:
+        if not is_directory:
+            yield from _metadata_commands(session)
+        yield EPSV
+
+
+def _metadata_commands(session: FtpSession) -> Iterator[Line]:
+    """Yield the commands that `_measure` sends for a complete file."""
+    if session.options.listed.size is None:
+        yield command(b"SIZE", session.name)
+    if session.options.listed.modified is None and session.options.want == "file":
+        yield command(b"MDTM", session.name)
+
+
+def _is_whole(session: FtpSession) -> bool:
+    """Return whether the complete file is transferred in type I in any case."""
+    options = session.options
+    return session.url.typecode != "a" and options.held is None and not _is_part(options)
 
 
 def _is_part(options: Options) -> bool:

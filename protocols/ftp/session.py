@@ -42,6 +42,9 @@ _UNKNOWN = Secret(b"****")
 #: reply. Some other servers discard all pipelined commands except the first, and the client would then wait
 #: until the idle timeout.
 _IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
+#: The server of `_IN_ORDER` that reads no command during a transfer. ProFTPD and Pure-FTPd reply to such a
+#: command with 450 or 500 before the final reply of the transfer.
+_QUEUES = b"vsFTPd"
 
 
 def is_implicit(url: FtpUrl) -> bool:
@@ -60,6 +63,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
     implicit = is_implicit(url)
     greeting = yield from _hear_greeting(control)
     control.state.in_order = any(name in greeting.octets for name in _IN_ORDER)
+    control.state.queues = _QUEUES in greeting.octets
     if not implicit and options.tls != "never":
         yield from _secure(control, greeting, options.tls)
     if greeting.code != 230:

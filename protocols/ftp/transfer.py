@@ -10,24 +10,38 @@ conditions are met:
 
 The client closes the data connection before it waits for the final reply. The reason is that ProFTPD sends
 the final reply only after the data connection is closed. No command is sent between the transfer command and
-its final reply.
+its final reply, except EPSV for the next transfer. EPSV is sent after the end of the data. If the server
+reads no command during a transfer, EPSV is sent together with the transfer command.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
-from protocols.contract import Reply
-from protocols.errors import Changed, Disconnected, ProtocolError, Refused, TimedOut, Truncated, Unreachable
+from protocols.contract import Line, Reply
+from protocols.errors import (
+    Changed,
+    Disconnected,
+    NetworkError,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    Truncated,
+    Unreachable,
+)
 from protocols.ftp.control import (
+    EPSV,
     PRELIMINARY_LIMIT,
     Control,
     FtpSessionState,
     ServiceClosing,
     UnansweredCommand,
     await_optional,
+    command,
     refusal,
     shown_command,
 )
@@ -135,7 +149,10 @@ def transfer(
         UnansweredCommand: MLSD received neither a reply nor data. LIST and NLST can replace MLSD.
     """
     doing = shown_command(verb, *arguments)
-    control.state.idle = False
+    control.state.idle = control.has_data = False
+    count = None if planned.reply.stop is None else planned.expected
+    if count is None:
+        yield from send_transfer(control, command(verb, *arguments))
     yield from control.say(verb, *arguments)
     try:
         begun = yield from _await_data(control, doing, announced=_is_announced(control.state, verb))
@@ -146,17 +163,40 @@ def transfer(
         return (yield from _conclude_nothing(control, heard, begun, planned, doing))
     yield StartBody(planned.reply)
     text = NetworkText() if planned.form is BodyForm.TEXT else None
-    count = None if planned.reply.stop is None else planned.expected
     octets = CopyBody(planned.form.value, count, source="data", filter=text, expected=planned.expected)
     passed = yield from copy_body(octets)
     yield CloseData()
     if count is not None:
         return CompleteTransfer(count, frozenset({"length"}))
+    if control.asks_ahead:
+        with suppress(NetworkError):  # the next reply shows the error
+            yield from control.send_ahead(EPSV)
     try:
         final = yield from _hear_final(control, heard, passed.octets, planned, doing)
-        return _check_whole(control, final, passed, planned, doing)
+        complete = _check_whole(control, final, passed, planned, doing)
     except ProtocolError as error:
         raise error.saying(_count(passed.octets, planned)) from error.__cause__
+    yield from _keep_port(control)
+    return complete
+
+
+def send_transfer(control: Control, *lines: Line) -> Dialogue[None]:
+    """Send commands up to a transfer command, and EPSV for the next transfer if the server queues it."""
+    ahead = (EPSV,) if control.state.queues and control.asks_ahead else ()
+    yield from control.send_ahead(*lines, *ahead)
+
+
+def _keep_port(control: Control) -> Dialogue[None]:
+    """Receive the reply to EPSV if it was sent ahead, and store the port.
+
+    The transfer has ended, so an error only prevents the reuse of the connection.
+    """
+    if control.is_ahead:
+        try:
+            offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
+            control.state.port = offer.port
+        except ResolveError:
+            control.state.idle = False
 
 
 def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
@@ -217,10 +257,13 @@ def _conclude_nothing(
         raise (begun.broken or error) from None
     if final.refused and final.code != 426:
         control.state.idle = True
+        yield from _keep_port(control)
         return TransferRefusal(final, started=any(reply.preliminary for reply in heard))
     if final.good and begun.broken is not None:
         raise begun.broken
-    return _check_whole(control, final, CopiedBody(0, begun.close_notify), planned, doing)
+    complete = _check_whole(control, final, CopiedBody(0, begun.close_notify), planned, doing)
+    yield from _keep_port(control)
+    return complete
 
 
 def _hear_final(
@@ -319,25 +362,38 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
 
 
 def open_data(control: Control) -> Dialogue[None]:
-    """Open the data connection with EPSV, or with PASV if EPSV fails (IPv4 only)."""
+    """Open the data connection with EPSV, or with PASV if EPSV fails (IPv4 only).
+
+    If EPSV was sent ahead, its port is tried first.
+    """
     state = control.state
+    if control.has_data:
+        return
+    port, state.port = state.port, None
+    if port is not None and (yield from _open_port(control, port)) is None:
+        return
+    failure = None
     if state.extended is not False:
-        peer = yield RequestPeer(
-            "if EPSV is refused or its port cannot be reached: PASV, on IPv4 only, and only the port it gives"
-        )
-        has_other = not (isinstance(peer, str) and ":" in peer)
-        failure = yield from _try_extended(control, is_optional=has_other and state.extended is None)
+        is_optional = state.extended is None and (yield from _is_ipv4())
+        failure = yield from _try_extended(control, is_optional=is_optional)
         if failure is None:
             return
-        if not has_other:
+        if not (is_optional or (yield from _is_ipv4())):
             raise failure
         state.extended = False
-    else:
-        failure = None
     offer = yield from _request_port(control, b"PASV", PassiveReply(ControlReply(227), 0))
     if offer.port is None:
         raise failure if isinstance(failure, Refused) else refusal(offer.reply, "'PASV'")
     yield OpenData(offer.port, state.protected)
+    control.has_data = True
+
+
+def _is_ipv4() -> Dialogue[bool]:
+    """Return whether PASV can replace EPSV."""
+    peer = yield RequestPeer(
+        "if EPSV is refused or its port cannot be reached: PASV, on IPv4 only, and only the port it gives"
+    )
+    return not (isinstance(peer, str) and ":" in peer)
 
 
 def _try_extended(control: Control, *, is_optional: bool) -> Dialogue[Exception | None]:
@@ -346,16 +402,25 @@ def _try_extended(control: Control, *, is_optional: bool) -> Dialogue[Exception 
     offer = yield from (await_optional(control, reply) if is_optional else reply)
     if offer.port is None:
         return refusal(offer.reply, "'EPSV'")
-    yield PlanNote("the port of the data connection is the server's choice; shown as 0")
+    if control.state.extended is None:
+        yield PlanNote("the port of the data connection is the server's choice; shown as 0")
+    failure = yield from _open_port(control, offer.port)
+    if failure is None:
+        control.state.extended = True
+    return failure
+
+
+def _open_port(control: Control, port: int) -> Dialogue[Exception | None]:
+    """Open the data connection, and return the error of an unusable port, or None after success."""
     try:
-        yield OpenData(offer.port, control.state.protected)
+        yield OpenData(port, control.state.protected)
     except (Unreachable, TimedOut, Disconnected) as error:
         return error
     except Refused as error:
         if error.rule != "S13":
             raise
         return error
-    control.state.extended = True
+    control.has_data = True
     return None
 
 

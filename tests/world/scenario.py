@@ -81,8 +81,13 @@ class Plan:
     segments: int
     digest: bool
     twice: bool
+    greeting: bytes
     tls: ssl.TLSVersion | None = None
     together: bool = False
+
+
+#: The greetings of an unknown FTP server, and of two servers to which the client sends commands ahead.
+GREETINGS = (b"220 Mock FTP server\r\n", b"220 ProFTPD Server\r\n", b"220 (vsFTPd 3.0.3)\r\n")
 
 
 def plan_of(seed: int, transport: Transport = "tcp") -> Plan:
@@ -115,6 +120,7 @@ def _plan(seed: int) -> Plan:
         source.choice((1, 1, 1, 3)),
         source.random() < 0.2,
         twice,
+        random.Random(f"greeting {seed}").choice(GREETINGS),
     )
 
 
@@ -230,7 +236,9 @@ class Servers:
             }
             root = Folder({**files, b"home": Folder({b"bob": Folder(files)})})
             self.http[host] = HttpServer(site, {}, tls, 80)
-            self.ftp[host] = MockFtp(Behavior(), root=root, tls=tls, needs_tls=tls is not None)
+            self.ftp[host] = MockFtp(
+                Behavior(greeting=plan.greeting), root=root, tls=tls, needs_tls=tls is not None
+            )
             network.listen(host, 80 if tls is None else 443, self.http[host].handle)
             network.listen(host, 21, self.ftp[host].attend)
             if tls is not None:

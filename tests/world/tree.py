@@ -17,7 +17,7 @@ from fixtures.http.site import Page
 from resolver.cli import main as resolve
 from resolver.files import commit
 from resolver.testing.world import Schedule, World
-from tests.world.scenario import OWN, Broken, check_content, content_of, read, run_lives, walk
+from tests.world.scenario import GREETINGS, OWN, Broken, check_content, content_of, read, run_lives, walk
 
 _HOST, _ADDRESS = "one.example", "93.184.216.1"
 _NAMES = ("a.bin", "b.bin", "c.bin", "sub/d.bin", "sub/e.bin", "sub/deep/f.bin", "g/h.bin")
@@ -70,7 +70,8 @@ class TreeRun:
                 content, "application/octet-stream", headers=(("ETag", f'"{name}"'),)
             )
         _add_indexes(pages, "/tree/", root)
-        self._ftp = MockFtp(Behavior(), root=Folder({b"tree": Folder(root)}))
+        greeting = random.Random(f"greeting {self.world.schedule.seed}").choice(GREETINGS)
+        self._ftp = MockFtp(Behavior(greeting=greeting), root=Folder({b"tree": Folder(root)}))
         network.listen(_HOST, 21, self._ftp.attend)
         network.listen(_HOST, 80, HttpServer(pages, {}, None, 80).handle)
 

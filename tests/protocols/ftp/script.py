@@ -120,7 +120,7 @@ class Server(ScriptedPeer):
         return None
 
     def hear(self, octets: bytes) -> None:
-        if octets.startswith(b"\xff"):
+        if octets.startswith(b"\xff") or self._left:
             return
         assert octets.endswith(b"\r\n")
         for command in octets.removesuffix(b"\r\n").split(b"\r\n"):
@@ -135,7 +135,7 @@ class Server(ScriptedPeer):
             self._say(reply)
 
     def _say(self, octets: bytes) -> None:
-        if octets and not self._left:
+        if octets:
             self._turns.append(PeerOutput(octets))
 
     def _transfer(self, reply: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from protocols.ftp.control import DirectoryRoute, FtpSessionState, login_key
@@ -221,10 +223,12 @@ def retrieve_second(
 @pytest.mark.parametrize("greeting", KNOWN_GREETINGS)
 def test_pipelining_sends_metadata_commands_in_one_write(greeting: bytes) -> None:
     player, outcome = retrieve_second(greeting=greeting)
-    assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"RETR y"]]
+    later = [[b"SIZE y", b"MDTM y", b"RETR y"], [b"EPSV"]]
+    assert writes(player) == ([[*later[0], b"EPSV"]] if greeting is GREETING else later)
     assert isinstance(outcome, Outcome)
     assert (outcome.found.size, outcome.found.modified is None) == (5, False)
     assert outcome.verified == {"final-reply", "length"}
+    assert outcome.state.port == 40_001
 
 
 @pytest.mark.parametrize("greeting", [b"220 ready\r\n", b"220 Microsoft FTP Service\r\n"])
@@ -235,15 +239,13 @@ def test_pipelining_is_not_used_with_unknown_server(greeting: bytes) -> None:
 def test_pipelining_is_not_used_for_first_file() -> None:
     """The client does not know yet whether EPSV works."""
     player, _ = play("ftp://h/x", Script(greeting=GREETING), Options(keep=True))
-    assert all(len(each) == 1 for each in writes(player))
+    assert all(len(each) == 1 for each in writes(player)[:-1])
+    assert writes(player)[-1] == [b"RETR x", b"EPSV"]
 
 
 def test_listed_metadata_is_not_requested() -> None:
     told = Validators(size=5, modified=in_utc((b"2001", b"09", b"09", b"01", b"46", b"40")))
-    assert writes(retrieve_second(Options(keep=True, want="file", listed=told))[0]) == [
-        [b"EPSV"],
-        [b"RETR y"],
-    ]
+    assert writes(retrieve_second(Options(keep=True, want="file", listed=told))[0]) == [[b"RETR y", b"EPSV"]]
 
 
 #: Partial requests, and the final reply of each.
@@ -257,11 +259,12 @@ PARTIAL = [
 @pytest.mark.parametrize(("options", "late"), PARTIAL)
 def test_pipelining_is_not_used_for_partial_requests(options: Options, late: bytes) -> None:
     player, _ = retrieve_second(options, Script(greeting=GREETING, late=late))
-    assert all(len(each) == 1 for each in writes(player))
+    assert all(len(each) == 1 for each in writes(player)[:-1])
+    assert writes(player)[-1] == [b"RETR y", b"EPSV"][: 1 if options.stop else 2]
 
 
 def test_pipelining_is_not_used_for_type_a() -> None:
-    assert all(len(each) == 1 for each in writes(retrieve_second(url="ftp://h/d/y;type=a")[0]))
+    assert writes(retrieve_second(url="ftp://h/d/y;type=a")[0]) == [[b"TYPE A"], [b"RETR y", b"EPSV"]]
 
 
 HOME = [b"CWD /home", b"PWD", b"CWD a", b"CWD b"]
@@ -270,14 +273,14 @@ HOME = [b"CWD /home", b"PWD", b"CWD a", b"CWD b"]
 @pytest.mark.parametrize(
     ("url", "options", "first"),
     [
-        ("ftp://h/a/b/y", FACTS, [*HOME, b"SIZE y", b"MDTM y", b"EPSV"]),
+        ("ftp://h/a/b/y", FACTS, HOME),
         ("ftp://h/a/b/y", Options(keep=True, start=2), HOME),
         ("ftp://h/a/b/y", Options(keep=True, want="facts"), HOME),
         ("ftp://h/a/b/y;type=a", FACTS, [*HOME, b"TYPE A"]),
         ("ftp://h/a/b/y;type=d", FACTS, HOME),
-        ("ftp://h/a/b/", Options(keep=True), [*HOME, b"TYPE A", b"EPSV"]),
+        ("ftp://h/a/b/", Options(keep=True), [*HOME, b"TYPE A"]),
         ("ftp://h/a/b/", Options(keep=True, want="listing", placed=True), [*HOME, b"TYPE A", b"PWD"]),
-        ("ftp://h/a/b/", Options(keep=True, mlsd=True, placed=True), [*HOME, b"TYPE A", b"PWD", b"EPSV"]),
+        ("ftp://h/a/b/", Options(keep=True, mlsd=True, placed=True), [*HOME, b"TYPE A", b"PWD"]),
     ],
 )
 def test_pipelining_sends_directory_change_and_its_followers_in_one_write(
@@ -287,14 +290,30 @@ def test_pipelining_sends_directory_change_and_its_followers_in_one_write(
     player, outcome = retrieve_second(options, script, url=url)
     assert isinstance(outcome, Outcome)
     assert writes(player)[0] == first
-    assert all(len(each) == 1 for each in writes(player)[1:])
+    assert writes(player)[-1][-1] == (b"MDTM y" if options.want == "facts" else b"EPSV")
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "first"),
+    [
+        ("ftp://h/a/b/y", FACTS, [*HOME, b"SIZE y", b"MDTM y", b"EPSV"]),
+        ("ftp://h/a/b/", Options(keep=True), [*HOME, b"TYPE A", b"EPSV"]),
+        ("ftp://h/a/b/", Options(keep=True, mlsd=True, placed=True), [*HOME, b"TYPE A", b"PWD", b"EPSV"]),
+        ("ftp://h/a/b/y", Options(keep=True, start=2), HOME),
+    ],
+)
+def test_pipelining_requests_port_that_is_not_known(url: str, options: Options, first: list[bytes]) -> None:
+    state = replace(state_after(), port=None)
+    player, outcome = play(url, Script(greeting=GREETING), options, [state])
+    assert isinstance(outcome, Outcome)
+    assert writes(player)[0] == first
 
 
 def test_pipelined_directory_refused_raises_and_sends_no_more() -> None:
     script = Script(greeting=GREETING, replies={b"CWD a": b"550 no\r\n"})
     player, error = retrieve_second(script=script, url="ftp://h/a/b/y")
     assert isinstance(error, NotFound)
-    assert writes(player) == [[*HOME, b"SIZE y", b"MDTM y", b"EPSV"]]
+    assert writes(player) == [HOME]
 
 
 @pytest.mark.parametrize(
@@ -307,22 +326,59 @@ def test_pipelined_return_that_fails_makes_a_new_connection(
     player = Retrieval(ftp("ftp://h/a/b/y"), server, FACTS)
     player.play(surplus=None)  # The replies to the other commands are left on the first connection.
     assert writes(player)[1] == [b"USER anonymous"]
-    assert player.commands[-1] == b"RETR y"
+    assert writes(player)[-1] == [b"RETR y", b"EPSV"]
 
 
-def test_pipelined_epsv_refused_falls_back_to_pasv() -> None:
+def test_epsv_refused_after_transfer_falls_back_to_pasv_for_the_next() -> None:
     script = Script(greeting=GREETING, replies={b"EPSV": b"500 no more\r\n"})
     player, outcome = retrieve_second(script=script)
-    assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"PASV"], [b"RETR y"]]
+    assert writes(player) == [[b"SIZE y", b"MDTM y", b"RETR y", b"EPSV"]]
+    assert isinstance(outcome, Outcome)
+    assert outcome.state.port is None
+    player, outcome = play("ftp://h/d/z", script, FACTS, [outcome.state])
+    assert writes(player) == [[b"SIZE z", b"MDTM z", b"EPSV"], [b"PASV"], [b"RETR z"]]
     assert isinstance(outcome, Outcome)
     assert outcome.state.extended is False
 
 
+@pytest.mark.parametrize("greeting", KNOWN_GREETINGS)
+@pytest.mark.parametrize("reply", [b"", b"421 bye\r\n", b"229 none\r\n", b"229 (|||0|)\r\n", b"\0\r\n"])
+def test_failure_of_epsv_after_transfer_only_prevents_reuse(greeting: bytes, reply: bytes) -> None:
+    script = Script(greeting=greeting, replies={b"EPSV": reply})
+    player, outcome = retrieve_second(script=script, greeting=greeting)
+    assert isinstance(outcome, Outcome)
+    assert outcome.verified == {"final-reply", "length"}
+    assert (player.body, outcome.left) == (b"12345", None)
+
+
+def test_known_port_unreachable_requests_another_port() -> None:
+    state = replace(state_after(), port=40_009)
+    script = Script(greeting=GREETING, unreachable=(40_009,))
+    player, outcome = play("ftp://h/d/y", script, FACTS, [state])
+    assert writes(player) == [[b"EPSV"], [b"SIZE y", b"MDTM y", b"RETR y", b"EPSV"]]
+    assert [step.port for step in player.steps if isinstance(step, OpenData)] == [40_009, 40_001]
+    assert isinstance(outcome, Outcome)
+
+
 def test_pipelined_port_unreachable_falls_back_to_pasv() -> None:
-    player, outcome = retrieve_second(script=Script(greeting=GREETING, unreachable=(40_001,)))
-    assert writes(player)[1:] == [[b"PASV"], [b"RETR y"]]
+    state = replace(state_after(), port=None)
+    script = Script(greeting=GREETING, unreachable=(40_001,))
+    player, outcome = play("ftp://h/d/y", script, FACTS, [state])
+    assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"PASV"], [b"RETR y"]]
     assert [step.port for step in player.steps if isinstance(step, OpenData)] == [40_001, 40_002]
     assert isinstance(outcome, Outcome)
+
+
+def test_refused_transfer_keeps_port_for_the_listing() -> None:
+    script = Script(greeting=GREETING, replies={b"RETR": b"550 a directory\r\n"})
+    player, outcome = retrieve_second(script=script)
+    assert writes(player)[1:] == [[b"CWD y"], [b"TYPE A"], [b"NLST", b"EPSV"]]
+    assert isinstance(outcome, Outcome)
+
+
+def test_single_retrieval_does_not_request_another_port() -> None:
+    player, _ = play("ftp://h/x", Script(greeting=GREETING))
+    assert player.commands[-2:] == [b"EPSV", b"RETR x"]
 
 
 def test_pipelined_metadata_refused_still_retrieves() -> None:
@@ -330,7 +386,7 @@ def test_pipelined_metadata_refused_still_retrieves() -> None:
     player, outcome = retrieve_second(script=script)
     assert isinstance(outcome, Outcome)
     assert (outcome.found.size, outcome.found.modified) == (None, None)
-    assert player.replies[-1].code == 226
+    assert [reply.code for reply in player.replies[-2:]] == [226, 229]
 
 
 def test_pipelined_retr_refused_raises_not_found() -> None:
@@ -353,7 +409,7 @@ def test_silent_feat_on_pooled_connection_is_replaced_on_new_one() -> None:
 def test_pipelining_on_closed_pooled_connection_reconnects() -> None:
     player, outcome = retrieve_second(script=Script(greeting=GREETING, left=True))
     assert isinstance(outcome, Outcome)
-    assert writes(player)[:2] == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"USER anonymous"]]
+    assert writes(player)[:2] == [[b"SIZE y", b"MDTM y", b"RETR y", b"EPSV"], [b"USER anonymous"]]
 
 
 def test_await_data_is_announced_for_known_server() -> None:
