@@ -78,14 +78,13 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     Raises:
         Refused: An argument contains CR, LF, NUL, or a TAB as the separator (S02, command injection).
     """
-    forbidden = _ENDS_FIELD if sep == b"\t" else _ENDS_LINE
     octets: list[bytes] = []
     secrets: tuple[bytes, ...] = ()
     for word in words:
         if isinstance(word, Secret):
             secrets, word = (*secrets, word.octets), word.octets
-        _check_word(word, forbidden)
         octets += (word,)
+    _check_word(b"".join(octets), _ENDS_FIELD if sep == b"\t" else _ENDS_LINE)
     sent = sep.join(octets) + _CRLF
     if not secrets:
         return Line(sent, sent)

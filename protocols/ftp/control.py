@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import math
 from collections import deque
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from protocols.contract import Line
 from protocols.errors import Declined, ProtocolError, Refused, TimedOut, TryLater
@@ -27,8 +27,7 @@ T = TypeVar("T")
 # `FtpSessionState` with the connection.
 
 
-@dataclass(frozen=True, slots=True)
-class LoginKey:
+class LoginKey(NamedTuple):
     """The properties of an FTP login. Only URLs with equal logins share a connection.
 
     The pool also compares the properties of the network connection: address family, proxy and trust
@@ -39,9 +38,12 @@ class LoginKey:
     host: str
     port: int
     user: bytes | None
-    password: bytes | None = field(repr=False)
-    anonymous_password: bytes | None = field(repr=False)
+    password: bytes | None
+    anonymous_password: bytes | None
     tls: str = "never"
+
+    def __repr__(self) -> str:
+        return f"LoginKey({self.scheme}://{self.host}:{self.port})"
 
 
 def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
@@ -151,11 +153,13 @@ def command(verb: bytes, *arguments: bytes | Secret) -> Line:
         Refused: The arguments contain bytes that would end the line (S02, command injection), or have more
             than 4,000 bytes.
     """
-    for argument in arguments:
-        octets = argument.octets if isinstance(argument, Secret) else argument
-        if len(octets) > ARGUMENT_LIMIT:
-            raise Refused("S02", f"argument of {len(octets)} bytes exceeds the limit of {ARGUMENT_LIMIT}")
-    return encode_line(verb, *arguments)
+    line = encode_line(verb, *arguments)
+    if len(line.octets) > ARGUMENT_LIMIT:
+        for argument in arguments:
+            octets = argument.octets if isinstance(argument, Secret) else argument
+            if len(octets) > ARGUMENT_LIMIT:
+                raise Refused("S02", f"argument of {len(octets)} bytes exceeds the limit of {ARGUMENT_LIMIT}")
+    return line
 
 
 #: The command that requests a data port (RFC 2428).
@@ -163,9 +167,12 @@ EPSV = command(b"EPSV")
 
 
 def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:
+    return shown_line(command(verb, *arguments))
+
+
+def shown_line(line: Line) -> str:
     """Return a command for a message, without secrets and control characters."""
-    line = command(verb, *arguments).shown
-    return repr(shown_text(line[:-2]))
+    return repr(shown_text(line.shown[:-2]))
 
 
 class Control:
@@ -173,7 +180,8 @@ class Control:
 
     The client refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421 reply. If
     `keep` is set, further retrievals will follow. `has_data` is set while the data connection for the next
-    transfer is open.
+    transfer is open. `options` are the Telnet options that replies requested and that are not yet refused.
+    `ahead` are the commands that `send_ahead` has sent and that were not passed to `say`.
     """
 
     def __init__(self, limits: Limits, state: FtpSessionState, keep: bool) -> None:
@@ -183,16 +191,16 @@ class Control:
         self.has_data = False
         self.reader = read_reply(limits)
         self.commands = 0
-        self._options: list[tuple[int, int]] = []
-        self._ahead: deque[Line] = deque()
+        self.options: list[tuple[int, int]] = []
+        self.ahead: deque[Line] = deque()
 
     def say(self, verb: bytes, *arguments: bytes | Secret) -> Dialogue[None]:
-        line = command(verb, *arguments)
-        if self._ahead:
-            assert self._ahead.popleft() == line, "the dialogue must send the commands of send_ahead"
+        if self.ahead:
+            ahead = self.ahead.popleft().octets
+            assert ahead.startswith(verb), "the dialogue must send the commands of send_ahead"
             return
         self.commands += 1
-        yield Send((line,))
+        yield Send((command(verb, *arguments),))
 
     def send_ahead(self, *lines: Line) -> Dialogue[None]:
         """Send the next commands in one write, to a server that processes them in order (pipelining).
@@ -200,15 +208,10 @@ class Control:
         The dialogue then calls `say` for the same commands, which are not sent again. The attribute
         `commands` counts the commands as one command, because all fail if the first fails.
         """
-        if lines and not self._ahead:
+        if lines and not self.ahead:
             self.commands += 1
-            self._ahead.extend(lines)
+            self.ahead.extend(lines)
             yield Send(lines)
-
-    @property
-    def is_ahead(self) -> bool:
-        """Return whether commands were sent ahead and not yet passed to `say`."""
-        return bool(self._ahead)
 
     @property
     def asks_ahead(self) -> bool:
@@ -218,14 +221,11 @@ class Control:
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """Send a command and receive its reply. `ideal` is the code and text of the expected reply."""
-        yield from self.say(verb, *arguments)
-        return (yield from self.hear_reply(verb, *arguments, ideal=ideal))
+        """Send a command and receive its reply. `ideal` is the code and text of the expected reply.
 
-    def hear_reply(
-        self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
-    ) -> Dialogue[ControlReply]:
-        """Receive the reply to a command that was sent. Secrets in the text of the reply are masked."""
+        Secrets in the text of the reply are masked.
+        """
+        yield from self.say(verb, *arguments)
         reply = yield from receive(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
         )
@@ -233,7 +233,8 @@ class Control:
             if isinstance(argument, Secret):
                 reply = reply.hide_secret(argument.octets)
         self.take(reply)
-        yield from self.refuse_options()
+        if self.options:
+            yield from self.refuse_options()
         return reply
 
     def demand(
@@ -256,8 +257,9 @@ class Control:
         receive the same reply.
         """
         reply = yield from receive(self.reader, "the server's greeting", ControlReply(220, (b"Ready",)))
-        self._options += reply.options
-        yield from self.refuse_options()
+        self.options += reply.options
+        if self.options:
+            yield from self.refuse_options()
         return reply
 
     def take(self, reply: ControlReply) -> None:
@@ -266,7 +268,7 @@ class Control:
         Raises:
             ServiceClosing: The reply is 421, which may come at any time.
         """
-        self._options += reply.options
+        self.options += reply.options
         if reply.code == 421:
             raise ServiceClosing(
                 f"the server closes the connection: it said {reply.shown!r}",
@@ -275,11 +277,9 @@ class Control:
             )
 
     def refuse_options(self) -> Dialogue[None]:
-        """Refuse the Telnet options that replies requested. Do not call this method during a transfer."""
-        if not self._options:
-            return
-        answer = encode_refusals(self._options)
-        self._options.clear()
+        """Refuse the Telnet options in `options`. Do not call this method during a transfer."""
+        answer = encode_refusals(self.options)
+        self.options.clear()
         if answer.octets:
             yield Send((answer,))
 

@@ -48,7 +48,6 @@ from protocols.ftp.transfer import (
     FtpTransfer,
     TransferRefusal,
     open_data,
-    refuse_transfer,
     send_transfer,
     set_type,
     settle,
@@ -117,12 +116,12 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
         )
     reply = names_reply(session, argument, told)
     arguments = (argument,) if argument else ()
-    ended = yield from transfer(control, FtpTransfer(reply, BodyForm.NAMES), b"NLST", *arguments)
+    ended = yield from transfer(control, FtpTransfer(reply, BodyForm.NAMES), command(b"NLST", *arguments))
     if isinstance(ended, TransferRefusal) or (argument and not ended.received):
         yield from _check_empty(session, argument, ended)
     if isinstance(ended, TransferRefusal):
         if refused is not None and refused.reply.code not in UNIMPLEMENTED:
-            raise refuse_transfer(refused, b"MLSD", *arguments)  # a server with MLSD lists empty directories
+            raise refused.error  # a server with MLSD lists empty directories
         detail = f"NLST was refused with {ended.reply.shown!r}: treated as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
         ended = CompleteTransfer(0, frozenset())
@@ -181,18 +180,18 @@ def _check_empty(
 
     The check uses CWD. Otherwise, raise an error.
     """
-    verb = (b"NLST", argument) if argument else (b"NLST",)
     if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
-        raise refuse_transfer(ended, *verb)
+        raise ended.error
     if argument:
         reply = yield from enter(session)
         if not reply.good:
             if reply.code < 500:
                 raise refusal(reply, shown_command(b"CWD", argument))
-            raise refusal_of(NotFound, reply, f"{shown_command(*verb)}: no names listed, and CWD refused")
+            doing = shown_command(b"NLST", argument)
+            raise refusal_of(NotFound, reply, f"{doing}: no names listed, and CWD refused")
     elif not session.url.cwds and not session.name:
         assert isinstance(ended, TransferRefusal)
-        raise refuse_transfer(ended, *verb)
+        raise ended.error
 
 
 def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[TransferRefusal | None]:
@@ -208,14 +207,14 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
     findings: list[Finding] = []
     facts = MlsdReader(session.url, session.control.limits, findings)
     reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings, extra=told)
-    arguments = (argument,) if argument else ()
-    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), b"MLSD", *arguments)
+    line = command(b"MLSD", argument) if argument else command(b"MLSD")
+    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), line)
     if isinstance(ended, CompleteTransfer):
         yield from _end(reply, ended)
         return None
     if ended.reply.code in _LISTED_OTHERWISE and not ended.started:
         return ended
-    raise refuse_transfer(ended, b"MLSD", *arguments)
+    raise ended.error
 
 
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
@@ -238,13 +237,13 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     clock = session.options.clock
     lines = ListReader(session.url, session.control.limits, findings, None if clock is None else clock())
     reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=told)
-    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), b"LIST")
+    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), command(b"LIST"))
     if isinstance(ended, CompleteTransfer):
         yield from _end(reply, ended)
         return True
     if not ended.started and ended.reply.code in _LISTED_OTHERWISE:
         return False
-    raise refuse_transfer(ended, b"LIST")
+    raise ended.error
 
 
 # The metadata of a URL without its body. SIZE and MDTM return the metadata of a file (RFC 3659). A successful
@@ -365,10 +364,16 @@ def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[FtpSessionS
 
 
 def _inquire(session: FtpSession) -> Dialogue[None]:
+    """Return the dialogue for the object of the URL, after the change of the directory."""
     if session.options.want == "facts":
-        yield StartBody((yield from describe(session)))
-    else:
-        yield from _fetch(session)
+        return _give_facts(session)
+    if session.url.typecode == "d" or not session.name:
+        return list_names(session, session.name)
+    return _retrieve_file(session)
+
+
+def _give_facts(session: FtpSession) -> Dialogue[None]:
+    yield StartBody((yield from describe(session)))
 
 
 def check_expressible(url: FtpUrl) -> None:
@@ -394,51 +399,32 @@ def check_arguments(url: FtpUrl) -> None:
     command(b"CWD", url.user or b"", url.password or b"", *url.cwds, url.name or b"")
 
 
-def _fetch(session: FtpSession) -> Dialogue[None]:
-    if session.url.typecode == "d" or not session.name:
-        yield from list_names(session, session.name)
-        return
-    refused = yield from retrieve_file(session)
-    if refused is None:
-        return
-    failure = refuse_transfer(refused, b"RETR", session.name)
-    if (
-        session.url.typecode is not None
-        or refused.reply.code != 550
-        or refused.started
-        or session.options.start
-    ):
-        raise failure
-    if not (yield from enter(session)).good:
-        raise failure
-    yield from list_names(session, b"")
-
-
-def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
-    """Retrieve the file up to the final reply.
-
-    If the server refused RETR, the refusal is returned.
-    """
-    code = b"A" if session.url.typecode == "a" else b"I"
-    control = session.control
+def _retrieve_file(session: FtpSession) -> Dialogue[None]:
+    """Retrieve the file up to the final reply. If RETR is refused, the name may be a directory."""
+    url, control, code = session.url, session.control, b"A" if session.url.typecode == "a" else b"I"
     yield from set_type(control, code)
+    line = command(b"RETR", session.name)
     if control.state.port is not None and _is_whole(session):
         yield from open_data(control)
-        yield from send_transfer(control, *_metadata_commands(session), command(b"RETR", session.name))
+        yield from send_transfer(control, *_metadata_commands(session), line)
     planned = yield from (_measure_text(session) if code == b"A" else _measure(session))
     if _is_covered(session.options, planned):
         yield StartBody(replace(planned.reply, unchanged=True))
-        return None
+        return
     yield from open_data(control)
     if code != b"A" and _is_part(session.options):
         planned = yield from _restart(session, planned)
-    if session.url.typecode is None:
+    if url.typecode is None and not control.ahead:
         yield PlanNote("if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST")
-    ended = yield from transfer(control, planned, b"RETR", session.name)
-    if isinstance(ended, TransferRefusal):
-        return ended
-    yield from settle(planned.reply, ended)
-    return None
+    ended = yield from transfer(control, planned, line)
+    if isinstance(ended, CompleteTransfer):
+        yield from settle(planned.reply, ended)
+        return
+    if url.typecode is not None or ended.reply.code != 550 or ended.started or session.options.start:
+        raise ended.error
+    if not (yield from enter(session)).good:
+        raise ended.error
+    yield from list_names(session, b"")
 
 
 def _is_covered(options: Options, planned: FtpTransfer) -> bool:

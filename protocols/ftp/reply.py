@@ -145,7 +145,7 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
                     break
                 lines.append(line)
                 _check_size(len(lines), taken, limits)
-        _check_size(len(lines), taken, limits)
+            _check_size(len(lines), taken, limits)
         return ControlReply(int(first[:3]), tuple(lines), tuple(options))
 
     return reader
@@ -169,7 +169,10 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
     while True:
         index = buffer.find(b"\n", limit - taken)
         if index >= 0:
-            pieces.append(buffer.take(index + 1))
+            piece = buffer.take(index + 1)
+            if not pieces and _IAC not in piece:
+                return piece
+            pieces.append(piece)
             taken += index + 1
             if not _is_option(pieces[-1]):
                 return b"".join(pieces)

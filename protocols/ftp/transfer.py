@@ -41,9 +41,8 @@ from protocols.ftp.control import (
     ServiceClosing,
     UnansweredCommand,
     await_optional,
-    command,
     refusal,
-    shown_command,
+    shown_line,
 )
 from protocols.ftp.reply import ControlReply, PassiveReply, parse_extended, parse_passive, read_offer
 from protocols.step import (
@@ -119,10 +118,18 @@ class FtpTransfer(NamedTuple):
 
 
 class TransferRefusal(NamedTuple):
-    """A final reply 4yz or 5yz without any data. `started` is set after an earlier 1yz reply."""
+    """A final reply 4yz or 5yz without any data. `started` is set after an earlier 1yz reply.
+
+    `doing` is the transfer command.
+    """
 
     reply: ControlReply
     started: bool
+    doing: str
+
+    @property
+    def error(self) -> Exception:
+        return refusal(self.reply, self.doing)
 
 
 class CompleteTransfer(NamedTuple):
@@ -134,9 +141,9 @@ class CompleteTransfer(NamedTuple):
 
 
 def transfer(
-    control: Control, planned: FtpTransfer, verb: bytes, *arguments: bytes
+    control: Control, planned: FtpTransfer, line: Line
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
-    """Open the data connection, send the command, and complete the transfer.
+    """Send the transfer command `line`, and complete the transfer.
 
     The body begins with the first byte. If no byte arrives, `settle` begins the body. If the caller requests
     a range, the client closes the data connection after the range. The control connection is then not reused,
@@ -148,12 +155,12 @@ def transfer(
         ServiceClosing: A 421 reply arrived before the first byte.
         UnansweredCommand: MLSD received neither a reply nor data. LIST and NLST can replace MLSD.
     """
-    doing = shown_command(verb, *arguments)
+    doing, verb = shown_line(line), line.octets[:4]
     control.state.idle = control.has_data = False
     count = None if planned.reply.stop is None else planned.expected
-    if count is None:
-        yield from send_transfer(control, command(verb, *arguments))
-    yield from control.say(verb, *arguments)
+    if not control.ahead:
+        yield from send_transfer(control, line, again=count is None)
+    yield from control.say(verb)
     try:
         begun = yield from _await_data(control, doing, announced=_is_announced(control.state, verb))
     except TimedOut as error:
@@ -168,7 +175,7 @@ def transfer(
     yield CloseData()
     if count is not None:
         return CompleteTransfer(count, frozenset({"length"}))
-    if control.asks_ahead:
+    if control.asks_ahead and not control.ahead:
         with suppress(NetworkError):  # the next reply shows the error
             yield from control.send_ahead(EPSV)
     try:
@@ -176,27 +183,30 @@ def transfer(
         complete = _check_whole(control, final, passed, planned, doing)
     except ProtocolError as error:
         raise error.saying(_count(passed.octets, planned)) from error.__cause__
-    yield from _keep_port(control)
+    if control.ahead:
+        yield from _keep_port(control)
     return complete
 
 
-def send_transfer(control: Control, *lines: Line) -> Dialogue[None]:
-    """Send commands up to a transfer command, and EPSV for the next transfer if the server queues it."""
-    ahead = (EPSV,) if control.state.queues and control.asks_ahead else ()
+def send_transfer(control: Control, *lines: Line, again: bool = True) -> Dialogue[None]:
+    """Send commands up to a transfer command.
+
+    With `again`, EPSV for the next transfer is added if the server queues commands.
+    """
+    ahead = (EPSV,) if again and control.state.queues and control.asks_ahead else ()
     yield from control.send_ahead(*lines, *ahead)
 
 
 def _keep_port(control: Control) -> Dialogue[None]:
-    """Receive the reply to EPSV if it was sent ahead, and store the port.
+    """Receive the reply to the EPSV that was sent ahead, and store the port.
 
     The transfer has ended, so an error only prevents the reuse of the connection.
     """
-    if control.is_ahead:
-        try:
-            offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
-            control.state.port = offer.port
-        except ResolveError:
-            control.state.idle = False
+    try:
+        offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
+        control.state.port = offer.port
+    except ResolveError:
+        control.state.idle = False
 
 
 def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
@@ -257,12 +267,14 @@ def _conclude_nothing(
         raise (begun.broken or error) from None
     if final.refused and final.code != 426:
         control.state.idle = True
-        yield from _keep_port(control)
-        return TransferRefusal(final, started=any(reply.preliminary for reply in heard))
+        if control.ahead:
+            yield from _keep_port(control)
+        return TransferRefusal(final, any(reply.preliminary for reply in heard), doing)
     if final.good and begun.broken is not None:
         raise begun.broken
     complete = _check_whole(control, final, CopiedBody(0, begun.close_notify), planned, doing)
-    yield from _keep_port(control)
+    if control.ahead:
+        yield from _keep_port(control)
     return complete
 
 
@@ -284,7 +296,8 @@ def _hear_final(
             reply = yield from receive(control.reader, f"the final reply to {doing}", ControlReply(226))
             control.take(reply)
             if not reply.preliminary:
-                yield from control.refuse_options()
+                if control.options:
+                    yield from control.refuse_options()
                 return reply
             heard.append(reply)
     except ServiceClosing as error:
@@ -313,10 +326,14 @@ def _check_whole(
             words = f"{doing}: fewer bytes received than listed, {_count(received, planned)}"
             raise Changed(words, again=True)
         raise _cut(f"{doing}: fewer bytes received than SIZE gave", received, planned)
-    proofs = {"final-reply": True, "close-notify": secured, "length": received == expected}
-    return CompleteTransfer(
-        received, frozenset(word for word, shown in proofs.items() if shown), final.octets
+    verified = frozenset(
+        (
+            "final-reply",
+            *(("close-notify",) if secured else ()),
+            *(("length",) if received == expected else ()),
+        )
     )
+    return CompleteTransfer(received, verified, final.octets)
 
 
 def _broken_off(reply: ControlReply, received: int, planned: FtpTransfer, doing: str) -> Exception:
@@ -339,11 +356,6 @@ def _cut(message: str, received: int, planned: FtpTransfer) -> Truncated:
 def _count(received: int, planned: FtpTransfer) -> str:
     announced = "" if planned.expected is None else f" of {planned.expected}"
     return f"after {received}{announced} bytes"
-
-
-def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) -> Exception:
-    """Return the error for a refused transfer."""
-    return refusal(refused.reply, shown_command(verb, *arguments))
 
 
 # Preparation of a transfer: the type, and a new data connection (RFC 959 5, RFC 2428).
@@ -431,5 +443,6 @@ def _request_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogu
         read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal
     )
     control.take(offer.reply)
-    yield from control.refuse_options()
+    if control.options:
+        yield from control.refuse_options()
     return offer
