@@ -76,7 +76,8 @@ class PartFile:
         known: The validators of the object that the bytes belong to.
         dropped: The reason why existing bytes could not be resumed, or None.
         kept: Whether a later run could resume the file.
-        adopted: The size of an existing file with the final name that was renamed to NAME.part, or None.
+        adopted: The size of an existing file with the final name that was renamed to NAME.part, by this run
+            or by a killed run. None for any other file.
         finished: Whether a killed run had already renamed the file but had not removed the state file.
         complete: Whether a killed run had completed the file but had not renamed it.
         whole: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
@@ -252,12 +253,12 @@ class PartFile:
         if state is not None and state.mark.names(found):
             self._withheld |= state.withheld
         self._mark = put_mark(self.fd)
+        self.adopted = os.lseek(self.fd, 0, os.SEEK_END)
         self._write_state(complete=False)
         if self._withheld:
             with suppress(OSError):
                 os.fchmod(self.fd, stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
         self.directory.replace(self.name, self._part)
-        self.adopted = os.lseek(self.fd, 0, os.SEEK_END)
         return None
 
     def _take(self, state: PartState | None) -> None:
@@ -307,7 +308,10 @@ class PartFile:
         An exception is raised for a file of another program.
         """
         self.fd = self._open_own()
-        if not os.fstat(self.fd).st_size:
+        size = os.fstat(self.fd).st_size
+        if state is not None and state.adopted and self.directory.status_of(self.name) is None:
+            self.adopted, self._withheld = size, state.withheld
+        elif not size:
             return self._create_again()
         if not is_guarded(os.fstat(self.fd)) or (state is None and not has_mark(self.fd)):
             raise self.directory.make_foreign_error(self._part)
@@ -386,10 +390,11 @@ class PartFile:
     def _write_state(self, *, complete: bool) -> bool:
         assert self._mark is not None
         whole = None if complete else self.whole
-        state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole)
+        adopted = self.adopted is not None
+        state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole, adopted)
         # A partial file with a lost state is restarted at byte 0. If the partial file may be an existing file
         # of the user, the state must survive a loss of power.
-        return write_state(self._state, self.directory, state, sync=self._adopt)
+        return write_state(self._state, self.directory, state, sync=self._adopt or adopted)
 
     def restart(self) -> None:
         """Restart the download at byte 0.
@@ -421,6 +426,9 @@ class PartFile:
     def _put_back(self) -> None:
         """Rename the adopted file to its final name, and create a new NAME.part."""
         self.give_back()
+        if not (self._adopt or self.replaces):
+            self.kept = False
+            raise make_taken_error(self.path)
         os.close(self.fd)
         self.fd, self._mark = -1, None
         self._exists = "replace"

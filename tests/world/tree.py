@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,8 +42,9 @@ class TreeRun:
         self._jobs = source.randint(1, 4)
         self.world = World(directory, schedule)
         self._out = os.path.join(directory, "out")
-        self._first = [name for name in names if source.random() < 0.5]
-        held = {name: self._wanted[name] for name in self._first}
+        held = {name: self._wanted[name] for name in names if source.random() < 0.5}
+        self._synced = set(held)
+        self._kept = set(held)  # The files that no life may lose, not even a life that follows a killed life.
         for name, content in {**self._surplus, **held}.items():
             path = self._path(name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -87,23 +88,26 @@ class TreeRun:
         words = ["get", "-r", "--delete", "--yes", "-q", "--json", "--progress", "none", "--exists", "resume"]
         words += ["-t", "3", "--idle-timeout", "20", "--connect-timeout", "20", "-j", str(self._jobs)]
         words += ["-d", self.world.path, f"{self._scheme}://{_HOST}/tree/"]
-        before = self._complete()
         with _output(self._out):
             status = self.world.command(lambda: resolve(words))
         now = self._complete()
-        kept: Collection[str] = self._first if self.world.lost_power else before
+        # To compare an existing file with the server, the command renames the file to NAME.part. If the
+        # process is killed, the file still has this name.
+        there = now | {
+            name for name, content in self._wanted.items() if read(f"{self._path(name)}.part") == content
+        }
+        if self.world.lost_power:
+            self._kept = set(self._synced)
         # The mock server replies 226 after a cut, as if a firewall had ended the data connection. A client
         # cannot detect a listing without its last lines.
         if self._scheme == "ftp" and {b"\n", b""}.intersection(self.world.network.cuts):
-            kept, status = [], None
+            self._kept &= there
+            self._synced &= there
+            status = None
         self.transfers += len(self._wanted)
-        # To compare an existing file with the server, the command renames the file to NAME.part. If the
-        # process is killed, the file still has this name.
-        parted = {
-            name for name, content in self._wanted.items() if read(f"{self._path(name)}.part") == content
-        }
-        if lost := sorted(set(kept) - now - parted):
+        if lost := sorted(self._kept - there):
             raise Broken(f"the run removed or changed complete files that the server lists: {lost}")
+        self._kept |= now
         self._check_files(calm=calm)
         if self.world.network.problems or self._ftp.violations or self.world.left:
             raise Broken(f"{self.world.network.problems} {self._ftp.violations} {self.world.left}")

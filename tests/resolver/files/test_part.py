@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from resolver import LocalError, Validators
 from resolver.files.directory import DirectoryHandle
+from resolver.files.names import NameTaken
 from resolver.files.part import Existing, Segment
 from resolver.files.partial_file import PartialFile, finish_killed_run
 
@@ -110,6 +112,68 @@ async def test_adopted_file_keeps_mode(mode: int, end: str, tmp_path: Path) -> N
     if end in ("more", "killed"):
         assert await go_on(path, adopt=True) == (len(HALF), None)
     assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert os.listdir(tmp_path) == ["got"]
+
+
+async def leave_adopted(path: Path) -> None:
+    """Leave an existing file under the name of the partial file, as a run that is killed after the rename."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DirectoryHandle, "rename", refuse)
+        async with PartialFile(str(path), source=SOURCE, adopt=True):
+            pass
+    assert sorted(os.listdir(path.parent)) == ["got.part", "got.part-state"]
+
+
+@pytest.mark.parametrize("adopt", [True, False])
+@pytest.mark.parametrize("content", [HALF, b""])
+async def test_existing_file_of_killed_run_stays_if_next_run_fails(
+    content: bytes, adopt: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "got"
+    path.write_bytes(content)
+    inode = path.stat().st_ino
+    await leave_adopted(path)
+    with suppress(ConnectionError):
+        async with PartialFile(str(path), source=SOURCE, adopt=adopt) as sink:
+            assert sink.position == len(content)
+            raise ConnectionError
+    assert (path.read_bytes(), path.stat().st_ino) == (content, inode)
+    assert os.listdir(tmp_path) == ["got"]
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+async def test_existing_file_of_killed_run_stays_if_object_changed(is_copied: bool, tmp_path: Path) -> None:
+    path, part = tmp_path / "got", tmp_path / "got.part"
+    path.write_bytes(HALF)
+    await leave_adopted(path)
+    if is_copied:
+        shutil.copy2(part, tmp_path / "copy")
+        os.replace(tmp_path / "copy", part)
+    async with PartialFile(str(path), source=SOURCE, adopt=True) as sink:
+        if not is_copied:
+            sink.restart()
+        assert (path.read_bytes(), part.read_bytes()) == (HALF, b"")
+    assert path.read_bytes() == HALF
+    assert os.listdir(tmp_path) == ["got"]
+
+
+@pytest.mark.parametrize("source", [SOURCE, SOURCE + "2"])
+async def test_existing_file_of_killed_run_is_not_replaced(source: str, tmp_path: Path) -> None:
+    async def restart() -> None:
+        async with PartialFile(str(path), source=source) as sink:
+            await sink.remember(Validators(size=20))
+            sink.restart()
+
+    path = tmp_path / "got"
+    path.write_bytes(HALF)
+    await leave_adopted(path)
+    with pytest.raises(NameTaken):
+        await restart()
+    assert path.read_bytes() == HALF
     assert os.listdir(tmp_path) == ["got"]
 
 
