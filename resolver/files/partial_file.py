@@ -519,9 +519,10 @@ def finish_killed_run(path: str, source: str, below: str | None = None) -> None:
 
 def _conclude(part: PartFile) -> bool:
     """Remove the state file of a run that was killed after it had renamed the file."""
-    with suppress(LocalError):  # An error means that the killed run had already performed all steps.
-        part.open()
-    part.drop_leftovers()
+    with suppress(OSError):  # The file is complete, even if the state file cannot be removed.
+        with suppress(LocalError):  # The killed run had already performed all steps.
+            part.open()
+        part.drop_leftovers()
     return True
 
 

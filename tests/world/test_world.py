@@ -44,9 +44,13 @@ FOUND: dict[str, Schedule] = {
     ),
 }
 
-
-#: The same, of other scenarios and with another event loop.
+#: Such schedules under another loop or in another scenario.
 FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
+    "a complete file of a killed run is refused after EMFILE": (
+        Schedule(200_001_708, (Fault("ENOSPC", 1), Fault("kill", 88, 0, 1), Fault("EMFILE", 2, 0, 2))),
+        "asyncio",
+        "save",
+    ),
     "a capture is skipped because of a truncated capture with all bytes": (
         Schedule(71, (Fault("ENOSPC", 11), Fault("power", 65))),
         "asyncio",
