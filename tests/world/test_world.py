@@ -56,6 +56,21 @@ FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
         "asyncio",
         "tls",
     ),
+    "an unsynced archive is lost and created again": (
+        Schedule(300_000_825, (Fault("kill", 11), Fault("power", 11, 0, 1))),
+        "trio",
+        "warc",
+    ),
+    "an unsynced second file of an archive is lost and created again": (
+        Schedule(300_000_132, (Fault("power", 10, 0, 2),)),
+        "trio",
+        "warc",
+    ),
+    "an archive of three killed runs is lost and created again": (
+        Schedule(300_002_540, (Fault("kill", 44), Fault("kill", 3, 0, 1), Fault("power", 4, 0, 2))),
+        "asyncio",
+        "warc",
+    ),
 }
 
 
