@@ -34,7 +34,7 @@ _RANGE = re.compile(rb"\r\ncontent-range: bytes ([0-9]+)-[0-9]+/", re.IGNORECASE
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3}) ")
 _VOLUMES = re.compile(r"a(-[0-9]{5})?\.warc(\.gz)?")
 #: The indexes, and the temporary files of an index, which a kill leaves.
-_INDEXES = re.compile(r"a(-[0-9]{5})?\.cdxj(\.[0-9a-f]{16})?")
+_INDEXES = re.compile(r"a(-[0-9]{5})?(\.cdxj|\.warc(\.gz)?\.[0-9a-f]{16})")
 
 
 class VirtualRecorder(recording.Recorder):
