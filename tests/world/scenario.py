@@ -25,8 +25,9 @@ from fixtures.ftp.server import MockFtp
 from fixtures.ftp.tree import File, Folder
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
+from fixtures.prospero.behavior import Behavior as ProsperoBehavior
 from fixtures.prospero.service import Service
-from fixtures.prospero.tree import CONTENTS, Thing
+from fixtures.prospero.tree import CONTENTS, Moved, Thing
 from fixtures.prospero.tree import file as prospero_file
 from resolver import (
     Event,
@@ -54,6 +55,16 @@ OWN = (".part", ".part-state", ".part-state.new")
 
 #: The network protocol of the objects: TCP without or with TLS, or UDP for most objects.
 Transport = Literal["tcp", "tls", "udp"]
+#: An FTP server without the sizes of files.
+_UNSIZED = Behavior(replies={b"SIZE": b"502 Not implemented\r\n"}, tells_features=False)
+#: The last part of the name of an object of prospero, with the behavior of its server.
+_PATHS = {
+    "sized": ProsperoBehavior(),
+    "unsized": ProsperoBehavior(),
+    "moved": ProsperoBehavior(),
+    "waiting": ProsperoBehavior(wait=30, queue=(2, 60)),
+    "swapped": ProsperoBehavior(swaps=True),
+}
 _PORTS = {"gopher": 70, "gophers": 70, "nntp": 119, "nntps": 563}
 
 
@@ -84,6 +95,7 @@ class Plan:
     greeting: bytes
     tls: ssl.TLSVersion | None = None
     together: bool = False
+    ftp: Behavior = field(default_factory=Behavior)
 
 
 #: The greetings of an unknown FTP server, and of two servers to which the client sends commands ahead.
@@ -102,6 +114,7 @@ def plan_of(seed: int, transport: Transport = "tcp") -> Plan:
         wanted=[change(source, each) for each in plan.wanted],
         tls=tls if transport == "tls" else None,
         together=source.random() < 0.5,
+        ftp=source.choice((Behavior(), Behavior(resumes_sessions=transport == "tls"), _UNSIZED)),
     )
 
 
@@ -162,7 +175,7 @@ def _over_tls(source: random.Random, each: Wanted) -> Wanted:
 def _over_udp(source: random.Random, each: Wanted) -> Wanted:
     if each.page is None and source.random() < 0.3:
         return each
-    name = f"{each.name}/{source.choice(('sized', 'unsized'))}"
+    name = f"{each.name}/{source.choice(tuple(_PATHS))}"
     host = source.choice(tuple(HOSTS))
     return Wanted(f"prospero://{host}/{name}", each.name, each.content, host, "prospero")
 
@@ -236,18 +249,16 @@ class Servers:
             }
             root = Folder({**files, b"home": Folder({b"bob": Folder(files)})})
             self.http[host] = HttpServer(site, {}, tls, 80)
-            self.ftp[host] = MockFtp(
-                Behavior(greeting=plan.greeting), root=root, tls=tls, needs_tls=tls is not None
-            )
+            behavior = replace(plan.ftp, greeting=plan.greeting)
+            self.ftp[host] = MockFtp(behavior, root=root, tls=tls, needs_tls=tls is not None)
             network.listen(host, 80 if tls is None else 443, self.http[host].handle)
             network.listen(host, 21, self.ftp[host].attend)
             if tls is not None:
-                inside = self.ftp[f"{host} inside TLS"] = MockFtp(
-                    Behavior(), root=root, tls=tls, implicit=True
-                )
+                inside = self.ftp[f"{host} inside TLS"] = MockFtp(plan.ftp, root=root, tls=tls, implicit=True)
                 network.listen(host, 990, inside.attend)
-            tree = {each.name.encode() + end: thing for each in here for end, thing in _things(each.content)}
-            self.prospero[host] = Service(tree, host.encode())
+            tree = {name: thing for each in here for name, thing in _things(each)}
+            behaviors = {name: _PATHS[name.partition(b"/")[2].decode()] for name in tree}
+            self.prospero[host] = Service(tree, host.encode(), behaviors)
             network.listen_udp(host, 1525, partial(_answer, self.prospero[host]))
 
         for number, each in enumerate(plan.wanted):
@@ -273,7 +284,7 @@ class Servers:
                 for request in service.requests
                 for command in request.commands
                 for token in command
-                if token.endswith(b"sized")
+                if token.partition(b"/")[2].decode() in _PATHS
             ]
             service.requests.clear()
         for name, other in self.others.items():
@@ -293,10 +304,13 @@ class Servers:
         ]
 
 
-def _things(content: bytes) -> Iterator[tuple[bytes, Thing]]:
-    """Yield an object of a Prospero server with the attribute SIZE, and without."""
-    yield b"/sized", prospero_file(content)
-    yield b"/unsized", Thing(attributes=(CONTENTS,), contents=content)
+def _things(each: Wanted) -> Iterator[tuple[bytes, Thing]]:
+    """Yield the objects of a Prospero server with the content of an object, by name."""
+    name, unsized = each.name.encode(), Thing(attributes=(CONTENTS,), contents=each.content)
+    yield name + b"/sized", prospero_file(each.content)
+    for path in ("unsized", "waiting", "swapped"):
+        yield name + b"/" + path.encode(), unsized
+    yield name + b"/moved", Thing(moved=Moved(name + b"/unsized"))
 
 
 def _answer(service: Service, datagram: bytes, source: object) -> list[bytes]:
