@@ -257,7 +257,9 @@ class Servers:
                 inside = self.ftp[f"{host} inside TLS"] = MockFtp(plan.ftp, root=root, tls=tls, implicit=True)
                 network.listen(host, 990, inside.attend)
             tree = {name: thing for each in here for name, thing in _things(each)}
-            behaviors = {name: _PATHS[name.partition(b"/")[2].decode()] for name in tree}
+            behaviors: dict[bytes | None, ProsperoBehavior] = {
+                name: _PATHS[name.partition(b"/")[2].decode()] for name in tree
+            }
             self.prospero[host] = Service(tree, host.encode(), behaviors)
             network.listen_udp(host, 1525, partial(_answer, self.prospero[host]))
 
