@@ -15,6 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
+from zlib import MAX_WBITS, decompressobj
 
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import LocalError, NotConfigured
@@ -30,7 +31,7 @@ from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
 from resolver.warc.http import target_of
 from resolver.warc.index import IndexBuilder, IndexLine, RevisitOriginal, Revisits
-from resolver.warc.records import DamagedSpan, RecordHead, read_records
+from resolver.warc.records import GZIP, DamagedSpan, RecordHead, read_records
 from resolver.warc.writing import Fields, RecordBlock, Writer, fields_block
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _OURS = b"software: url-resolver/"
 _MOST_INFO = 65_536
+_INFO, _BEGIN = b"WARC/1.1\r\nWARC-Type: warcinfo\r\n", 512
 
 
 class WarcVolume:
@@ -125,7 +127,9 @@ class WarcVolume:
         end, number = 0, 0
         for found in read_records(self._file.source, _IndexedRecord):
             if isinstance(found, DamagedSpan):
-                if not number or found.resumes is not None:
+                # A killed run may leave a part of the first record, which has no capture.
+                is_known = number > 0 or (found.is_cut and self._begins_with_info())
+                if not is_known or found.resumes is not None:
                     raise LocalError(
                         f"the archive {self.path!r} is damaged at byte {found.offset} and was not changed "
                         "(resolve warc check shows details)"
@@ -140,6 +144,13 @@ class WarcVolume:
         self.cut = self._file.size - end
         if self.cut:
             self._file.cut(end)
+
+    def _begins_with_info(self) -> bool:
+        """Return whether the first bytes of the file are those of a warcinfo record."""
+        octets = self._file.source.read_at(0, _BEGIN)
+        if octets.startswith(GZIP):
+            octets = decompressobj(wbits=MAX_WBITS + 16).decompress(octets, _BEGIN)
+        return octets[: len(_INFO)] == _INFO[: len(octets)]
 
 
 def rows_in(path: str) -> Iterator[IndexLine]:

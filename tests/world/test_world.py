@@ -71,6 +71,11 @@ FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
         "asyncio",
         "warc",
     ),
+    "an archive with an incomplete first record is damaged": (
+        Schedule(215, (Fault("short", 2), Fault("power", 10))),
+        "trio",
+        "udp",
+    ),
 }
 
 

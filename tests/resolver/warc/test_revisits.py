@@ -226,6 +226,27 @@ def test_key_of_is_one_ascii_token(url: str) -> None:
     assert len(key_of(url).split()) == 1
 
 
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
+def test_recorder_replaces_incomplete_first_record_of_killed_run(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    Recorder(path).close()
+    octets = path.read_bytes()
+    for size in range(10, len(octets)):
+        path.write_bytes(octets[:size])
+        with Recorder(path) as recorder:
+            assert recorder.cut == size
+        assert len(path.read_bytes()) in range(len(octets) - 20, len(octets) + 20)
+
+
+@pytest.mark.parametrize("kind", ["response", "metadata"])
+def test_recorder_keeps_incomplete_first_record_of_another_program(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.warc"
+    path.write_bytes(record(WARC_Type=kind)[:-9])
+    with pytest.raises(LocalError):
+        Recorder(path)
+    assert path.read_bytes() == record(WARC_Type=kind)[:-9]
+
+
 def test_recorder_writes_capture_after_truncated_capture_with_same_octets(tmp_path: Path) -> None:
     path = tmp_path / "a.warc"
     subject = CaptureSubject(
