@@ -749,10 +749,12 @@ class Performer:
             try:
                 while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
                     pass
-            # The error is stored. If it were raised, data that arrived at the same time would be lost.
+            # The errors are stored. If they were raised, data that arrived at the same time would be lost.
             except ProtocolError as error:
                 self._early = FirstResult(error)
                 return DataExpectation.OVER
+            except Disconnected:  # The next read raises it again.
+                return DataExpectation.BROKEN
             if pace is DataExpectation.LAST:
                 await self._await_more()
             return pace

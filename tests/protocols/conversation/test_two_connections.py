@@ -14,7 +14,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Line, Stream
+from protocols.contract import FirstResult, Line, Stream
 from protocols.step import (
     AwaitData,
     BodyStarted,
@@ -244,6 +244,31 @@ async def test_await_data_broken_line_takes_available_data(octets: bytes) -> Non
         result = await run(gate, await_data(), both)
         assert isinstance(result, tuple)
         assert (result[0].octets, result[0].values[2:]) == (len(octets), ())
+
+
+@pytest.mark.parametrize("lines", [b"", b"1 a\n"])
+async def test_await_data_control_closed_takes_available_data(lines: bytes) -> None:
+    """The server sent all data before it closed the control connection; the end is read first."""
+    gate = PipeGate()
+
+    async def first_of(
+        first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
+        return FirstResult(await first()), None
+
+    gate.first_of = first_of
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        yield OpenData(1)
+        return (yield AwaitData(line, "a line or data", b"1", classify_line))
+
+    async def both() -> None:
+        await gate.data.far.send_all(b"octets")
+        await gate.control.far.send_all(lines)
+        await gate.control.far.send_eof()
+
+    assert await run(gate, dialogue(), both) == BodyStarted((b"1 a",) if lines else (), 6)
 
 
 @pytest.mark.parametrize("broken", [False, True])
