@@ -503,7 +503,6 @@ class SurplusWalk:
             self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise writing_fault(error, path) from error
-        self._device = os.fstat(self._fd).st_dev
 
     def close(self) -> None:
         os.close(self._fd)
@@ -575,7 +574,7 @@ class SurplusWalk:
                 below = os.open(part, _DIRECTORY, dir_fd=fd)
                 os.close(fd)
                 fd = below
-                if os.fstat(fd).st_dev != self._device:
+                if os.fstat(fd).st_dev != os.fstat(self._fd).st_dev:
                     raise OSError(0, "another file system")
             yield fd
         finally:

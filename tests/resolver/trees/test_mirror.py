@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -145,6 +146,24 @@ async def test_prune_does_not_follow_links(source: Path, tmp_path: Path) -> None
         with pytest.raises(LocalError, match="cannot remove"):
             pruner.drop(found[0])
     assert sorted(contents(outside)) == ["b.txt", "old"]
+
+
+def test_surplus_in_directory_of_unknown_device_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / "top/sub").mkdir(parents=True)
+    (tmp_path / "top/sub/a").touch()
+    found = (tmp_path / "top/sub/a").stat()
+    surplus = SurplusFile(("sub", "a"), False, found.st_dev, found.st_ino, Proven("ftp://h/top/", True))
+    with closing(Inventory()) as inventory, monkeypatch.context() as patch:
+        pruner = Pruner(str(tmp_path / "top"), inventory, lambda name, url: True)
+        patch.setattr(os, "fstat", fail)
+        assert list(pruner.list_surplus()) == []
+        with pytest.raises(LocalError, match="cannot remove"):
+            pruner.drop(surplus)
 
 
 async def test_prune_keeps_replaced_files(source: Path, tmp_path: Path) -> None:
