@@ -176,7 +176,10 @@ class ArchiveOutput:
 
 
 def _remove_index(path: str, ending: bytes) -> None:
-    """Remove a temporary index: a regular file of the user that is empty or whose first line ends so."""
+    """Remove a temporary index.
+
+    The index is a regular file of the user. It is empty, or its first line has the ending.
+    """
     found = os.lstat(path)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         return

@@ -124,6 +124,7 @@ def report(place: Path, name: str, urls: list[str], moment: str) -> None:
         "kept": path.read_bytes().startswith(begun),
         "right_now": not damaged_now and last == path.stat().st_size and is_accepted_by_warcio(path, last),
         "missing": sorted(set(urls) - set(found)),
+        "temporary": sorted(each.name for each in place.glob(f"{name}.*")),
         "twice": sorted(url for url, count in Counter(found).items() if count > 1),
     }
     print(json.dumps(told), flush=True)

@@ -46,6 +46,7 @@ def check(moment: dict[str, Any]) -> None:
     assert moment["right_now"], moment
     assert not moment["missing"], moment
     assert not moment["twice"], moment
+    assert not moment["temporary"], moment
 
 
 def test_warc_killed_around_calls_keeps_complete_records(at: dict[str, str], folder: Path) -> None:
