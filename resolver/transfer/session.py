@@ -171,8 +171,10 @@ class Resolver:
             referrer: the URL and IP address of the document that contained the URL (`Provenance`).
         """
         request = self._request(url, origin, referrer, want="file")
-        options = replace(request.options, start=start, known=known or Validators())
-        return Retrieval(self._network, replace(request, options=options), most=max_streamed)
+        if start or known is not None:
+            options = replace(request.options, start=start, known=known or Validators())
+            request = replace(request, options=options)
+        return Retrieval(self._network, request, most=max_streamed)
 
     def listing(
         self,
