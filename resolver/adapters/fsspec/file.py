@@ -100,39 +100,17 @@ class RemoteObject:
 
     async def read(self, start: int | None, stop: int | None) -> bytes:
         async with self._lock:
-            if start is None and stop is None and self._body is None:
-                return await self._read_complete()
             depends_on_size = (start or 0) < 0 or (stop or 0) < 0
             if depends_on_size and self.size is None:
                 await self._begin_at(0)
             if self.size is not None:
                 begin, end, _ = slice(start, stop).indices(self.size)
-                return await self._read_all(begin, end)
+                return await self.read_all(begin, end)
             if depends_on_size:
-                return (await self._read_all(0, None))[start:stop]
-            return await self._read_all(start or 0, stop)
+                return (await self.read_all(0, None))[start:stop]
+            return await self.read_all(start or 0, stop)
 
-    async def _read_complete(self) -> bytes:
-        """Return all bytes.
-
-        Without positions, 400 files of 1 kB need 10 % less processor time than with `_read_all`.
-        """
-        octets = bytearray()
-        try:
-            await self._begin_at(0)
-            assert self._body is not None
-            async for piece in self._body:
-                octets += piece
-                self._check_room(len(octets))
-        except resolver.ResolveError as error:
-            await self._leave()
-            if not error.retryable:
-                raise
-            return await self._read_all(0, self.size, octets)
-        self._at = len(octets)
-        return bytes(octets)
-
-    async def _read_all(self, start: int, stop: int | None, begun: bytearray | None = None) -> bytes:
+    async def read_all(self, start: int, stop: int | None, begun: bytearray | None = None) -> bytes:
         """Return the bytes of a range; `begun` are the first bytes, after which a transfer failed."""
         octets, failed_at = (bytearray(), -1) if begun is None else (begun, len(begun))
         while stop is None or start + len(octets) < stop:
@@ -148,13 +126,9 @@ class RemoteObject:
             if not piece:
                 break
             octets += piece
-            self._check_room(len(octets))
+            if self.size is None:
+                _check_room(self._session, self._url, len(octets))
         return bytes(octets)
-
-    def _check_room(self, count: int) -> None:
-        if self.size is None and count > self._session.limits.body:
-            words = f"the size is unknown, and more than {self._session.limits.body} bytes arrived"
-            raise resolver.LimitExceeded("body", words, url=resolver.parse(self._url).shown)
 
     async def _read(self, at: int, stop: int | None) -> bytes:
         """Return bytes from a position.
@@ -230,6 +204,38 @@ class RemoteObject:
         if opened is not None:
             _HELD.discard(opened)
             await opened.__aexit__(None, None, None)
+
+
+def _check_room(session: resolver.Resolver, url: str, count: int) -> None:
+    if count > session.limits.body:
+        words = f"the size is unknown, and more than {session.limits.body} bytes arrived"
+        raise resolver.LimitExceeded("body", words, url=resolver.parse(url).shown)
+
+
+async def read_complete(session: resolver.Resolver, url: str) -> bytes:
+    """Return all bytes of an object on a server.
+
+    Without a `RemoteObject`, `cat` of small files makes a tenth fewer calls.
+    """
+    octets, known, size = bytearray(), _UNKNOWN, None
+    try:
+        async with session.resume(url) as reply:
+            if reply.kind in DIRECTORIES:
+                no_file(url.partition("://")[2])
+            known, size = reply.validators, reply.size
+            async for piece in reply.body:
+                octets += piece
+                if size is None:
+                    _check_room(session, url, len(octets))
+        return bytes(octets)
+    except resolver.ResolveError as error:
+        if not error.retryable:
+            raise
+    remote = RemoteObject(session, url, size, known)
+    try:
+        return await remote.read_all(0, size, octets)
+    finally:
+        await remote.aclose()
 
 
 class UrlFile(AbstractBufferedFile):

@@ -8,6 +8,7 @@ are read-only.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -15,7 +16,7 @@ from datetime import datetime
 from errno import ENODATA
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from urllib.parse import quote
 
 from fsspec import register_implementation
@@ -25,7 +26,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import isfilelike
 
 import resolver
-from resolver.adapters.fsspec.file import ObjectBytes, RemoteObject, UrlFile, WholeObject
+from resolver.adapters.fsspec.file import ObjectBytes, RemoteObject, UrlFile, WholeObject, read_complete
 from resolver.adapters.fsspec.listings import (
     DIRECTORIES,
     Walks,
@@ -179,12 +180,44 @@ class UrlFileSystem(Walks):
     async def _cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
     ) -> bytes:
-        async with self._reading(self._resolve_name(path)) as octets:
+        name = self._resolve_name(path)
+        if self.ranges and start is None and end is None:
+            with translate_errors(name):
+                return await read_complete(await self._session(), self._url(name))
+        async with self._reading(name) as octets:
             return await octets.read(start, end)
 
-    async def _cat(self, path: str | list[str], *args: Any, **kwargs: Any) -> bytes | dict[str, Any]:
+    async def _cat(
+        self,
+        path: str | list[str],
+        recursive: bool = False,
+        on_error: Literal["raise", "omit", "return"] = "raise",
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Read several objects concurrently, in at most `batch_size` tasks.
+
+        The method of fsspec starts a task for each object, which takes a tenth of the time of small objects.
+        """
         complete = path if isinstance(path, list) else self._resolve_names(path)
-        return cast("bytes | dict[str, Any]", await super()._cat(complete, *args, **kwargs))
+        names = await self._expand_path(complete, recursive)
+        found, left = dict[str, Any].fromkeys(names), iter(names)
+
+        async def read() -> None:
+            for name in left:
+                try:
+                    found[name] = await self._cat_file(name, **kwargs)
+                except Exception as error:  # noqa: BLE001 - `on_error` decides what happens with the error
+                    found[name] = error
+
+        at_once = batch_size or self.batch_size
+        await asyncio.gather(*(read() for _ in (names if at_once < 0 else names[:at_once])))
+        failed = {name: error for name, error in found.items() if isinstance(error, Exception)}
+        if failed and on_error == "raise":
+            raise next(iter(failed.values()))
+        if names == [complete]:
+            return found[complete]
+        return {name: value for name, value in found.items() if on_error != "omit" or name not in failed}
 
     async def _cat_ranges(
         self,

@@ -271,8 +271,9 @@ class NamedByUrls(AsyncFileSystem):
         if isinstance(path, list):
             return [cls._strip_protocol(each) for each in path]
         name = stringify_path(path)
-        for protocol in cls.protocol:
-            name = name.removeprefix(f"{protocol}://").removeprefix(f"{protocol}::")
+        if "://" in name or "::" in name:
+            for protocol in cls.protocol:
+                name = name.removeprefix(f"{protocol}://").removeprefix(f"{protocol}::")
         name = plain(name).rstrip("/")
         return decode_equals(name) if cls.slashed else name
 

@@ -490,6 +490,8 @@ def test_batch_size_bounds_the_connections(make: Make) -> None:
         one = make(FtpFileSystem, server.port, batch_size=1)
         assert one.cat(list(contents)) == contents
         assert len(server.sessions) == 1
+        assert one.cat(list(contents), batch_size=-1) == contents
+        assert 1 < len(server.sessions) <= len(contents)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(None, None), (3, 9), (-4, None), (2, -2), (90, 99), (4, 2)])
