@@ -19,12 +19,13 @@ from resolver.url.parsing import build
 #: The maximum size in bytes of the parsed heads, including the heads of interim responses.
 MOST_HEAD = 262_144
 
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
+# A search for a pattern is fast if the pattern begins with a fixed byte, such as the LF of the previous line.
+_HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9](?![0-9])")
 _STATUS = re.compile(rb"HTTP/(1\.[01]) ([0-9]{3})(?:[ \r\n]|\Z)")
-_LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
-_CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
-_TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
+_LENGTH = re.compile(rb"\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
+_CODED = re.compile(rb"\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 #: A header field: the name, the colon, and the value with continuation lines.
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
 #: A line of a head that is not a header field.
@@ -92,7 +93,7 @@ def find_answer(octets: bytes) -> AnswerSpan | None:
 
 def masked_fields(request: bytes) -> list[str]:
     """Return the names of the request fields whose values are masked, in lower case."""
-    head = request.partition(b"\r\n\r\n")[0]
+    head = request.partition(b"\r\n\r\n")[0] if _HIDDEN in request else b""
     return [found[1].decode("latin-1").lower() for found in _MASKED.finditer(head)]
 
 
@@ -105,7 +106,8 @@ def mask_answer(
 
     def masked(found: re.Match[bytes]) -> bytes:
         name, value = found[1].lower(), found[3]
-        shown = _HIDDEN if name in given else hide(_IN_URL.sub(rb"\1" + _HIDDEN + b"@", value))
+        clean = _IN_URL.sub(rb"\1" + _HIDDEN + b"@", value) if b"@" in value else value
+        shown = _HIDDEN if name in given else hide(clean)
         if shown != value:
             names.append(hide(name).decode("latin-1"))
         return (found[1] if name in _FRAMING else hide(found[1])) + found[2] + shown
