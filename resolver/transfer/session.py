@@ -100,7 +100,7 @@ class Resolver:
             options_of(settings),
             codings=find_codings(),
             suffix_of=extras.find_suffix_lookup(),
-            http2=extras.find_frames(),
+            http2=None if settings.get("recorder") else extras.find_frames(),  # an archive has HTTP/1 bytes
             clock=partial(datetime.now, UTC),
             memory={},
         )
@@ -668,7 +668,8 @@ class Resolver:
         # cached `Options` object.
         if (options := self._wishes.get((want, prompt))) is None:
             most = self.limits.body if want == "content" else max_streamed(self.limits)
-            options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
+            ahead = prompt and self._network.recorder is None  # an archive has one exchange after another
+            options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=ahead, most=most)
         transfer = self._network.next_transfer()
         knows = count_learnt(options) if options.memory else 0
         return RetrievalRequest(parsed, origin, found_in, options, transfer=transfer, learnt=knows)

@@ -284,7 +284,9 @@ class HttpCapture:
         if length is not None:
             size = min(size, length)  # Bytes after the stated length are not part of the body.
         raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
+        block = sha1(head, usedforsecurity=False)
         for piece in take_first_octets(self._came.pieces(begin), size):
+            block.update(piece)
             made = piece if unchunked is None else unchunked.take(piece)
             raw.update(made)
             payload.update(made)
@@ -302,7 +304,7 @@ class HttpCapture:
         kept = CapturedObject(
             type="response",
             content_type=RESPONSE,
-            block=RecordBlock(len(head) + size, pieces),
+            block=RecordBlock(len(head) + size, pieces, digest_text(block.digest())),
             head=head,
             payload_digest=None if unchunked is not None else digest,
             digest=digest,

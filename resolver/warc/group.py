@@ -95,13 +95,14 @@ def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> C
     for piece in block.pieces():
         raw.update(piece)
         payload.update(piece)
+    digest = digest_text(raw.digest())
     return CapturedObject(
         type="resource",
         content_type=media_type,
-        block=block,
+        block=block._replace(known=digest),
         head=b"",
-        payload_digest=digest_text(raw.digest()),
-        digest=digest_text(raw.digest()),
+        payload_digest=digest,
+        digest=digest,
         sha256=payload.hexdigest(),
         size=block.size,
         truncated=truncated,

@@ -365,18 +365,20 @@ class Recorder:
 
     def _write(self, group: RecordGroup) -> str:
         """Write the records, and return the ID of the record of the object."""
-        first = "" if group.object is None else self._keep_object(group, group.object)
-        fields: Fields = [("WARC-Concurrent-To", first)] if first else []
+        fields, first = self._fields(group), ""
+        if group.object is not None:
+            first = self._keep_object(group, group.object, fields)
+            fields.append(("WARC-Concurrent-To", first))
         if group.request is not None:
             type = "application/http;msgtype=request"
-            self._volume.write("request", self._fields(group) + fields, type, group.request)
+            self._volume.write("request", [_make_id(), *fields], type, group.request)
         metadata = RecordBlock.from_octets(group.metadata)
-        self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
+        self._volume.write("metadata", [_make_id(), *fields], _FIELDS, metadata)
         return first
 
-    def _keep_object(self, group: RecordGroup, kept: CapturedObject) -> str:
+    def _keep_object(self, group: RecordGroup, kept: CapturedObject, common: Fields) -> str:
         """Write the record of the object, and return the ID of the record."""
-        fields = self._fields(group)
+        fields = [_make_id(), *common]
         id, target = fields[0][1], group.subject.target
         original = self._revisits.find(kept)
         if original is None and self._earlier is not None:
@@ -416,8 +418,8 @@ class Recorder:
         return f"{self._stem}-{number:05d}{self._ending}" if number else self.path
 
     def _fields(self, group: RecordGroup) -> Fields:
+        """Return the fields that all records of a capture have."""
         fields = [
-            ("WARC-Record-ID", f"<urn:uuid:{uuid4()}>"),
             ("WARC-Date", _date(group.date)),
             ("WARC-Target-URI", group.subject.target),
             ("WARC-Warcinfo-ID", self._info),
@@ -436,15 +438,14 @@ class Recorder:
         if self._command:
             lines.append(f"command: {self._command}")
         lines.append("dialogue-format: 1")
-        id = f"<urn:uuid:{uuid4()}>"
         fields = [
-            ("WARC-Record-ID", id),
+            _make_id(),
             ("WARC-Date", _date(self.now())),
             ("WARC-Filename", self._volume.name),
         ]
         with self._volume.open_transaction():
             self._volume.write("warcinfo", fields, _FIELDS, RecordBlock.from_octets(fields_block(lines)))
-        return id
+        return fields[0][1]
 
 
 def _open_earlier(indexes: list[str]) -> EarlierArchives | None:
@@ -453,6 +454,10 @@ def _open_earlier(indexes: list[str]) -> EarlierArchives | None:
     from resolver.warc.index import EarlierArchives  # Imported lazily: the module loads sqlite3.
 
     return EarlierArchives(indexes)
+
+
+def _make_id() -> tuple[str, str]:
+    return "WARC-Record-ID", f"<urn:uuid:{uuid4()}>"
 
 
 def _date(moment: datetime) -> str:
@@ -503,13 +508,13 @@ class CaptureRecording:
     def options(url: Url, options: Options) -> Options:
         """Return the options with which the complete bytes of an object can be archived.
 
-        Pipelining and HTTP/2 are disabled. The body of an error response is included. A download is resumed
-        only over HTTP, because only the archived HTTP exchange shows that a response is a range.
+        A download is resumed only over HTTP, because only the archived HTTP exchange shows that a response is
+        a range.
         """
         row = registry.find(url.scheme)
         if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
-            options = replace(options, start=0, stop=None)
-        return replace(options, http2=None, prompt=False)
+            return replace(options, start=0, stop=None)
+        return options
 
     def body_of(self, reply: Reply) -> Reply:
         """Return the reply with a body that records each byte read."""

@@ -20,10 +20,14 @@ class WarcOutput(Protocol):
 
 
 class RecordBlock(NamedTuple):
-    """A block of `size` bytes; each call of `pieces` reads the block from the start."""
+    """A block of `size` bytes; each call of `pieces` reads the block from the start.
+
+    `known` is the digest of the block if another reader of the block has computed it.
+    """
 
     size: int
     pieces: Callable[[], Iterator[bytes]]
+    known: str | None = None
 
     @classmethod
     def from_octets(cls, octets: bytes) -> RecordBlock:
@@ -31,6 +35,8 @@ class RecordBlock(NamedTuple):
 
     def digest(self) -> str:
         """Return the digest in the form of a record field."""
+        if self.known is not None:
+            return self.known
         digest = sha1(usedforsecurity=False)
         for octets in self.pieces():
             digest.update(octets)
