@@ -32,6 +32,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -500,11 +502,11 @@ class Ledger:
         ]
 
     def _admit_entry(self, asked: RequestRow) -> LedgerEntry:
+        key = asked.key
+        if (added := self._insert(key, asked)) is not None:
+            return LedgerEntry(self, added)
         columns = "id, status, path, size, digest, how, etag, inode, modified"
-        select = f"SELECT {columns} FROM object WHERE key=?"
-        row = self._connection.execute(select, (asked.key,)).fetchone()
-        if row is None:
-            return LedgerEntry(self, self._insert(asked))
+        row = self._connection.execute(f"SELECT {columns} FROM object WHERE key=?", (key,)).fetchone()
         number, status, stored, size, digest, how, etag, inode, modified = row
         if how is None and asked.how is not None:
             self._connection.execute("UPDATE object SET how=? WHERE id=?", (asked.how, number))
@@ -523,10 +525,11 @@ class Ledger:
         tag = RowTag(decode_text(etag), inode or None, modified if isinstance(modified, float) else None)
         return LedgerEntry(self, number, path, size, decode_text(digest), tag, is_done=is_done)
 
-    def _insert(self, asked: RequestRow) -> int:
+    def _insert(self, key: bytes, asked: RequestRow) -> int | None:
+        """Add a row and return its number, or None if the ledger has a row with the key."""
         referrer = None if asked.referrer is None else json.dumps(asked.referrer)
         values = (
-            asked.key,
+            key,
             encode_text(asked.given),
             asked.origin,
             referrer,
@@ -537,9 +540,8 @@ class Ledger:
         )
         columns = "key, url, origin, referrer, without_password, asked, more, how, status"
         insert = f"INSERT INTO object({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')"
-        number = self._connection.execute(insert, values).lastrowid
-        assert number is not None
-        return number
+        added = self._connection.execute(f"{insert} ON CONFLICT(key) DO NOTHING", values)
+        return added.lastrowid if added.rowcount else None
 
     async def forget(self, number: int) -> None:
         """Delete a row."""
@@ -575,9 +577,9 @@ class Ledger:
                 while self._later:
                     changes.append(self._later.popleft())
                 sync_directories({change.path for change in changes if change.path is not None})
-                for change in changes:
-                    update = f"UPDATE object SET {change.assignments} WHERE id=?"
-                    self._connection.execute(update, (*change.values, change.number))
+                for assignments, alike in groupby(changes, attrgetter("assignments")):
+                    rows = [(*change.values, change.number) for change in alike]
+                    self._connection.executemany(f"UPDATE object SET {assignments} WHERE id=?", rows)
                 self._connection.execute("UPDATE run SET ended=? WHERE id=?", (_now(), self._run))
         except BaseException:
             self._later.extendleft(reversed(changes))
