@@ -223,8 +223,9 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
     with suppress(ResolveError):  # the command reports the error
         shown = target.parsed(command).shown if options else given
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
-    more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
-    if more:
+    more = None
+    if not target.is_bare:
+        more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
         import json  # lazy import: few lists have further metadata of a URL
     return RequestRow(
         url=shown,

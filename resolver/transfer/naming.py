@@ -102,7 +102,9 @@ def local_file_name(url: Url) -> str:
     Raises `Refused` (S14, names of saved files) if the safe name is empty. The user can then choose the name
     with `-O FILE`.
     """
-    name = _INDEX if is_index(url) else last_part(url)
+    name = last_part(url)
+    if (not name or name.endswith(b"/")) and is_index(url):
+        name = _INDEX
     return local_name(name + _make_distinction(url) if name else name)
 
 
@@ -133,7 +135,9 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
     If `host` is true, the first path segment is the host of the URL. `cut` is the number of leading
     directories of the URL to omit; None omits all.
     """
-    inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1] if host or cut is not None else []
+    if not host and cut is None:
+        return ""
+    inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1]
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
     return local_path([*above, *[part for part in inside if part not in (b"", b".")][cut or 0 :]])
 
