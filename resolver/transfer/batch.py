@@ -295,8 +295,10 @@ class Batch(Generic[T]):
         except BaseException:
             self._end(waiting, succeeded=False)
             raise
+        has_rested = waiting in self._at_rest  # if so, another task has its place at the host
         self._end(waiting, succeeded=result.error is None)
-        self._fill_place()
+        if not has_rested:
+            self._fill_place()
         return result
 
     def _end(self, waiting: QueuedTask[BatchTask[T]], *, succeeded: bool) -> None:
