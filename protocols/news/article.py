@@ -10,11 +10,14 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cached_property
 from typing import NamedTuple
 
 from protocols.errors import LimitExceeded
-from protocols.news.response import DataBlock
+from protocols.news.response import undot_start
 from protocols.options import Limits
 from protocols.text import codec_of
 from protocols.wire import Buffer, Reader
@@ -51,22 +54,24 @@ def decode_field(octets: bytes, charset: str | None = None) -> str:
 
     `charset` is the charset of the article's body.
     """
-    return decode_words(_decode(octets, charset)).strip()
+    try:
+        text = octets.decode("utf-8")
+    except UnicodeError:
+        text = _decode_8_bit(octets, charset)
+    return (decode_words(text) if "=?" in text else text).strip()
 
 
-def _decode(octets: bytes, charset: str | None) -> str:
-    for codec in ("utf-8", None if charset is None else codec_of(charset)):
-        if codec is not None:
-            try:
-                return octets.decode(codec)
-            except UnicodeError:
-                pass
+def _decode_8_bit(octets: bytes, charset: str | None) -> str:
+    codec = None if charset is None else codec_of(charset)
+    if codec is not None:
+        with suppress(UnicodeError):
+            return octets.decode(codec)
     return octets.decode("latin-1")
 
 
 def decode_words(text: str) -> str:
     """Decode the encoded words in a field's value, and join adjacent encoded words (RFC 2047)."""
-    return _RUN.sub(_decode_run, text) if "=?" in text else text
+    return _RUN.sub(_decode_run, text)
 
 
 def _decode_run(found: re.Match[str]) -> str:
@@ -112,7 +117,8 @@ def _decode_word(word: re.Match[str]) -> bytes | None:
 #: The maximum size of a head in bytes. Real heads have a few thousand bytes.
 HEAD_LIMIT = 1_048_576
 
-_NAME = re.compile(rb"[!-~]+")
+#: A header field; RFC 5322 4.5 allows blanks before the colon.
+_FIELD = re.compile(rb"([!-9;-~]+)[ \t]*: ?(.*)", re.DOTALL)
 
 
 class HeaderField(NamedTuple):
@@ -126,16 +132,21 @@ class HeaderField(NamedTuple):
     raw: bytes
 
 
-class ArticleHead(NamedTuple):
+@dataclass(frozen=True)
+class ArticleHead:
     """The header fields in the order received, including invalid lines."""
 
     fields: tuple[HeaderField, ...] = ()
 
+    @cached_property
+    def _first(self) -> dict[str, bytes]:
+        return {field.name.lower(): field.raw for field in reversed(self.fields)}
+
     def get_first(self, name: str) -> bytes | None:
         """Return the value of the first field `name`; `name` must be in lower case."""
-        return next((field.raw for field in self.fields if field.name.lower() == name), None)
+        return self._first.get(name)
 
-    @property
+    @cached_property
     def charset(self) -> str | None:
         """Return the charset of the body from Content-Type.
 
@@ -153,25 +164,17 @@ class ArticleHead(NamedTuple):
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Return the names of all fields with their decoded values."""
         charset = self.charset
-        return tuple((field.name, decode_field(field.raw, charset)) for field in self.fields if field.name)
+        return tuple([(field.name, decode_field(field.raw, charset)) for field in self.fields if field.name])
 
     @property
     def date(self) -> datetime | None:
         value = self.get_first("date")
-        if value is None:
-            return None
-
-        return parse_date(value.decode("latin-1"))
+        return None if value is None else parse_date(value.decode("latin-1"))
 
     @property
     def message_id(self) -> bytes | None:
         """Return the message-id without angle brackets."""
         return strip_brackets(self.get_first("message-id") or b"")
-
-    @property
-    def strays(self) -> int:
-        """Return the number of lines that are not header fields."""
-        return sum(not field.name for field in self.fields)
 
 
 def strip_brackets(octets: bytes) -> bytes | None:
@@ -185,22 +188,19 @@ def parse_head(octets: bytes) -> ArticleHead:
 
     The fields end at the first empty line. The body is ignored.
     """
+    return _parse_lines(octets.split(b"\r\n"))
+
+
+def _parse_lines(lines: list[bytes]) -> ArticleHead:
     fields: list[HeaderField] = []
-    lines = octets.split(b"\r\n")
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
-        if line.startswith((b" ", b"\t")) and fields:
+        if line[:1] in (b" ", b"\t") and fields:
             fields[-1] = HeaderField(fields[-1].name, fields[-1].raw + line)
+        elif found := _FIELD.fullmatch(line):
+            fields.append(HeaderField(found[1].decode("ascii"), found[2]))
         else:
-            fields.append(_parse_field(line))
+            fields.append(HeaderField("", line))
     return ArticleHead(tuple(fields))
-
-
-def _parse_field(line: bytes) -> HeaderField:
-    name, colon, value = line.partition(b":")
-    name = name.rstrip(b" \t")  # RFC 5322 4.5 allows blanks before the colon
-    if not colon or _NAME.fullmatch(name) is None:
-        return HeaderField("", line)
-    return HeaderField(name.decode("ascii"), value.removeprefix(b" "))
 
 
 def read_head(limits: Limits) -> Reader[ArticleHead]:
@@ -218,17 +218,15 @@ def read_head(limits: Limits) -> Reader[ArticleHead]:
 
     def reader(buffer: Buffer) -> Generator[None, None, ArticleHead]:
         end = yield from _find_end(buffer)
-        copy = Buffer()
-        copy.feed(buffer.peek(end))
-        head = b"" if end == 0 else DataBlock().take(copy)
-        _check_size(head, limits)
-        return parse_head(head)
+        lines = undot_start(buffer.peek(end)).split(b"\r\n")
+        _check_size(lines, limits)
+        return _parse_lines(lines)
 
     return reader
 
 
 def _find_end(buffer: Buffer) -> Generator[None, None, int]:
-    """Return the offset of the end of the head.
+    """Return the offset of the end of the head, without its last line end.
 
     The head ends at an empty line, at the end of the block, or at the end of the connection.
     """
@@ -242,17 +240,16 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
         found = [index for index in (blank, end) if index >= 0]
         if found or buffer.at_end:
             buffer.searched = 0  # search from the start, because the next pattern is different
-            return min(found) + 2 if found else len(buffer)
+            return min(found) if found else len(buffer)
         if len(buffer) >= HEAD_LIMIT:
             raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} bytes")
         yield
 
 
-def _check_size(head: bytes, limits: Limits) -> None:
-    lines = head.split(b"\r\n")
+def _check_size(lines: list[bytes], limits: Limits) -> None:
     if len(lines) > limits.lines:
         raise LimitExceeded("lines", f"the head of an article has more than {limits.lines} lines")
-    if any(len(line) > limits.line for line in lines):
+    if max(map(len, lines)) > limits.line:
         raise LimitExceeded("line", f"a header line is longer than {limits.line} bytes")
 
 

@@ -61,7 +61,7 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
     session, found = yield from _find(url, options, limits, request)
     found.reply.findings.extend(session.state.findings)
     if found.body is None:
-        yield from _leave()
+        yield from _leave(session)
         yield StartBody(found.reply)
         return
     yield StartBody(found.reply)
@@ -72,13 +72,14 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
             yield from _drop_own(session, refused)
             yield EndResponse()
         raise
-    yield from _leave()
+    yield from _leave(session)
     found.reply.verified.add("terminator")
 
 
-def _leave() -> Dialogue[None]:
+def _leave(session: NntpSession) -> Dialogue[None]:
     yield EndResponse()
-    yield PlanNote("QUIT when the connection is no longer needed; its response is not waited for")
+    if session.is_new:
+        yield PlanNote("QUIT when the connection is no longer needed; its response is not waited for")
 
 
 def _find(
@@ -91,10 +92,10 @@ def _find(
     """
     anew = apart = unpacked = False
     while True:
-        session, is_new = yield from _reach(url, options, limits, anew, apart, unpacked)
+        session = yield from _reach(url, options, limits, anew, apart, unpacked)
         try:
             negotiation = NewsNegotiation(session, NewsLogin(url.user, url.password), options)
-            return session, (yield from _get(session, negotiation, request, is_new))
+            return session, (yield from _get(session, negotiation, request))
         except NotShareable:
             yield EndResponse()
             apart = True
@@ -102,7 +103,7 @@ def _find(
             yield EndResponse()
             unpacked = True
         except (Disconnected, Declined) as error:
-            if not is_new and _is_dead(session, error):
+            if not session.is_new and _is_dead(session, error):
                 anew = True
                 continue
             if isinstance(error, Declined) and not (session.pending or session.state.closing):
@@ -120,10 +121,8 @@ def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
 
 def _reach(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
-) -> Dialogue[tuple[NntpSession, bool]]:
-    """Return the session, and whether its connection is new.
-
-    The connection is taken from the pool or opened.
+) -> Dialogue[NntpSession]:
+    """Return the session on a connection that is taken from the pool or opened.
 
     Dialogues with different credentials or TLS settings never share a connection.
 
@@ -145,16 +144,16 @@ def _reach(
     if joined is not None:
         assert isinstance(joined, JoinedPipeline)
         assert isinstance(joined.state, NntpState)
-        state.private = tls or is_loopback(joined.peer)
-        return NntpSession(joined.state, url.scheme, may_pack=not unpacked), joined.state is state
-    return NntpSession(state, url.scheme), True
+        is_new = joined.state is state
+        if is_new:
+            state.private = tls or is_loopback(joined.peer)
+        return NntpSession(joined.state, url.scheme, is_new=is_new, may_pack=not unpacked)
+    return NntpSession(state, url.scheme)
 
 
-def _get(
-    session: NntpSession, negotiation: NewsNegotiation, request: Request, is_new: bool
-) -> Dialogue[RequestTarget]:
+def _get(session: NntpSession, negotiation: NewsNegotiation, request: Request) -> Dialogue[RequestTarget]:
     """Send the request, and fulfill the server's preconditions until the server accepts the request."""
-    if is_new:
+    if session.is_new:
         yield from _greet(session, negotiation)
         yield PlanNote(_BRANCHES)
     while True:

@@ -411,9 +411,9 @@ def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: by
     `message_id` is the message-id in the status line, without angle brackets, or None if it is missing.
     """
     message_id = message_id or head.message_id
-    findings = []
-    if head.strays:
-        detail = f"{head.strays} lines of the head are not header fields"
+    findings, pairs = [], head.pairs
+    if strays := len(head.fields) - len(pairs):
+        detail = f"{strays} lines of the head are not header fields"
         findings.append(Finding("nntp:header-line", "allow", detail))
     extra: dict[str, JsonValue] = {
         "message_id": None if message_id is None else decode_text(message_id),
@@ -427,7 +427,7 @@ def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: by
         charset=head.charset,
         modified=head.date,
         title=head.decode_first("subject"),
-        meta=head.pairs,
+        meta=pairs,
         extra=extra,
         findings=findings,
     )

@@ -96,7 +96,7 @@ class NntpCommand:
     line: Line = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        verb = self.verb.value.encode("ascii")
+        verb = self.verb.encode("ascii")
         line = encode_line(verb) if self.argument is None else encode_line(verb, self.argument)
         if len(line.octets) > COMMAND_LIMIT:
             raise Refused("S02", f"{self.verb} with this argument is longer than {COMMAND_LIMIT} bytes")
@@ -121,7 +121,7 @@ def encode_message_id(message_id: bytes) -> bytes:
     return b"<%s>" % message_id
 
 
-_STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*))?", re.DOTALL)
+_STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*?))?\r?\n", re.DOTALL)
 
 #: The success codes of each command; the value tells whether a block follows.
 _GRANTED: dict[NntpVerb, dict[int, bool]] = {
@@ -215,7 +215,6 @@ def _cut(buffer: Buffer) -> Disconnected | Truncated:
 
 def parse_status(line: bytes) -> NntpResponse:
     """Parse a status line with its line end."""
-    line = line.removesuffix(b"\n").removesuffix(b"\r")
     found = _STATUS.fullmatch(line)
     if found is None or b"\0" in line:
         raise ProtocolError(f"this is not the response of a news server: {line[:60].decode('latin-1')!r}")
@@ -446,9 +445,13 @@ def _open_length(buffer: Buffer) -> int:
 
 
 def _undot(octets: bytes) -> bytes:
-    # Lines that begin with a period are rare. The search with `find` is thirty times faster than the regular
-    # expression.
-    return _PERIOD.sub(b"", octets) if octets.find(b"\r\n.") >= 0 else octets
+    # Lines that begin with a period are rare. The search is thirty times faster than the regular expression.
+    return _PERIOD.sub(b"", octets) if b"\r\n." in octets else octets
+
+
+def undot_start(octets: bytes) -> bytes:
+    """Decode the start of a block that does not contain the terminator."""
+    return _undot(octets[1:] if octets[:1] == b"." else octets)
 
 
 def cut_block(received: int) -> Truncated:

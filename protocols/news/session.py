@@ -179,7 +179,7 @@ class NntpState:
     def record_sent(self, commands: tuple[NntpCommand, ...]) -> None:
         """Record that the commands were sent and are outstanding."""
         self.outstanding.extend(commands)
-        self.groups_outstanding += sum(command.verb in SELECTING for command in commands)
+        self.groups_outstanding += sum([command.verb in SELECTING for command in commands])
 
     def pop_answered(self) -> NntpCommand:
         """Remove the oldest outstanding command, because its response arrived, and return the command."""
@@ -216,14 +216,16 @@ class NntpSession:
     Attributes:
         state: The state of the connection.
         scheme: The scheme of the dialogue's URL.
+        is_new: Whether this dialogue opened the connection.
         may_pack: Whether compression is allowed.
         pending: The number of outstanding commands of the dialogue.
         heard: The number of responses that the dialogue has read.
     """
 
-    def __init__(self, state: NntpState, scheme: str, *, may_pack: bool = True) -> None:
+    def __init__(self, state: NntpState, scheme: str, *, is_new: bool = True, may_pack: bool = True) -> None:
         self.state = state
         self.scheme = scheme
+        self.is_new = is_new
         self.may_pack = may_pack
         self.pending = 0
         self.heard = 0
@@ -271,14 +273,14 @@ class NntpSession:
         assert self._generation is None or len(state.outstanding) == self.pending, (
             "another dialogue sent in between"
         )
-        if any(command.verb in ALONE for command in commands):
+        if not ALONE.isdisjoint([command.verb for command in commands]):
             assert (len(commands), len(state.outstanding), state.request_ended) == (1, 0, False), (
                 "this command must be sent alone"
             )
         self._generation, self._request_started = state.generation, False
         state.record_sent(commands)
         self.pending += len(commands)
-        return Send(tuple(command.line for command in commands))
+        return Send(tuple([command.line for command in commands]))
 
     def start_response(self) -> Dialogue[None]:
         """Wait until the next response belongs to this dialogue.
@@ -301,7 +303,8 @@ class NntpSession:
         Raises:
             TryLater: the response is 400; a server may send this code at any time.
         """
-        yield from self.start_response()
+        if not self._response_started:
+            yield from self.start_response()
         state = self.state
         command = state.outstanding[0]
         response = yield from receive(
