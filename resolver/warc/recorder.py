@@ -112,14 +112,22 @@ class WarcVolume:
         """Sync the file to the disk."""
         self._file.sync()
 
+    def write_index(self) -> None:
+        """Write the index, sorted by bytes."""
+        lines = sorted(row.line(self.name) for row in self._rows)
+        index = self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj"
+        self._file.put_beside(index, lines, IndexLine.ending(self.name))
+
+    def release(self) -> None:
+        """Close the file, and release the lock on the file."""
+        self._file.close()
+
     def close(self) -> None:
-        """Write the index, sorted by bytes, and release the lock on the file."""
+        """Write the index, and release the file."""
         try:
-            lines = sorted(row.line(self.name) for row in self._rows)
-            index = self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj"
-            self._file.put_beside(index, lines, IndexLine.ending(self.name))
+            self.write_index()
         finally:
-            self._file.close()
+            self.release()
 
     def _go_on(self) -> None:
         if not self._file.size:
@@ -329,6 +337,8 @@ class Recorder:
         if self._volume.size >= self._size:
             self._turn()
         with self._lock:
+            if not self._volume.size:
+                self._info = self._write_info()
             with self._volume.open_transaction():
                 id = self._write(group)
             if group.object is not None and self._revisits.find(group.object) is None:
@@ -402,17 +412,17 @@ class Recorder:
         return id
 
     def _turn(self) -> None:
-        """Open the next file if no other thread has opened it."""
+        """Open the next file if no other thread has opened it; after an error, the next capture tries."""
         with self._flushing, self._lock:
             if self._volume.size < self._size:
                 return
             if self._sync:
                 self._volume.sync()
                 self._flushed = self._kept
-            self._volume.close()
+            self._volume.write_index()  # A later run opens only the last file, and writes only its index.
+            full, self._volume = self._volume, WarcVolume(self._name(self._number + 1), self._mode)
             self._number += 1
-            self._volume = WarcVolume(self._name(self._number), self._mode)
-            self._info = self._write_info()
+            full.release()
 
     def _name(self, number: int) -> str:
         return f"{self._stem}-{number:05d}{self._ending}" if number else self.path

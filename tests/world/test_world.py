@@ -76,6 +76,16 @@ FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
         "trio",
         "udp",
     ),
+    "a file of an archive has no warcinfo record after a disk error": (
+        Schedule(300_002_070, (Fault("EIO", 8), Fault("EIO", 109, 0, 1), Fault("ENOSPC", 79, 0, 1))),
+        "asyncio",
+        "warc",
+    ),
+    "a truncated record replaces the record of the complete object": (
+        Schedule(300_002_375, (Fault("kill", 92), Fault("cut", 2, 186))),
+        "asyncio",
+        "warc",
+    ),
 }
 
 

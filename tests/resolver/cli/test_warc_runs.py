@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import httpx
 import pytest
@@ -126,6 +127,29 @@ async def test_recorder_marks_too_large_body_as_truncated(at: dict[str, str], fo
                 await session.fetch(f"{at['gopher']}/")
     (kept,) = [each for each in records(folder / "a.warc") if each.head.type == "resource"]
     assert kept.head.get_first("WARC-Truncated") == "length"
+
+
+async def test_recorder_starts_next_file_after_error(
+    at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> NoReturn:
+        raise LocalError("no space left")
+
+    url, path = f"{at['http']}/about.txt", folder / "a-00001.warc"
+    with Recorder("a.warc", size=1) as recorder:
+        async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
+            path.mkdir()
+            for _ in range(2):
+                with pytest.raises(LocalError, match="a-00001"):
+                    await session.fetch(url)
+            path.rmdir()
+            with monkeypatch.context() as patch:
+                patch.setattr(recorder, "_write_info", refuse)
+                with pytest.raises(LocalError, match="no space left"):
+                    await session.fetch(url)
+            await session.fetch(url)
+    check(path)
+    assert [each.head.type for each in records(path)][:2] == ["warcinfo", "response"]
 
 
 @pytest.mark.parametrize("name", ["a.warc.gz", "a.warc"])
