@@ -81,6 +81,11 @@ FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
         "asyncio",
         "warc",
     ),
+    "the first record of an archive is incomplete after a short write": (
+        Schedule(300_006_281, (Fault("power", 39), Fault("short", 2))),
+        "trio",
+        "warc",
+    ),
     "a truncated record replaces the record of the complete object": (
         Schedule(300_002_375, (Fault("kill", 92), Fault("cut", 2, 186))),
         "asyncio",
