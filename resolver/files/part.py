@@ -308,10 +308,9 @@ class PartFile:
         An exception is raised for a file of another program.
         """
         self.fd = self._open_own()
-        size = os.fstat(self.fd).st_size
-        if state is not None and state.adopted and self.directory.status_of(self.name) is None:
-            self.adopted, self._withheld = size, state.withheld
-        elif not size:
+        if state is not None and self.directory.status_of(self.name) is None:
+            self.adopted, self._withheld = state.adopted, state.withheld
+        if self.adopted is None and not os.fstat(self.fd).st_size:
             return self._create_again()
         if not is_guarded(os.fstat(self.fd)) or (state is None and not has_mark(self.fd)):
             raise self.directory.make_foreign_error(self._part)
@@ -390,11 +389,10 @@ class PartFile:
     def _write_state(self, *, complete: bool) -> bool:
         assert self._mark is not None
         whole = None if complete else self.whole
-        adopted = self.adopted is not None
-        state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole, adopted)
+        state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole, self.adopted)
         # A partial file with a lost state is restarted at byte 0. If the partial file may be an existing file
         # of the user, the state must survive a loss of power.
-        return write_state(self._state, self.directory, state, sync=self._adopt or adopted)
+        return write_state(self._state, self.directory, state, sync=self._adopt or self.adopted is not None)
 
     def restart(self) -> None:
         """Restart the download at byte 0.

@@ -220,7 +220,7 @@ class PartState:
         withheld: The write permissions of other users, which are removed until the file has its final name.
         complete: Whether the file is complete and verified, so that only the rename is missing.
         whole: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
-        adopted: Whether the file had the final name before, so it must not be lost.
+        adopted: The size of the file when it was renamed from its final name, or None for any other file.
     """
 
     url: str
@@ -229,7 +229,7 @@ class PartState:
     withheld: int = 0
     complete: bool = False
     whole: Ranges | None = None
-    adopted: bool = False
+    adopted: int | None = None
 
 
 def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
@@ -342,7 +342,7 @@ def _record(state: PartState) -> dict[str, object]:
         "token": mark.token,
         "withheld": state.withheld,
         "complete": state.complete,
-        **({"adopted": True} if state.adopted else {}),
+        **({} if state.adopted is None else {"adopted": state.adopted}),
         **gaps,
     }
 
@@ -365,7 +365,9 @@ def _parse(record: dict[str, object]) -> PartState | None:
             known = Validators(size=size, modified=moment, etag=etag)
             mark, others = FileIdentity(device, inode, token), withheld & OTHERS_WRITE
             if written_as == _FORMAT:
-                return PartState(url, known, mark, others, complete, adopted="adopted" in record)
+                adopted = record.get("adopted")
+                adopted = adopted if isinstance(adopted, int) else None
+                return PartState(url, known, mark, others, complete, adopted=adopted)
             return PartState(url, known, mark, others, False, _parse_ranges(record.get("whole"), size))
     return None
 

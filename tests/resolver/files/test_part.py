@@ -145,6 +145,17 @@ async def test_existing_file_of_killed_run_stays_if_next_run_fails(
     assert os.listdir(tmp_path) == ["got"]
 
 
+async def test_existing_file_with_more_bytes_is_never_removed(tmp_path: Path) -> None:
+    """Without validators, other partial files are removed after an error."""
+    (tmp_path / "got").write_bytes(HALF)
+    async with PartialFile(str(tmp_path / "got"), source=SOURCE, adopt=True) as sink:
+        sink.write(b"+")
+    async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["got.part", "got.part-state"]
+    assert await go_on(tmp_path / "got") == (len(HALF) + 1, None)
+
+
 @pytest.mark.parametrize("is_copied", [False, True])
 async def test_existing_file_of_killed_run_stays_if_object_changed(is_copied: bool, tmp_path: Path) -> None:
     path, part = tmp_path / "got", tmp_path / "got.part"
