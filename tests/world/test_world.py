@@ -91,6 +91,11 @@ FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
         "asyncio",
         "warc",
     ),
+    "the clock of asyncio advances while a peer works": (
+        Schedule(310_000_068, (Fault("timeout", 6, 1194, 1),)),
+        "asyncio",
+        "cancel",
+    ),
 }
 
 
