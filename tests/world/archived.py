@@ -103,6 +103,9 @@ class ArchiveRun(Run):
         names = sorted(
             filter(_VOLUMES.fullmatch, os.listdir(self.world.path)), key=lambda name: (len(name), name)
         )
+        for name in self._whole.keys() - set(names):  # A power loss may remove a new file.
+            self._check(self.world.lost_power, f"{name} is missing")
+            del self._whole[name]
         kept: Counter[str] = Counter()
         for name in names:
             kept += self._check_volume(name, calm=calm)

@@ -55,8 +55,13 @@ OWN = (".part", ".part-state", ".part-state.new")
 
 #: The network protocol of the objects: TCP without or with TLS, or UDP for most objects.
 Transport = Literal["tcp", "tls", "udp"]
-#: An FTP server without the sizes of files.
-_UNSIZED = Behavior(replies={b"SIZE": b"502 Not implemented\r\n"}, tells_features=False)
+#: The behaviors of an FTP server with TLS. The last server does not know the sizes of files. Without TLS, a
+#: client could not detect that a firewall had ended the data connection of such a server.
+_TLS_FTP = (
+    Behavior(),
+    Behavior(resumes_sessions=True),
+    Behavior(replies={b"SIZE": b"502 Not implemented\r\n"}, tells_features=False),
+)
 #: The last part of the name of an object of prospero, with the behavior of its server.
 _PATHS = {
     "sized": ProsperoBehavior(),
@@ -114,7 +119,7 @@ def plan_of(seed: int, transport: Transport = "tcp") -> Plan:
         wanted=[change(source, each) for each in plan.wanted],
         tls=tls if transport == "tls" else None,
         together=source.random() < 0.5,
-        ftp=source.choice((Behavior(), Behavior(resumes_sessions=transport == "tls"), _UNSIZED)),
+        ftp=source.choice(_TLS_FTP) if transport == "tls" else Behavior(),
     )
 
 
