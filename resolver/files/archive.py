@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 
 from protocols.errors import LocalError
-from resolver.files.atomic import TEMPORARY, lock, replace
+from resolver.files.atomic import TEMPORARY, forget, lock, replace
 from resolver.files.faults import check_spare, writing_fault
 
 
@@ -186,7 +186,7 @@ def _remove_index(path: str, ending: bytes) -> None:
     with open(path, "rb") as file:
         first = file.readline(_AT_ONCE)
     if not first or first.endswith(ending):
-        os.unlink(path)
+        forget(path)
 
 
 #: The maximum number of bytes that a spool holds in memory.
