@@ -29,7 +29,7 @@ def statuses_of(results: Iterable[Mapping[str, Any]]) -> Statuses:
     found: dict[tuple[str, str, str], set[int]] = {}
     for result in results:
         if result["status"] is not None:
-            place = result["call"], result["on"], result["error"]
+            place = result["name"], result["on"], result["error"]
             found.setdefault(place, set()).add(result["status"])
     return found
 
