@@ -110,7 +110,7 @@ bench: $(VENV)/.bench
 	@$(RUN) -m bench $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-long: $(VENV)/.bench
-	@$(RUN) -m bench saved-unsynced list tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far archive --rounds 3
+	@$(RUN) -m bench saved-unsynced list cat-ftp-far tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far archive --rounds 3
 	@$(RUN) -m bench.startup
 	@$(RUN) -m bench.segments
 	@$(RUN) -m bench.blocking

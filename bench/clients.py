@@ -307,6 +307,23 @@ def with_sync_transport(work: Work) -> Told:
         return in_sequence(lambda url: session.get(url).content, work)
 
 
+def with_cat(protocol: str, work: Work) -> Told:
+    """Call `cat` of an fsspec file system once, with all URLs."""
+    import fsspec
+
+    import resolver
+
+    there = urlsplit(work.url)
+    options: dict[str, Any] = {"ftp": {"host": there.hostname, "port": there.port}}.get(protocol, {})
+    if protocol.startswith("resolve+"):
+        options = {"policy": resolver.Policy(allow_port=frozenset({work.port})), "environment": {}}
+    fs = fsspec.filesystem(protocol, **options)
+    paths = [fs._strip_protocol(url) for url in work.urls()]
+    fs.cat_file(paths[0])
+    watch = Watch()
+    return watch.tell(sum(map(len, fs.cat(paths).values())))
+
+
 def with_nntplib(work: Work) -> Told:
     """Fetch articles one after another over one connection; Python 3.13 removed nntplib."""
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -352,6 +369,7 @@ ALONE: dict[str, Callable[[Work], Told]] = {
     "httpx-sync": with_sync_httpx,
     "transport-sync": with_sync_transport,
     "requests": with_requests,
+    **{f"cat-{name}": partial(with_cat, name) for name in ("http", "ftp", "resolve+http", "resolve+ftp")},
     "nntplib": with_nntplib,
     "get": with_get,
 }
