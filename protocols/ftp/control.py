@@ -164,6 +164,8 @@ def command(verb: bytes, *arguments: bytes | Secret) -> Line:
 
 #: The command that requests a data port (RFC 2428).
 EPSV = command(b"EPSV")
+#: The commands that transfer data.
+TRANSFERS = frozenset({b"RETR", b"MLSD", b"LIST", b"NLST"})
 
 
 def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:

@@ -18,6 +18,7 @@ from protocols.contract import ArchivedObject, Line, Reply
 from protocols.errors import Disconnected, InvalidUrl, NotFound, TryLater
 from protocols.ftp.control import (
     EPSV,
+    TRANSFERS,
     Control,
     DirectoryRoute,
     FtpSessionState,
@@ -48,6 +49,7 @@ from protocols.ftp.transfer import (
     FtpTransfer,
     TransferRefusal,
     open_data,
+    open_known,
     send_transfer,
     set_type,
     settle,
@@ -321,7 +323,8 @@ def retrieve(
         assert isinstance(state, FtpSessionState)
         session = FtpSession(Control(limits, state, options.keep), url, options)
         try:
-            yield from session.control.send_ahead(*_commands_ahead(session))
+            if state.in_order:
+                yield from _send_ahead(session)
             yield from return_to(session.control, url.cwds)
             yield from _inquire(session)
             return session.state if session.state.idle else None
@@ -403,10 +406,6 @@ def _retrieve_file(session: FtpSession) -> Dialogue[None]:
     """Retrieve the file up to the final reply. If RETR is refused, the name may be a directory."""
     url, control, code = session.url, session.control, b"A" if session.url.typecode == "a" else b"I"
     yield from set_type(control, code)
-    line = command(b"RETR", session.name)
-    if control.state.port is not None and _is_whole(session):
-        yield from open_data(control)
-        yield from send_transfer(control, *_metadata_commands(session), line)
     planned = yield from (_measure_text(session) if code == b"A" else _measure(session))
     if _is_covered(session.options, planned):
         yield StartBody(replace(planned.reply, unchanged=True))
@@ -416,7 +415,7 @@ def _retrieve_file(session: FtpSession) -> Dialogue[None]:
         planned = yield from _restart(session, planned)
     if url.typecode is None and not control.ahead:
         yield PlanNote("if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST")
-    ended = yield from transfer(control, planned, line)
+    ended = yield from transfer(control, planned, command(b"RETR", session.name))
     if isinstance(ended, CompleteTransfer):
         yield from settle(planned.reply, ended)
         return
@@ -468,15 +467,30 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
     return FtpTransfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), BodyForm.FILE, is_listed)
 
 
-def _commands_ahead(session: FtpSession) -> Iterator[Line]:
-    """Yield the commands on a pooled connection up to the transfer, as far as no reply can change them.
+def _send_ahead(session: FtpSession) -> Dialogue[None]:
+    """Send the commands on a pooled connection up to the transfer, as far as no reply can change them.
 
-    The commands of a file end with EPSV only if the complete file is transferred in any case. If the data
-    port is already known, the commands about the file are sent together with RETR.
+    The server must process commands in order. If a command before the transfer is refused, the data of the
+    transfer is discarded with the connection. If the data port is not known yet, EPSV is sent instead of the
+    transfer command.
+    """
+    control, lines = session.control, [*_commands_ahead(session)]
+    if not lines or lines[-1].octets[:4] not in TRANSFERS:
+        yield from control.send_ahead(*lines)
+    elif (yield from open_known(control)):
+        yield from send_transfer(control, *lines)
+    else:
+        yield from control.send_ahead(*lines[:-1], EPSV)
+
+
+def _commands_ahead(session: FtpSession) -> Iterator[Line]:
+    """Yield the commands up to the transfer command, or up to a command whose reply decides the next.
+
+    The transfer command of a file is included only if the complete file is transferred in any case.
     """
     state, options, url = session.state, session.options, session.url
     route = state.route(url.cwds)
-    if not state.in_order or route is DirectoryRoute.ANEW:
+    if route is DirectoryRoute.ANEW:
         return
     if route is DirectoryRoute.HOME:
         assert state.home is not None
@@ -493,28 +507,16 @@ def _commands_ahead(session: FtpSession) -> Iterator[Line]:
     if is_directory:
         if options.placed:
             yield command(b"PWD")
-        if state.lists_facts is None and _is_detailed(options) and not options.mlsd:
-            return
-    elif not _is_whole(session):
-        return
-    if state.port is None:
-        if not is_directory:
-            yield from _metadata_commands(session)
-        yield EPSV
-
-
-def _metadata_commands(session: FtpSession) -> Iterator[Line]:
-    """Yield the commands that `_measure` sends for a complete file."""
-    if session.options.listed.size is None:
-        yield command(b"SIZE", session.name)
-    if session.options.listed.modified is None and session.options.want == "file":
-        yield command(b"MDTM", session.name)
-
-
-def _is_whole(session: FtpSession) -> bool:
-    """Return whether the complete file is transferred in type I in any case."""
-    options = session.options
-    return session.url.typecode != "a" and options.held is None and not _is_part(options)
+        is_detailed = _is_detailed(options)
+        if options.mlsd or not is_detailed or state.lists_facts is not None:
+            has_facts = options.mlsd or (is_detailed and state.lists_facts)
+            yield command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST")
+    elif code == b"I" and options.held is None and not _is_part(options):
+        if options.listed.size is None:
+            yield command(b"SIZE", session.name)
+        if options.listed.modified is None and options.want == "file":
+            yield command(b"MDTM", session.name)
+        yield command(b"RETR", session.name)
 
 
 def _is_part(options: Options) -> bool:

@@ -379,10 +379,7 @@ def open_data(control: Control) -> Dialogue[None]:
     If EPSV was sent ahead, its port is tried first.
     """
     state = control.state
-    if control.has_data:
-        return
-    port, state.port = state.port, None
-    if port is not None and (yield from _open_port(control, port)) is None:
+    if control.has_data or (yield from open_known(control)):
         return
     failure = None
     if state.extended is not False:
@@ -398,6 +395,12 @@ def open_data(control: Control) -> Dialogue[None]:
         raise failure if isinstance(failure, Refused) else refusal(offer.reply, "'PASV'")
     yield OpenData(offer.port, state.protected)
     control.has_data = True
+
+
+def open_known(control: Control) -> Dialogue[bool]:
+    """Open the data connection to the port of an EPSV that was sent ahead, and return whether it is open."""
+    port, control.state.port = control.state.port, None
+    return port is not None and (yield from _open_port(control, port)) is None
 
 
 def _is_ipv4() -> Dialogue[bool]:

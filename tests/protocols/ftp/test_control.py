@@ -273,14 +273,19 @@ HOME = [b"CWD /home", b"PWD", b"CWD a", b"CWD b"]
 @pytest.mark.parametrize(
     ("url", "options", "first"),
     [
-        ("ftp://h/a/b/y", FACTS, HOME),
+        ("ftp://h/a/b/y", FACTS, [*HOME, b"SIZE y", b"MDTM y", b"RETR y", b"EPSV"]),
         ("ftp://h/a/b/y", Options(keep=True, start=2), HOME),
         ("ftp://h/a/b/y", Options(keep=True, want="facts"), HOME),
         ("ftp://h/a/b/y;type=a", FACTS, [*HOME, b"TYPE A"]),
         ("ftp://h/a/b/y;type=d", FACTS, HOME),
-        ("ftp://h/a/b/", Options(keep=True), [*HOME, b"TYPE A"]),
+        ("ftp://h/a/b/", Options(keep=True), [*HOME, b"TYPE A", b"NLST", b"EPSV"]),
         ("ftp://h/a/b/", Options(keep=True, want="listing", placed=True), [*HOME, b"TYPE A", b"PWD"]),
-        ("ftp://h/a/b/", Options(keep=True, mlsd=True, placed=True), [*HOME, b"TYPE A", b"PWD"]),
+        ("ftp://h/a/b/", Options(keep=True, mlsd=True), [*HOME, b"TYPE A", b"MLSD", b"EPSV"]),
+        (
+            "ftp://h/a/b/",
+            Options(keep=True, mlsd=True, placed=True),
+            [*HOME, b"TYPE A", b"PWD", b"MLSD", b"EPSV"],
+        ),
     ],
 )
 def test_pipelining_sends_directory_change_and_its_followers_in_one_write(
@@ -313,7 +318,8 @@ def test_pipelined_directory_refused_raises_and_sends_no_more() -> None:
     script = Script(greeting=GREETING, replies={b"CWD a": b"550 no\r\n"})
     player, error = retrieve_second(script=script, url="ftp://h/a/b/y")
     assert isinstance(error, NotFound)
-    assert writes(player) == [HOME]
+    assert writes(player) == [[*HOME, b"SIZE y", b"MDTM y", b"RETR y", b"EPSV"]]
+    assert player.body == b""
 
 
 @pytest.mark.parametrize(
@@ -355,7 +361,7 @@ def test_known_port_unreachable_requests_another_port() -> None:
     state = replace(state_after(), port=40_009)
     script = Script(greeting=GREETING, unreachable=(40_009,))
     player, outcome = play("ftp://h/d/y", script, FACTS, [state])
-    assert writes(player) == [[b"EPSV"], [b"SIZE y", b"MDTM y", b"RETR y", b"EPSV"]]
+    assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"RETR y", b"EPSV"]]
     assert [step.port for step in player.steps if isinstance(step, OpenData)] == [40_009, 40_001]
     assert isinstance(outcome, Outcome)
 
@@ -367,6 +373,31 @@ def test_pipelined_port_unreachable_falls_back_to_pasv() -> None:
     assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"PASV"], [b"RETR y"]]
     assert [step.port for step in player.steps if isinstance(step, OpenData)] == [40_001, 40_002]
     assert isinstance(outcome, Outcome)
+
+
+def test_listing_and_file_of_other_type_are_requested_with_type() -> None:
+    script = Script(
+        greeting=GREETING, replies={b"FEAT": b"211-\r\n MLSD\r\n211 \r\n"}, data=b"type=dir; a\r\n"
+    )
+    options = Options(keep=True, want="listing")
+    _, first = retrieve_second(options, script, url="ftp://h/d/")
+    assert isinstance(first, Outcome)
+    player, listed = play("ftp://h/e/", script, options, [first.state])
+    assert writes(player) == [[b"CWD /home", b"PWD", b"CWD e", b"MLSD", b"EPSV"]]
+    assert isinstance(listed, Outcome)
+    player, outcome = play("ftp://h/e/x", Script(greeting=GREETING), Options(keep=True), [listed.state])
+    assert writes(player) == [[b"TYPE I", b"SIZE x", b"RETR x", b"EPSV"]]
+    assert isinstance(outcome, Outcome)
+
+
+@pytest.mark.parametrize("refused", [b"TYPE I", b"CWD d"])
+def test_refused_command_before_transfer_discards_data(refused: bytes) -> None:
+    state = replace(state_after(), type_code=b"A", cwds=(b"e",))
+    script = Script(greeting=GREETING, replies={refused: b"550 no\r\n"})
+    player, error = play("ftp://h/d/y", script, FACTS, [state])
+    assert isinstance(error, NotFound)
+    assert writes(player)[0][-2:] == [b"RETR y", b"EPSV"]
+    assert player.body == b""
 
 
 def test_refused_transfer_keeps_port_for_the_listing() -> None:
