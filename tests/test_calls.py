@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).parents[1]
 MOST = {
     "gopher": (283, 39, 0),
     "http": (272, 43, 0),
-    "ftp": (559, 47, 0),
+    "ftp": (556, 47, 0),
     "nntp": (373, 42, 0),
     "saved": (773, 63, 580),
 }

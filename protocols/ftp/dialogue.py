@@ -415,7 +415,8 @@ def _retrieve_file(session: FtpSession) -> Dialogue[None]:
         planned = yield from _restart(session, planned)
     if url.typecode is None and not control.ahead:
         yield PlanNote("if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST")
-    ended = yield from transfer(control, planned, command(b"RETR", session.name))
+    line = control.ahead[0] if control.ahead else command(b"RETR", session.name)
+    ended = yield from transfer(control, planned, line)
     if isinstance(ended, CompleteTransfer):
         yield from settle(planned.reply, ended)
         return
@@ -488,7 +489,7 @@ def _commands_ahead(session: FtpSession) -> Iterator[Line]:
 
     The transfer command of a file is included only if the complete file is transferred in any case.
     """
-    state, options, url = session.state, session.options, session.url
+    state, options, url, name = session.state, session.options, session.url, session.name
     route = state.route(url.cwds)
     if route is DirectoryRoute.ANEW:
         return
@@ -498,8 +499,8 @@ def _commands_ahead(session: FtpSession) -> Iterator[Line]:
         yield command(b"PWD")
         for cwd in url.cwds:
             yield command(b"CWD", cwd)
-    is_directory = url.typecode == "d" or not session.name
-    if options.want == "facts" or (is_directory and session.name) or not state.extended:
+    is_directory = url.typecode == "d" or not name
+    if options.want == "facts" or (is_directory and name) or not state.extended:
         return
     code = b"A" if is_directory or url.typecode == "a" else b"I"
     if state.type_code != code:
@@ -513,10 +514,10 @@ def _commands_ahead(session: FtpSession) -> Iterator[Line]:
             yield command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST")
     elif code == b"I" and options.held is None and not _is_part(options):
         if options.listed.size is None:
-            yield command(b"SIZE", session.name)
+            yield command(b"SIZE", name)
         if options.listed.modified is None and options.want == "file":
-            yield command(b"MDTM", session.name)
-        yield command(b"RETR", session.name)
+            yield command(b"MDTM", name)
+        yield command(b"RETR", name)
 
 
 def _is_part(options: Options) -> bool:

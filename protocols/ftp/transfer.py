@@ -175,7 +175,7 @@ def transfer(
     yield CloseData()
     if count is not None:
         return CompleteTransfer(count, frozenset({"length"}))
-    if control.asks_ahead and not control.ahead:
+    if not control.ahead and control.asks_ahead:
         with suppress(NetworkError):  # the next reply shows the error
             yield from control.send_ahead(EPSV)
     try:
