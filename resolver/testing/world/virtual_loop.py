@@ -92,8 +92,8 @@ class Guest:
 
     @property
     def deadline(self) -> float:
-        """Return the earliest deadline of trio if trio waits, else infinity."""
-        return math.inf if self._deliver is None else float(self._runner.deadlines.next_deadline())
+        """Return the earliest deadline of trio, whether trio waits or can continue."""
+        return float(self._runner.deadlines.next_deadline())
 
     def poll(self, now: float) -> bool:
         """Let trio continue if a descriptor is ready or a deadline has passed, and return whether it does."""

@@ -128,6 +128,27 @@ def test_loop_clock_advances_while_task_polls() -> None:
     run_seed(main)
 
 
+def test_loop_clock_keeps_deadline_of_trio_while_trio_task_polls() -> None:
+    times: list[float] = []
+
+    async def sleep() -> None:
+        await trio.sleep(10)
+        times.append(trio.current_time())
+
+    async def poll() -> None:
+        while not times:  # noqa: ASYNC110 - the poll is the subject
+            await trio.sleep(0)
+
+    async def main() -> None:
+        trio.lowlevel.spawn_system_task(sleep)
+        trio.lowlevel.spawn_system_task(poll)
+        await asyncio.sleep(50)
+        times.append(asyncio.get_running_loop().time())
+
+    run_seed(main)
+    assert times == [10, 50]
+
+
 def test_loop_without_ready_task_or_deadline_is_hung() -> None:
     async def main() -> None:
         await asyncio.Event().wait()
