@@ -136,7 +136,7 @@ def test_loop_clock_keeps_deadline_of_trio_while_trio_task_polls() -> None:
         times.append(trio.current_time())
 
     async def poll() -> None:
-        while not times:  # noqa: ASYNC110 - the poll is the subject
+        while not times:
             await trio.lowlevel.checkpoint()
 
     async def main() -> None:
