@@ -388,7 +388,7 @@ class Run:
 
     def _live(self, *, calm: bool) -> None:
         plan, world, life, other = self.plan, self.world, Life(), Life()
-        before = self._complete()
+        before, there = self._complete(), set(walk(world.path))
         error: BaseException | None = None
         try:
             world.live(lambda: self.fetch(life, other))
@@ -396,7 +396,7 @@ class Run:
             error = raised
         self.transfers += len(life.outcomes)
         asked = self.servers.requested()
-        self._check_files(killed=world.was_killed, calm=calm)
+        self._check_files(there, killed=world.was_killed, calm=calm)
         self._check_secrets(life, error)
         self._check(not world.network.problems, f"peers failed: {world.network.problems}")
         self._check(not self.servers.violations, f"protocol violations: {self.servers.violations}")
@@ -438,7 +438,8 @@ class Run:
     def _complete(self) -> set[str]:
         return {each.name for each in self.plan.wanted if read(self._path(each.name)) == each.content}
 
-    def _check_files(self, *, killed: bool, calm: bool) -> None:
+    def _check_files(self, before: set[str], *, killed: bool, calm: bool) -> None:
+        """Check all files; `before` are the paths that existed when the life began."""
         contents = {each.name: each.content for each in self.plan.wanted}
         for path in walk(self.world.path):
             short = os.path.relpath(path, self.world.path)
@@ -449,7 +450,9 @@ class Run:
             elif not self.is_known(short):
                 base, _, suffix = name.partition(".bin")
                 own = suffix in OWN and base + ".bin" in contents
-                temporary = suffix == ".part-state.new" and not (killed or self._has_disk_errors)
+                # A life that fails early does not open the files of a killed life.
+                allowed = killed or self._has_disk_errors or path in before
+                temporary = suffix == ".part-state.new" and not allowed
                 self._check(own and not temporary, f"unknown file {short}")
                 # The removal of a state file may fail if no file descriptor is free, or after a disk error.
                 # The next run removes the state file, but with a ledger it does not open a complete file.

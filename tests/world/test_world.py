@@ -39,6 +39,9 @@ FOUND: dict[str, Schedule] = {
     "the token of an existing file is missing on a full disk": Schedule(
         77_002_160, (Fault("ENOSPC", 3, 0, 2), Fault("power", 94, 0, 2))
     ),
+    "a temporary state file stays if the next run has no ledger": Schedule(
+        310_003_057, (Fault("kill", 95), Fault("SQLITE_FULL", 1, 0, 1))
+    ),
     "an empty existing file is removed after a kill": Schedule(
         200_001_366, (Fault("power", 96, 0, 1), Fault("power", 20, 0, 2))
     ),
