@@ -78,14 +78,6 @@ class Guest:
     def started(self) -> None:
         self._runner = _TRIO.GLOBAL_RUN_CONTEXT.runner
 
-    def ended(self) -> None:
-        self._runner = None
-
-    @property
-    def is_working(self) -> bool:
-        """Return whether trio runs and does not wait, so a callback for its next turn is ready."""
-        return self._runner is not None and self._deliver is None
-
     def wait(self, _: Callable[[], Any], deliver: Callable[[Any], object]) -> None:
         """Replace the thread in which trio waits for descriptors."""
         self._deliver = deliver
@@ -167,7 +159,7 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
 
     def _advance(self, has_events: bool) -> None:
         """Let trio continue if it can. If nothing can continue, advance the clock to the next deadline."""
-        if self.guest.poll(self._clock.now) or self.guest.is_working or has_events:
+        if self.guest.poll(self._clock.now) or has_events:
             self._turns = 0
             return
         self._turns += 1
@@ -220,9 +212,7 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
             scope.cancel()
-            result = await ended
-            self.guest.ended()
-            result.unwrap()
+            (await ended).unwrap()
 
 
 def run(main: Callable[[], Awaitable[T]], seed: str, problems: list[str]) -> T:
