@@ -11,9 +11,7 @@ import binascii
 import re
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from functools import cached_property
 from typing import NamedTuple
 
 from protocols.errors import LimitExceeded
@@ -132,28 +130,21 @@ class HeaderField(NamedTuple):
     raw: bytes
 
 
-@dataclass(frozen=True)
 class ArticleHead:
-    """The header fields in the order received, including invalid lines."""
+    """The header fields in the order received, including invalid lines.
 
-    fields: tuple[HeaderField, ...] = ()
+    `charset` is the charset of the body from Content-Type, or None if the charset is not supported.
+    """
 
-    @cached_property
-    def _first(self) -> dict[str, bytes]:
-        return {field.name.lower(): field.raw for field in reversed(self.fields)}
+    def __init__(self, fields: tuple[HeaderField, ...] = ()) -> None:
+        self.fields = fields
+        self._first = {field.name.lower(): field.raw for field in reversed(fields)}
+        content_type = self.get_first("content-type")
+        self.charset = None if content_type is None else declared_charset(content_type.decode("latin-1"))
 
     def get_first(self, name: str) -> bytes | None:
         """Return the value of the first field `name`; `name` must be in lower case."""
         return self._first.get(name)
-
-    @cached_property
-    def charset(self) -> str | None:
-        """Return the charset of the body from Content-Type.
-
-        The result is `None` if the charset is not supported.
-        """
-        value = self.get_first("content-type")
-        return None if value is None else declared_charset(value.decode("latin-1"))
 
     def decode_first(self, name: str) -> str | None:
         """Return the decoded value of the first field `name`; `name` must be in lower case."""

@@ -51,6 +51,7 @@ from protocols.wire import Buffer, Reader
 #: The default number of articles in the listing of a group; the newest articles are listed.
 ENTRIES = 10_000
 
+_IDEAL_HEAD = ArticleHead()
 _UNKNOWN = frozenset({500, 503})
 _GONE = frozenset({420, 423, 430})
 
@@ -142,7 +143,7 @@ def _hear_article(
     block: type[DataBlock],
 ) -> Dialogue[RequestTarget]:
     limits = session.state.limits
-    head = yield from receive(read_head(limits), "the head of the article", ArticleHead())
+    head = yield from receive(read_head(limits), "the head of the article", _IDEAL_HEAD)
     reply = make_article_reply(url, head, message_id)
     if not facts:
         return RequestTarget(reply, give_block(block(), "the article"))
@@ -277,7 +278,7 @@ def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
     command = session.state.outstanding[0]
     response = yield from session.hear(NntpResponse(221, block=True))
     if response.block:
-        head = yield from receive(read_head(session.state.limits), "the head of an article", ArticleHead())
+        head = yield from receive(read_head(session.state.limits), "the head of an article", _IDEAL_HEAD)
         yield from receive(skip_block(HEAD_LIMIT), "the end of the head", None)
         return encode_overview(number, head)
     if response.code not in _GONE:
