@@ -33,8 +33,9 @@ _BEGAN = datetime(1994, 12, 1, tzinfo=UTC)
 _RANGE = re.compile(rb"\r\ncontent-range: bytes ([0-9]+)-[0-9]+/", re.IGNORECASE)
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3}) ")
 _VOLUMES = re.compile(r"a(-[0-9]{5})?\.warc(\.gz)?")
-#: The indexes, and the temporary files of an index, which a kill leaves.
-_INDEXES = re.compile(r"a(-[0-9]{5})?(\.cdxj|\.warc(\.gz)?\.[0-9a-f]{16})")
+_INDEXES = re.compile(r"a(-[0-9]{5})?\.cdxj")
+#: The temporary files of an index, which a kill leaves.
+_TEMPORARY = re.compile(rf"{_VOLUMES.pattern}\.[0-9a-f]{{16}}")
 
 
 class VirtualRecorder(recording.Recorder):
@@ -94,15 +95,17 @@ class ArchiveRun(Run):
         return UUID(int=self._ids.getrandbits(128), version=4)
 
     def is_known(self, short: str) -> bool:
-        return bool(_VOLUMES.fullmatch(short) or _INDEXES.fullmatch(short)) or super().is_known(short)
+        known = (_VOLUMES, _INDEXES, _TEMPORARY)
+        return any(each.fullmatch(short) for each in known) or super().is_known(short)
 
     def check_life(self, life: Life, *, calm: bool) -> None:
         """Check the archive after a life."""
         super().check_life(life, calm=calm)
         self._previous = set(self._cut)  # Only the last file of an archive is truncated by the next life.
-        names = sorted(
-            filter(_VOLUMES.fullmatch, os.listdir(self.world.path)), key=lambda name: (len(name), name)
-        )
+        files = os.listdir(self.world.path)
+        left = list(filter(_TEMPORARY.fullmatch, files))
+        self._check(not (calm and left) or self.world.lost_power, f"temporary indexes {left}")
+        names = sorted(filter(_VOLUMES.fullmatch, files), key=lambda name: (len(name), name))
         for name in self._whole.keys() - set(names):  # A power loss may remove a new file.
             self._check(self.world.lost_power, f"{name} is missing")
             del self._whole[name]
