@@ -144,10 +144,6 @@ class ArchiveRun(Run):
             for finding in ArchiveCheck().read(file, name) if octets else ():
                 self._check(not finding.is_fault or finding.name == "warc:damaged", f"{finding}")
         self._check_kept(name, octets[:end])
-        if octets and not end and self.world.was_killed:
-            os.unlink(
-                path
-            )  # The user removes the file: the program refuses it, as another program may own it.
         return kept
 
     def _may_be_cut(self, name: str) -> bool:
