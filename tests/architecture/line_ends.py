@@ -38,6 +38,7 @@ END_LINES: Mapping[str, str] = {
     "resolver.testing.contract.peers": "a server of the tests, which says what it likes",
     "resolver.testing.transcript": "what is written as an escape",
     "resolver.warc.group": "text that is read again",
+    "resolver.warc.recorder": "text that is read again: how the first record of an archive begins",
     "resolver.warc.records": "text that arrives: how a record ends and the next one begins",
     "resolver.warc.writing": "lines of a file of ours, as its format has them",
     "resolver.terminal.text": "a CR at the end of what was shown is carried over to the next text",
