@@ -344,6 +344,7 @@ class DirectoryHandle:
 
         Raises:
             FileExistsError: The new name is taken.
+            OSError: The file cannot be renamed, and has only the old name.
         """
         try:
             os.link(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
@@ -354,9 +355,15 @@ class DirectoryHandle:
                 raise
             self._rename_without_links(old, new)
         else:
-            # A concurrent run may have seen the new name and removed the old name.
-            with suppress(FileNotFoundError):
-                os.unlink(old, dir_fd=self.fd)
+            try:
+                # A concurrent run may have seen the new name and removed the old name.
+                with suppress(FileNotFoundError):
+                    os.unlink(old, dir_fd=self.fd)
+            except OSError:
+                # The next run would take a file with both names for the file of another program.
+                if (found := self.status_of(old)) is not None and self.names(new, found):
+                    self.forget(new)
+                raise
 
     def _rename_without_links(self, old: str, new: str) -> None:
         """Create an empty file with the new name, and then overwrite the empty file with rename(2)."""

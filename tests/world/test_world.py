@@ -99,6 +99,11 @@ FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
         "asyncio",
         "cancel",
     ),
+    "a file has both names because the old name cannot be removed": (
+        Schedule(5_001_030, (Fault("EIO", 28),)),
+        "trio",
+        "warc",
+    ),
 }
 
 

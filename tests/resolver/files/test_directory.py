@@ -152,3 +152,23 @@ def test_output_directory_check_ignores_error_of_system(
     with pytest.raises(DirectoryGone):
         directory.check()
     directory.close()
+
+
+def test_rename_keeps_old_name_if_it_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").write_bytes(b"text")
+    unlink = os.unlink
+
+    def fail(name: str, **more: int) -> None:
+        if name == "old":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        unlink(name, **more)
+
+    directory = DirectoryHandle(str(tmp_path), make=False)
+    directory.hold()
+    monkeypatch.setattr(os, "unlink", fail)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        directory.rename("old", "new")
+    directory.close()
+    assert os.listdir(tmp_path) == ["old"]
