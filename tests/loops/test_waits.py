@@ -151,6 +151,34 @@ def test_closing_descriptor_ends_wait(one: str, deadline: float, pair: Pair) -> 
     RUNS[one](main)
 
 
+@pytest.mark.parametrize("one", ["asyncio", "uvloop"])
+def test_wait_beside_another_wait_is_in_time_late_or_closed(one: str, pair: Pair) -> None:
+    """The descriptor becomes ready, or is closed, in the first turn of the second wait."""
+
+    async def main() -> list[bool | BaseException]:
+        waits, came, (near, far) = Waits(), list[bool | BaseException](), socket.socketpair()
+        near.setblocking(False)
+        with near, far:
+            async with waits.loop.open_nursery() as nursery:
+                nursery.start_soon(waits.readable, "other", pair[0], math.inf)
+                await waits.loop.checkpoint()
+                came.append(await waits.loop.writable_by(near, math.inf))
+                came.append(await waits.loop.readable_by(near, OVER))
+                far.send(b"x")
+                came.append(await waits.loop.readable_by(near, math.inf))
+                near.recv(1)
+                nursery.start_soon(waits.readable, "closed", near, math.inf)
+                await waits.loop.checkpoint()
+                waits.loop.notify_closing(near.fileno())
+                near.close()
+                await waits.wait_for_one()
+                assert isinstance(waits.came["closed"], waits.loop.closed)
+                pair[1].send(b"x")
+        return [*came, waits.came["other"]]
+
+    assert RUNS[one](main) == [True, False, True, True]
+
+
 @pytest.mark.parametrize("one", RUNS)
 def test_ended_wait_leaves_wait_for_reused_number_running(one: str, pair: Pair) -> None:
     """The next wait begins before the task of the ended wait runs again."""
