@@ -403,6 +403,11 @@ class _UnixDirectory:
             self._findings.append(Finding(rule, "warn", f"{words}: {shown!r}"))
             self._reported.add(rule)
 
+    def report_cut(self, rest: list[bytes]) -> None:
+        """Report a last line without a line end. Some servers omit it, so this is not an error."""
+        if any(rest):
+            self.report("ftp:listing-cut", "the listing ended in the middle of a line", rest[0])
+
 
 def _is_name(name: bytes) -> bool:
     return name not in (b"", b".", b"..") and b"/" not in name and b"\0" not in name
@@ -431,7 +436,9 @@ class NlstReader:
         return self._entries(self._lines.feed(octets))
 
     def finish(self) -> Iterable[Entry]:
-        yield from self._entries(self._lines.finish())
+        rest = self._lines.finish()
+        self._directory.report_cut(rest)
+        yield from self._entries(rest)
         yield from self._settle(self._prefix)
 
     def _entries(self, lines: list[bytes]) -> Iterator[Entry]:
@@ -633,7 +640,9 @@ class ListReader:
 
     def finish(self) -> Iterable[Entry]:
         yield from self._settle()
-        yield from self._entries(self._lines.finish())
+        rest = self._lines.finish()
+        self._directory.report_cut(rest)
+        yield from self._entries(rest)
 
     def _settle(self) -> Iterator[Entry]:
         """Detect the line end of the server.

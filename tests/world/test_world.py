@@ -42,6 +42,10 @@ FOUND: dict[str, Schedule] = {
     "a temporary state file stays if the next run has no ledger": Schedule(
         310_003_057, (Fault("kill", 95), Fault("SQLITE_FULL", 1, 0, 1))
     ),
+    "files are missing after a listing by LIST ended in the middle of a line": Schedule(
+        1_795_926_475_000_440,
+        (Fault("power", 97), Fault("EMFILE", 59, 0, 1), Fault("cut", 3, 234, 2), Fault("lag", 1, 156, 2)),
+    ),
     "an empty existing file is removed after a kill": Schedule(
         200_001_366, (Fault("power", 96, 0, 1), Fault("power", 20, 0, 2))
     ),

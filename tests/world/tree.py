@@ -99,11 +99,12 @@ class TreeRun:
         if self.world.lost_power:
             self._kept = set(self._synced)
         # The mock server replies 226 after a cut, as if a firewall had ended the data connection. A client
-        # cannot detect a listing without its last lines.
-        if self._scheme == "ftp" and {b"\n", b""}.intersection(self.world.network.cuts):
-            self._kept &= there
-            self._synced &= there
+        # cannot detect a listing without its last lines. A last line without a line end prevents deletions.
+        if self._scheme == "ftp" and self.world.network.cuts:
             status = None
+            if {b"\n", b""}.intersection(self.world.network.cuts):
+                self._kept &= there
+                self._synced &= there
         self.transfers += len(self._wanted)
         if lost := sorted(self._kept - there):
             raise Broken(f"the run removed or changed complete files that the server lists: {lost}")

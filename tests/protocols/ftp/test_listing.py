@@ -202,6 +202,16 @@ def is_entry(form: str, line: bytes) -> bool:
     return bool(line) and (form == "mlsd" or re.fullmatch(rb"total {1,20}\d{1,20}", line) is None)
 
 
+@pytest.mark.parametrize("form", ["list", "nlst"])
+@pytest.mark.parametrize("step", [7, 1000])
+def test_listing_without_last_line_end_is_reported(form: str, step: int) -> None:
+    """A mirror removes no file after this finding."""
+    line = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 " if form == "list" else b""
+    entries, findings = read(form, line + b"a\r\n" + line + b"b", step)
+    assert [entry.name for entry in entries] == ["a", "b"]
+    assert [finding.rule for finding in findings] == ["ftp:listing-cut"]
+
+
 def test_list_detects_bare_lf_line_ends() -> None:
     line = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 "
     unix, _ = read("list", b"".join(line + name + b"\n" for name in (b"a", b"b\r", b"c")))
@@ -304,7 +314,10 @@ def test_nlst_gives_names_without_argument(
     found, _, findings = names(url, argument, octets)
     assert found == expected
     left_out = why in ("the prefix only if all have it", "what still leads elsewhere", "absolute", "NUL")
-    assert [finding.rule for finding in findings] == ["ftp:foreign-name"] * left_out
+    cut = why == "no line end at the end"
+    assert [finding.rule for finding in findings] == ["ftp:foreign-name"] * left_out + [
+        "ftp:listing-cut"
+    ] * cut
 
 
 CHILDREN = [
