@@ -166,13 +166,13 @@ def _other(source: random.Random, number: int) -> Wanted:
 def _over_tls(source: random.Random, each: Wanted) -> Wanted:
     """Return the object with TLS from the first byte, or with AUTH TLS for half of the objects of ftp.
 
-    Some objects have no length, so only the close_notify of the server shows that they are complete.
+    Some objects of https have no length, so only the close_notify of the server shows that they are complete.
+    All objects of gophers have an end mark, because a missing close_notify is only a warning for gophers.
     """
     if each.scheme == "ftp" and source.random() < 0.5:
         return each
     url, page = each.url.replace(":", "s:", 1), each.page
     if source.random() < 0.4:
-        url = url.removesuffix("%09%09+")
         page = page and replace(page, framing="close", parts=False)
     return replace(each, url=url, scheme=f"{each.scheme}s", page=page)
 
