@@ -61,6 +61,7 @@ DECODE_UNLIMITED: Mapping[str, str] = {
     "protocols.http.codings._Inflation": "an `Unpacking`, which only `Decoding` drives",
     "resolver.transfer.extras._Brotli": "an `Unpacking`, which only `Decoding` drives",
     "resolver.transfer.extras._Zstd": "an `Unpacking`, which only `Decoding` drives",
+    "resolver.warc.recorder.WarcVolume": "the first bytes of its own archive, up to a constant size",
     "resolver.bulk.slice.fetch_packed": "a task from the scheduler, which may run any code here",
 }
 
