@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.row import Row
-from bench.rows import archives, bulk, ftp, large, memory, news, small, start, trees
+from bench.rows import archives, bulk, cat, ftp, large, memory, news, small, start, trees
 
 ROWS: Mapping[str, Row] = {
     row.name: row
-    for module in (start, small, ftp, news, large, memory, trees, archives, bulk)
+    for module in (start, small, ftp, cat, news, large, memory, trees, archives, bulk)
     for row in module.ROWS
 }

@@ -1,4 +1,4 @@
-"""Fetching many small files by ftp from vsftpd, over one and four connections, and through fsspec."""
+"""Fetching many small files by ftp from vsftpd, over one connection and over four connections."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from bench.distance import far_away
 from bench.programs import program
 from bench.row import Aim, Contestant, Missing, Row, client
 from tests.servers.certificates import write_certificates
@@ -16,7 +14,6 @@ from tests.servers.ftp_servers import FtpSite, vsftpd
 from tests.servers.namespace import write_accounts
 
 COUNT = 1_000
-ROUND_TRIP = 0.04
 
 
 def curl_one_by_one(url: str, count: int, first: int = 0) -> Contestant | Missing:
@@ -51,22 +48,6 @@ def _ftp(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
         ]
 
 
-@contextmanager
-def _cat(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    with small_files(folder, count) as url:
-        yield _cat_contestants(url, count)
-
-
-@contextmanager
-def _cat_far(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    with small_files(folder, count) as url, far_away(urlsplit(url).port or 0, ROUND_TRIP) as port:
-        yield _cat_contestants(f"ftp://127.0.0.1:{port}/small/{{}}", count)
-
-
-def _cat_contestants(url: str, count: int) -> Sequence[Contestant | Missing]:
-    return [client("resolver", "cat-resolve+ftp", url, count), client("fsspec", "cat-ftp", url, count)]
-
-
 ROWS = (
     Row(
         "ftp",
@@ -79,24 +60,5 @@ ROWS = (
             Aim("resolver, one at a time", "curl, one connection", most=1.1),
             Aim("resolver, four at once", "curl, one connection", most=0.6),
         ],
-    ),
-    Row(
-        "cat-ftp",
-        "{:,} files of 1 kB from vsftpd with one call of cat of an fsspec file system",
-        "seconds",
-        400,
-        10,
-        _cat,
-        aims=[Aim("resolver", "fsspec", most=1.2)],
-    ),
-    Row(
-        "cat-ftp-far",
-        f"the same with {{:,}} files, {ROUND_TRIP * 1000:g} ms away",
-        "seconds",
-        100,
-        2,
-        _cat_far,
-        aims=[Aim("resolver", "fsspec", most=0.5)],
-        long=True,
     ),
 )

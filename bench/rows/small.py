@@ -82,12 +82,6 @@ def _blocking(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missin
 
 
 @contextmanager
-def _cat(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    with small_files(folder, count, 1_000) as url:
-        yield [client("resolver", "cat-resolve+http", url, count), client("fsspec", "cat-http", url, count)]
-
-
-@contextmanager
 def _gopher(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     with served("gopher", SIZE, 1) as port:
         url = f"gopher://127.0.0.1:{port}/9{{}}"
@@ -181,15 +175,6 @@ ROWS = (
             Aim("resolver.blocking", "httpx.Client", least=1.0),
             Aim("httpx.Client with HttpxTransport", "httpx.Client", least=0.8),
         ],
-    ),
-    Row(
-        "cat-http",
-        "{:,} files of 1 kB from nginx with one call of cat of an fsspec file system",
-        "seconds",
-        400,
-        10,
-        _cat,
-        aims=[Aim("resolver", "fsspec", most=1.2)],
     ),
     Row(
         "gopher",
