@@ -112,8 +112,6 @@ class ArchiveRun(Run):
         kept: Counter[str] = Counter()
         for name in names:
             kept += self._check_volume(name, calm=calm)
-        for name in self._whole.keys() - set(names):  # A power loss may remove a file that was never synced.
-            self._check_kept(name, b"")
         if not self.world.lost_power or self._is_synced:
             done = [os.path.basename(each.path or "") for each in life.outcomes if each.status == "done"]
             lost = [name for name in done if not kept[name]]

@@ -19,6 +19,7 @@ from resolver.loops import running
 from resolver.testing.world import LoopName, Schedule, World
 from resolver.testing.world.schedule import CANCELS
 from tests.world.scenario import (
+    LIMITED_PORTS,
     OWN,
     Broken,
     Servers,
@@ -207,5 +208,5 @@ class CancelRun:
         allowed = sum(sorted(batches + others)[-self._workers :])
         for (address, port), most in self.world.network.most.items():
             logins = 2 if port in (21, 990) else 1
-            if port in (21, 80, 443, 990, 1525) and self._plan.segments == 1 and most > allowed * logins:
+            if port in LIMITED_PORTS and self._plan.segments == 1 and most > allowed * logins:
                 raise Broken(f"{most} connections to {address}:{port}, not {allowed * logins}")

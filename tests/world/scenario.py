@@ -70,6 +70,8 @@ _PATHS = {
     "waiting": ProsperoBehavior(wait=30, queue=(2, 60)),
     "swapped": ProsperoBehavior(swaps=True),
 }
+#: The ports whose number of connections the session limits.
+LIMITED_PORTS = frozenset({21, 80, 443, 990, 1525})
 _PORTS = {"gopher": 70, "gophers": 70, "nntp": 119, "nntps": 563}
 
 
@@ -471,7 +473,7 @@ class Run:
     def _check_limits(self) -> None:
         for (address, port), most in self.world.network.most.items():
             allowed = self.plan.per_host * (1 + self.plan.twice)
-            if port in (21, 80, 443, 990, 1525) and self.plan.segments == 1:
+            if port in LIMITED_PORTS and self.plan.segments == 1:
                 self._check(most <= allowed, f"{most} connections to {address}:{port}, not {allowed}")
         if self.plan.sync == "group":
             most = self.world.most_calls.get(commit._perform, 0)

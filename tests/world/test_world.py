@@ -17,107 +17,93 @@ from tests.world.scenario import Life, Run, Transport
 
 LOOPS: tuple[LoopName, ...] = get_args(LoopName)
 
+
+def _found(
+    seed: int, *faults: Fault, loop: LoopName = "trio", scenario: Scenario = "save"
+) -> tuple[Schedule, LoopName, Scenario]:
+    return Schedule(seed, faults), loop, scenario
+
+
 #: Schedules of injected faults that revealed a defect in the past, after shrinking.
-FOUND: dict[str, Schedule] = {
-    "the state of a partial file is lost": Schedule(134, (Fault("power", 37),)),
-    "the state is lost before its rename": Schedule(428, (Fault("power", 20),)),
-    "a descriptor is closed twice after an error": Schedule(
-        20_738, (Fault("power", 105), Fault("unnamed", 2), Fault("lag", 1, 390), Fault("EIO", 8, 0, 1))
+FOUND = {
+    "the state of a partial file is lost": _found(134, Fault("power", 37)),
+    "the state is lost before its rename": _found(428, Fault("power", 20)),
+    "a descriptor is closed twice after an error": _found(
+        20_738, Fault("power", 105), Fault("unnamed", 2), Fault("lag", 1, 390), Fault("EIO", 8, 0, 1)
     ),
-    "an MLSD listing that ends in the middle of a line is complete": Schedule(309, (Fault("cut", 7, 37),)),
-    "the state of an existing file that is resumed is lost": Schedule(
-        30_189, (Fault("power", 12, 0, 1), Fault("power", 48, 0, 2))
+    "an MLSD listing that ends in the middle of a line is complete": _found(309, Fault("cut", 7, 37)),
+    "the state of an existing file that is resumed is lost": _found(
+        30_189, Fault("power", 12, 0, 1), Fault("power", 48, 0, 2)
     ),
-    "the state is lost between link and unlink": Schedule(16, (Fault("power", 85),)),
-    "a sync keeps a newer token, but not the earlier renames": Schedule(
-        77_000_967, (Fault("power", 109, 0, 2),)
+    "the state is lost between link and unlink": _found(16, Fault("power", 85)),
+    "a sync keeps a newer token, but not the earlier renames": _found(77_000_967, Fault("power", 109, 0, 2)),
+    "a sync keeps a larger size, but not the earlier rename of the state": _found(
+        81_000_837, Fault("EIO", 8), Fault("power", 65), Fault("power", 3, 0, 1), Fault("power", 77, 0, 2)
     ),
-    "a sync keeps a larger size, but not the earlier rename of the state": Schedule(
-        81_000_837,
-        (Fault("EIO", 8), Fault("power", 65), Fault("power", 3, 0, 1), Fault("power", 77, 0, 2)),
+    "the token of an existing file is missing on a full disk": _found(
+        77_002_160, Fault("ENOSPC", 3, 0, 2), Fault("power", 94, 0, 2)
     ),
-    "the token of an existing file is missing on a full disk": Schedule(
-        77_002_160, (Fault("ENOSPC", 3, 0, 2), Fault("power", 94, 0, 2))
+    "a temporary state file stays if the next run has no ledger": _found(
+        310_003_057, Fault("kill", 95), Fault("SQLITE_FULL", 1, 0, 1)
     ),
-    "a temporary state file stays if the next run has no ledger": Schedule(
-        310_003_057, (Fault("kill", 95), Fault("SQLITE_FULL", 1, 0, 1))
-    ),
-    "files are missing after a listing by LIST ended in the middle of a line": Schedule(
+    "files are missing after a listing by LIST ended in the middle of a line": _found(
         1_795_926_475_000_440,
-        (Fault("power", 97), Fault("EMFILE", 59, 0, 1), Fault("cut", 3, 234, 2), Fault("lag", 1, 156, 2)),
+        Fault("power", 97),
+        Fault("EMFILE", 59, 0, 1),
+        Fault("cut", 3, 234, 2),
+        Fault("lag", 1, 156, 2),
     ),
-    "an empty existing file is removed after a kill": Schedule(
-        200_001_366, (Fault("power", 96, 0, 1), Fault("power", 20, 0, 2))
+    "an empty existing file is removed after a kill": _found(
+        200_001_366, Fault("power", 96, 0, 1), Fault("power", 20, 0, 2)
     ),
-}
-
-#: Such schedules under another loop or in another scenario.
-FOUND_ELSEWHERE: dict[str, tuple[Schedule, LoopName, Scenario]] = {
-    "a complete file of a killed run is refused after EMFILE": (
-        Schedule(200_001_708, (Fault("ENOSPC", 1), Fault("kill", 88, 0, 1), Fault("EMFILE", 2, 0, 2))),
-        "asyncio",
-        "save",
+    "a complete file of a killed run is refused after EMFILE": _found(
+        200_001_708, Fault("ENOSPC", 1), Fault("kill", 88, 0, 1), Fault("EMFILE", 2, 0, 2), loop="asyncio"
     ),
-    "a capture is skipped because of a truncated capture with all bytes": (
-        Schedule(71, (Fault("ENOSPC", 11), Fault("power", 65))),
-        "asyncio",
-        "tls",
+    "a capture is skipped because of a truncated capture with all bytes": _found(
+        71, Fault("ENOSPC", 11), Fault("power", 65), loop="asyncio", scenario="tls"
     ),
-    "an unsynced archive is lost and created again": (
-        Schedule(300_000_825, (Fault("kill", 11), Fault("power", 11, 0, 1))),
-        "trio",
-        "warc",
+    "an unsynced archive is lost and created again": _found(
+        300_000_825, Fault("kill", 11), Fault("power", 11, 0, 1), scenario="warc"
     ),
-    "an unsynced second file of an archive is lost and created again": (
-        Schedule(300_000_132, (Fault("power", 10, 0, 2),)),
-        "trio",
-        "warc",
+    "an unsynced second file of an archive is lost and created again": _found(
+        300_000_132, Fault("power", 10, 0, 2), scenario="warc"
     ),
-    "an archive of three killed runs is lost and created again": (
-        Schedule(300_002_540, (Fault("kill", 44), Fault("kill", 3, 0, 1), Fault("power", 4, 0, 2))),
-        "asyncio",
-        "warc",
+    "an archive of three killed runs is lost and created again": _found(
+        300_002_540,
+        Fault("kill", 44),
+        Fault("kill", 3, 0, 1),
+        Fault("power", 4, 0, 2),
+        loop="asyncio",
+        scenario="warc",
     ),
-    "an archive with an incomplete first record is damaged": (
-        Schedule(215, (Fault("short", 2), Fault("power", 10))),
-        "trio",
-        "udp",
+    "an archive with an incomplete first record is damaged": _found(
+        215, Fault("short", 2), Fault("power", 10), scenario="udp"
     ),
-    "a file of an archive has no warcinfo record after a disk error": (
-        Schedule(300_002_070, (Fault("EIO", 8), Fault("EIO", 109, 0, 1), Fault("ENOSPC", 79, 0, 1))),
-        "asyncio",
-        "warc",
+    "a file of an archive has no warcinfo record after a disk error": _found(
+        300_002_070,
+        Fault("EIO", 8),
+        Fault("EIO", 109, 0, 1),
+        Fault("ENOSPC", 79, 0, 1),
+        loop="asyncio",
+        scenario="warc",
     ),
-    "the first record of an archive is incomplete after a short write": (
-        Schedule(300_006_281, (Fault("power", 39), Fault("short", 2))),
-        "trio",
-        "warc",
+    "the first record of an archive is incomplete after a short write": _found(
+        300_006_281, Fault("power", 39), Fault("short", 2), scenario="warc"
     ),
-    "a truncated record replaces the record of the complete object": (
-        Schedule(300_002_375, (Fault("kill", 92), Fault("cut", 2, 186))),
-        "asyncio",
-        "warc",
+    "a truncated record replaces the record of the complete object": _found(
+        300_002_375, Fault("kill", 92), Fault("cut", 2, 186), loop="asyncio", scenario="warc"
     ),
-    "the clock of asyncio advances while a peer works": (
-        Schedule(310_000_068, (Fault("timeout", 6, 1194, 1),)),
-        "asyncio",
-        "cancel",
+    "the clock of asyncio advances while a peer works": _found(
+        310_000_068, Fault("timeout", 6, 1194, 1), loop="asyncio", scenario="cancel"
     ),
-    "a file has both names because the old name cannot be removed": (
-        Schedule(5_001_030, (Fault("EIO", 28),)),
-        "trio",
-        "warc",
+    "a file has both names because the old name cannot be removed": _found(
+        5_001_030, Fault("EIO", 28), scenario="warc"
     ),
 }
 
 
-@pytest.mark.parametrize("schedule", FOUND.values(), ids=FOUND)
-def test_world_repeats_schedule_that_failed_before(schedule: Schedule) -> None:
-    assert failure_of(schedule) is None
-
-
-@pytest.mark.parametrize(("schedule", "loop", "scenario"), FOUND_ELSEWHERE.values(), ids=FOUND_ELSEWHERE)
-def test_world_repeats_schedule_of_scenario_that_failed_before(
+@pytest.mark.parametrize(("schedule", "loop", "scenario"), FOUND.values(), ids=FOUND)
+def test_world_repeats_schedule_that_failed_before(
     schedule: Schedule, loop: LoopName, scenario: Scenario
 ) -> None:
     assert failure_of(schedule, loop, scenario) is None
