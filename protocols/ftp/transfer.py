@@ -167,7 +167,9 @@ def transfer(
         raise (UnansweredCommand(error.message) if verb == b"MLSD" else error) from error.__cause__
     heard = list(begun.values)
     if not begun.octets:
-        return (yield from _conclude_nothing(control, heard, begun, planned, doing))
+        ended = yield from _conclude_nothing(control, heard, begun, planned, doing)
+        yield from _keep_port(control)
+        return ended
     yield StartBody(planned.reply)
     text = NetworkText() if planned.form is BodyForm.TEXT else None
     octets = CopyBody(planned.form.value, count, source="data", filter=text, expected=planned.expected)
@@ -183,8 +185,7 @@ def transfer(
         complete = _check_whole(control, final, passed, planned, doing)
     except ProtocolError as error:
         raise error.saying(_count(passed.octets, planned)) from error.__cause__
-    if control.ahead:
-        yield from _keep_port(control)
+    yield from _keep_port(control)
     return complete
 
 
@@ -198,10 +199,12 @@ def send_transfer(control: Control, *lines: Line, again: bool = True) -> Dialogu
 
 
 def _keep_port(control: Control) -> Dialogue[None]:
-    """Receive the reply to the EPSV that was sent ahead, and store the port.
+    """Receive the reply to the EPSV that was sent ahead, if one was sent, and store the port.
 
     The transfer has ended, so an error only prevents the reuse of the connection.
     """
+    if not control.ahead:
+        return
     try:
         offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
         control.state.port = offer.port
@@ -267,15 +270,10 @@ def _conclude_nothing(
         raise (begun.broken or error) from None
     if final.refused and final.code != 426:
         control.state.idle = True
-        if control.ahead:
-            yield from _keep_port(control)
         return TransferRefusal(final, any(reply.preliminary for reply in heard), doing)
     if final.good and begun.broken is not None:
         raise begun.broken
-    complete = _check_whole(control, final, CopiedBody(0, begun.close_notify), planned, doing)
-    if control.ahead:
-        yield from _keep_port(control)
-    return complete
+    return _check_whole(control, final, CopiedBody(0, begun.close_notify), planned, doing)
 
 
 def _hear_final(
