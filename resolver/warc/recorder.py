@@ -15,7 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
-from zlib import MAX_WBITS, decompressobj
+from zlib import decompressobj
 
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import LocalError, NotConfigured
@@ -31,7 +31,7 @@ from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
 from resolver.warc.http import target_of
 from resolver.warc.index import IndexBuilder, IndexLine, RevisitOriginal, Revisits
-from resolver.warc.records import GZIP, DamagedSpan, RecordHead, read_records
+from resolver.warc.records import GZIP, GZIP_ONLY, DamagedSpan, RecordHead, read_records
 from resolver.warc.writing import Fields, RecordBlock, Writer, fields_block
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class WarcVolume:
         """Return whether the first bytes of the file are those of a warcinfo record."""
         octets = self._file.source.read_at(0, _BEGIN)
         if octets.startswith(GZIP):
-            octets = decompressobj(wbits=MAX_WBITS + 16).decompress(octets, _BEGIN)
+            octets = decompressobj(GZIP_ONLY).decompress(octets, _BEGIN)
         return octets[: len(_INFO)] == _INFO[: len(octets)]
 
 

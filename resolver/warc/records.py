@@ -32,7 +32,7 @@ AT_ONCE = 65_536
 AT_FIRST = 1_024
 
 #: The `wbits` value of zlib for the gzip format with the maximum window size.
-_GZIP_ONLY = 31
+GZIP_ONLY = 31
 
 
 class DamagedRecord(Exception):
@@ -177,7 +177,7 @@ class GzipMember(RecordStream):
 
     def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         super().__init__(source, offset, budget)
-        self._unpacker = zlib.decompressobj(_GZIP_ONLY)
+        self._unpacker = zlib.decompressobj(GZIP_ONLY)
         self._packed = b""
 
     @property

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha1
 from itertools import chain
 from typing import NamedTuple, Protocol
-from zlib import MAX_WBITS, Z_BEST_COMPRESSION, compressobj
+from zlib import Z_BEST_COMPRESSION, compressobj
+
+from resolver.warc.records import GZIP_ONLY
 
 #: The header fields of a record, as pairs of name and value.
 Fields = list[tuple[str, str]]
@@ -77,6 +79,6 @@ class Writer:
 
 def _compress(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pieces as one gzip member, which is as small as possible."""
-    member = compressobj(Z_BEST_COMPRESSION, wbits=MAX_WBITS + 16)
+    member = compressobj(Z_BEST_COMPRESSION, wbits=GZIP_ONLY)
     yield from map(member.compress, pieces)
     yield member.flush()
