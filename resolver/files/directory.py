@@ -577,11 +577,12 @@ class SurplusWalk:
     def _open_directory(self, parts: Sequence[str]) -> Iterator[int]:
         fd = os.dup(self._fd)
         try:
+            device = os.fstat(fd).st_dev if parts else None
             for part in parts:
                 below = os.open(part, _DIRECTORY, dir_fd=fd)
                 os.close(fd)
                 fd = below
-                if os.fstat(fd).st_dev != os.fstat(self._fd).st_dev:
+                if os.fstat(fd).st_dev != device:
                     raise OSError(0, "another file system")
             yield fd
         finally:
