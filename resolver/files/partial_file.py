@@ -485,7 +485,7 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
     Returns:
         Whether the file now has its final name.
     """
-    part = PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
+    part = _part_of(path, source, below)
     try:
         if os.path.lexists(path):
             return is_that(path, inode, size) and _conclude(part)
@@ -511,10 +511,15 @@ def finish_killed_run(path: str, source: str, below: str | None = None) -> None:
     Errors are ignored, and all other files stay unchanged.
     """
     if os.path.lexists(path + STATE_SUFFIX):
-        part = PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
+        part = _part_of(path, source, below)
         with suppress(OSError, LocalError):
             part.finish_killed_run()
         part.close()
+
+
+def _part_of(path: str, source: str, below: str | None) -> PartFile:
+    """Return the partial file of a killed run; it does not replace a file with the final name."""
+    return PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
 
 
 def _conclude(part: PartFile) -> bool:
