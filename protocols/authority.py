@@ -32,7 +32,7 @@ _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
 _ZONE_SIGN = "%25"
 _LONGEST_LABEL = 63  # the maximum number of characters of a label in a DNS name (RFC 1035 2.3.4)
 _LONGEST_NAME = 253
-_PLAIN = re.compile(r"[0-9A-Za-z._-]+(?::[0-9]+)?")
+_PLAIN = re.compile(r"//[0-9A-Za-z._-]+(?::[0-9]+)?")
 _LONGEST_PLAIN = (
     300  # a host name has at most 253 characters; the limit also includes a port with leading zeros
 )
@@ -79,36 +79,33 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
     A simple authority contains no user information, brackets or percent-encoding, and a path follows the
     authority. All URL parsers find the same host in a simple authority.
     """
-    start, end = text.start + 2, text.text.find("/", text.start + 2, text.end)
-    if not (0 < end - start <= _LONGEST_PLAIN and text.text.startswith("//", text.start, text.end)):
+    start, end = text.start, text.text.find("/", text.start + 2, text.end)
+    if not 0 < end - start <= _LONGEST_PLAIN:
         return None
-    if (known := _read_plain(text.text[start:end])) is None:
+    if (known := _read_plain(text.text[:end], start, text.default_port)) is None:
         return None
-    host, port, colon = known
-    if port is not None:
-        text.places += (ComponentSpan("port", start + colon + 1, end),)
-    text.places += (ComponentSpan("host", start, start + colon),)
-    default = text.default_port or 0
-    login = Login(user=None, password=None, host=host, port=port, default_port=default, zone=None)
+    login, places = known
+    text.places += places
     return login, end
 
 
 @lru_cache(maxsize=1024)
-def _read_plain(written: str) -> tuple[str, int | None, int] | None:
-    """Return the host and the port, and the index of the colon before the port.
+def _read_plain(
+    written: str, start: int, default_port: int | None
+) -> tuple[Login, tuple[ComponentSpan, ...]] | None:
+    """Return the components and their positions for the authority at the end of the text.
 
-    Without a port, the index is the end of the text. If the authority has an error or a finding, the result
-    is `None`. The function `_parse` then reports the error or finding.
+    If the authority has an error or a finding, the result is `None`. The function `_parse` then reports the
+    error or finding.
     """
-    if not _PLAIN.fullmatch(written):
+    if not _PLAIN.fullmatch(written, start):
         return None
-    text = UrlText(written, "", 0, len(written), None)
-    whole = Authority(0, 0, len(written))
+    text = UrlText(written, "", start, len(written), default_port)
     try:
-        login, _ = _parse(text, whole, "/")
+        login, _ = _parse(text, Authority(start + 2, start + 2, len(written)), "/")
     except InvalidUrl:
         return None
-    return None if text.findings else (login["host"], login["port"], find_port(text, whole))
+    return None if text.findings else (login, tuple(text.places))
 
 
 def _parse(text: UrlText, authority: Authority, enders: str) -> tuple[Login, int]:

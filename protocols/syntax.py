@@ -102,20 +102,14 @@ def build_url(url: Url, specific: str) -> str:
 
 def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
     """Add findings for national characters, and for reserved characters that are not in `data`."""
-    national, misplaced = _NATIONAL.search(text.text, start, end), _compile_misplaced(data)
-    reserved = None if misplaced is None else misplaced.search(text.text, start, end)
-    if national and reserved and reserved.start() < national.start():
-        text.note("reserved-char", reserved.start())
-    if national:
-        text.note("unsafe-char", national.start())
-    if reserved:
-        text.note("reserved-char", reserved.start())
+    for found in _compile_unexpected(data).finditer(text.text, start, end):
+        text.note("unsafe-char" if found[0] in NATIONAL else "reserved-char", found.start())
 
 
 @cache
-def _compile_misplaced(data: str) -> re.Pattern[str] | None:
-    rest = "".join(character for character in RESERVED if character not in data)
-    return re.compile(f"[{re.escape(rest)}]") if rest else None
+def _compile_unexpected(data: str) -> re.Pattern[str]:
+    misplaced = "".join(character for character in RESERVED if character not in data)
+    return re.compile(f"[{re.escape(NATIONAL + misplaced)}]")
 
 
 def find(text: UrlText, character: str, start: int, end: int | None = None) -> int:

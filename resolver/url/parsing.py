@@ -39,13 +39,14 @@ LONGEST = 65_536
 #: Maximum number of characters of a scheme name. The longest name in IANA's registry has 27.
 LONGEST_SCHEME = 64
 
-_NEVER = re.compile(r'[\x00-\x20\x7f<>"]')
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_BEFORE_ZONE = re.compile(r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z")
-_BEFORE_COLON = re.compile(r"[^:/?#]*")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # `re` compiles this pattern only for invalid URLs
+_BAD_CHARACTER = r"[^!#-;=?-~]"  # a control character, a blank, `"`, `<`, `>`, or a character outside ASCII
+_BAD_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
+_BAD = re.compile(f"{_BAD_CHARACTER}|{_BAD_ESCAPE}")
+_SCHEME = re.compile(rf"(?i:url:)?(?!(?i:url:))([A-Za-z][A-Za-z0-9+.-]{{0,{LONGEST_SCHEME - 1}}}):")
+# `re` compiles the patterns below only for invalid URLs.
+_NOT_ASCII = r"[^\x00-\x7f]"
+_BEFORE_ZONE = r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z"
+_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"
 
 
 def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url:
@@ -159,55 +160,61 @@ def _read_common(text: str) -> UrlText:
     """
     if not text:
         raise invalid(text, "empty", "text", 0)
-    if len(text) > LONGEST:
-        raise invalid(text, "too-long", f"text of {len(text)} characters", LONGEST)
-    if wrong := _NOT_ASCII.search(text):
-        raise invalid(text, "non-ascii", "character outside ASCII", wrong.start())
-    start, end = (1, len(text) - 1) if text.startswith("<") and text.endswith(">") else (0, len(text))
-    if wrong := _NEVER.search(text, start, end):
-        raise invalid(text, "bad-char", "character not allowed in URLs", wrong.start())
-    url_text = UrlText(text, "", start, end, None)
+    length = len(text)
+    if length > LONGEST:
+        raise invalid(text, "too-long", f"text of {length} characters", LONGEST)
+    start, end = (1, length - 1) if text[0] == "<" and text[-1] == ">" else (0, length)
+    bad = _BAD.search(text, start, end)
+    if bad is not None:
+        _check_characters(text, start, end)
+    found = _SCHEME.match(text, start, end)
+    if found is None:
+        raise _explain_scheme(text, start, end)
+    if bad is not None:
+        raise invalid(text, "bad-escape", _escape_wanted(text, bad.start()), bad.start())
+    begin, colon = found.span(1)
+    url_text = UrlText(text, text[begin:colon].lower(), colon + 1, end, None)
+    url_text.cut("scheme", begin, colon)
     if start:
         url_text.note("wrapper", 0)
-    if text[start:end][:4].lower() == "url:":
-        url_text.start += 4
-    if url_text.start == end:
-        raise invalid(text, "empty", "nothing inside", end)
-    _cut_scheme(url_text)
-    if wrong := _BAD_ESCAPE.search(text, url_text.start, end):
-        raise invalid(text, "bad-escape", _escape_wanted(text, wrong.start()), wrong.start())
-    _cut_fragment(url_text)
+    if "#" in text:
+        _cut_fragment(url_text)
     return url_text
 
 
+def _check_characters(text: str, start: int, end: int) -> None:
+    if wrong := re.search(_NOT_ASCII, text):
+        raise invalid(text, "non-ascii", "character outside ASCII", wrong.start())
+    if wrong := re.compile(_BAD_CHARACTER).search(text, start, end):
+        raise invalid(text, "bad-char", "character not allowed in URLs", wrong.start())
+
+
+def _explain_scheme(text: str, start: int, end: int) -> InvalidUrl:
+    """Return the error for text that does not begin with a scheme."""
+    if text[start : start + 4].lower() == "url:":
+        start += 4
+    if start == end:
+        return invalid(text, "empty", "nothing inside", end)
+    name = re.split(r"[:/?#]", text[start:end], maxsplit=1)[0]
+    if text[start + len(name) : end][:1] != ":":
+        return invalid(text, "no-scheme", "text without a scheme", start)
+    good = re.match(r"[A-Za-z][A-Za-z0-9+.-]*", name)
+    length = 0 if good is None else good.end()
+    if not name or length < len(name):
+        return invalid(text, "bad-scheme", "scheme", start + length)
+    if length > LONGEST_SCHEME:
+        return invalid(text, "bad-scheme", f"scheme of {length} characters", start + LONGEST_SCHEME)
+    return invalid(text, "bad-scheme", "scheme that is only a prefix", start)
+
+
 def _escape_wanted(text: str, sign: int) -> str:
-    is_zone = _BEFORE_ZONE.search(text, 0, sign) is not None
+    is_zone = re.compile(_BEFORE_ZONE).search(text, 0, sign) is not None
     return "% without two hex digits (write a zone as %25eth0)" if is_zone else "% without two hex digits"
 
 
-def _cut_scheme(text: UrlText) -> None:
-    before = _BEFORE_COLON.match(text.text, text.start, text.end)
-    colon = text.start if before is None else before.end()
-    if colon == text.end or text.text[colon] != ":":
-        raise invalid(text.text, "no-scheme", "text without a scheme", text.start)
-    good = _SCHEME.match(text.text, text.start, colon)
-    if good is None or good.end() < colon:
-        position = text.start if good is None else good.end()
-        raise invalid(text.text, "bad-scheme", "scheme", position)
-    if colon - text.start > LONGEST_SCHEME:
-        name = f"scheme of {colon - text.start} characters"
-        raise invalid(text.text, "bad-scheme", name, text.start + LONGEST_SCHEME)
-    text.scheme = text.cut("scheme", text.start, colon).lower()
-    if text.scheme == "url":
-        raise invalid(text.text, "bad-scheme", "scheme that is only a prefix", text.start)
-    text.start = colon + 1
-
-
 def _cut_fragment(text: UrlText) -> None:
-    sign = text.text.find("#", text.start, text.end)
-    if sign < 0:
-        return
-    end, text.end = text.end, sign
+    sign, end = text.text.index("#"), text.end
+    text.end = sign
     text.fragment = text.cut("fragment", sign + 1, end)
     second = find(text, "#", sign + 1, end)
     if second < end:
@@ -369,7 +376,7 @@ def _no_host(text: str, start: int) -> InvalidUrl:
 # The functions join the texts of two URLs whose path consists of segments (http). The joined text is then
 # parsed like any untrusted URL.
 
-_SCHEME_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME_PREFIX = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def join(base: Url, location: str) -> Url:
@@ -442,7 +449,6 @@ def _remove_dot_segments(path: str) -> str:
 #: interpretations with the fewest removed hyphens are returned.
 MOST_ALTERNATES = 63
 
-_CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WHITESPACE = re.compile(r"[ \t\r\n\v\f]+")
 _LINE_END = re.compile(r"[\r\n]")
 _PREFIX = "url:"
@@ -493,7 +499,7 @@ def _read(content: str, position: int) -> Extracted | None:
     if prefixed:
         text = text[len(_PREFIX) :]
         doubtful = [index - len(_PREFIX) for index in doubtful]
-    scheme = _CANDIDATE_SCHEME.match(text)
+    scheme = _SCHEME_PREFIX.match(text)
     name = "" if scheme is None else scheme[1].lower()
     if name in ("", "url") or not (prefixed or name in SCHEMES):
         return None

@@ -105,10 +105,8 @@ def find(name: str) -> Scheme | None:
 
     The scheme may be built in, registered by the program, or defined by a plug-in.
     """
-    row = SCHEMES.get(name)
-    if row is not None:
-        scheme = _attribute(row)
-        assert isinstance(scheme, Scheme)
+    if name in SCHEMES:
+        scheme: Scheme = _attribute(SCHEMES[name])
         return scheme
     if name in _registered:
         return _registered[name]
