@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.http.request import HttpRequest
-from protocols.http.response import BodyFraming, ResponseHead, check_head_size, framing_of
+from protocols.http.response import BodyFraming, ResponseHead, check_head_size
 from protocols.options import Limits
 from protocols.wire import Buffer, encode_head, encode_head_lines, encode_payload
 
@@ -42,10 +42,13 @@ _REQUEST = re.compile(
     rf"{_TOKEN}: {_VALUE}))*".encode("ascii")
 )
 _FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
-_ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+\r\n")
-
-#: The maximum number of digits of a Content-Length. A number with more digits exceeds every file size.
-_LONGEST_LENGTH = 19
+#: A response head after which the connection stays open. No field except Content-Length gives the body
+#: length. A length with more than 19 digits exceeds every file size.
+_ANSWER = re.compile(
+    r"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n((?:(?:"
+    r"(?i:connection):[ \t]*(?i:keep-alive)|(?i:content-length):[ \t]*[0-9]{1,19}|"
+    rf"(?!(?i:connection|content-length|transfer-encoding):){_TOKEN}:[ \t]*{_VALUE})\r\n)+)\r\n"
+)
 
 
 def write_plain(request: HttpRequest) -> Line | None:
@@ -69,29 +72,17 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
     `None`, no bytes are consumed.
     """
     octets = buffer.peek_head(limits.line)
-    if not octets.isascii() or not (found := _ANSWER.fullmatch(text := octets.decode("ascii"))):
+    if (found := _ANSWER.fullmatch(octets.decode("latin-1"))) is None:
         return None
-    names, values = zip(*_FIELDS.findall(text, found.end(2)), strict=True)
-    fields = tuple(zip(map(str.lower, names), values, strict=True))
-    named = dict(fields)
-    if not len(named) == len(fields) <= limits.lines or not _is_clear(named):
+    names, values = zip(*_FIELDS.findall(found[3]), strict=True)
+    head = ResponseHead(int(found[1]), found[2], tuple(zip(map(str.lower, names), values, strict=True)))
+    if not len(head.first) == len(names) <= limits.lines:
         return None
-    status = int(found[1])
-    framing, length = framing_of(method, status, fields)
-    if framing is BodyFraming.CLOSE:
+    head.find_framing(method)
+    if head.framing is BodyFraming.CLOSE:
         return None
     buffer.take(len(octets))
-    return ResponseHead(status, found[2], fields, framing, length)
-
-
-def _is_clear(named: dict[str, str]) -> bool:
-    """Return whether the connection stays open and no field except Content-Length gives the body length."""
-    if "transfer-encoding" in named:
-        return False
-    if "connection" in named and named["connection"].lower() != "keep-alive":
-        return False
-    length = named.get("content-length", "0")
-    return length.isdigit() and len(length) <= _LONGEST_LENGTH
+    return head
 
 
 _BEGINNING = b"HTTP/1."
@@ -223,8 +214,8 @@ class Http1Exchange:
 
     def _head(self, answered: Answered) -> ResponseHead:
         status, reason, fields, version = answered
-        framing, length = framing_of(self._request.method, status, fields, version)
-        self._answered = ResponseHead(status, reason, fields, framing, length)
+        self._answered = ResponseHead(status, reason, fields)
+        self._answered.find_framing(self._request.method, version)
         return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:

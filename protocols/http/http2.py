@@ -14,7 +14,7 @@ from typing import TypeAlias
 from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused, ResolveError, Truncated
 from protocols.http.request import HttpRequest
-from protocols.http.response import BodyFraming, ResponseHead, check_head_size, framing_of
+from protocols.http.response import BodyFraming, ResponseHead, check_head_size
 from protocols.options import Frames, Limits
 from protocols.wire import Buffer, encode_frames
 
@@ -232,8 +232,8 @@ class Http2Exchange:
         if status.startswith(b"1"):
             return
         shown = tuple((name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in plain)
-        framing, length = framing_of(self._method, int(status), shown)
-        self._head = ResponseHead(int(status), "", shown, framing, length)
+        self._head = ResponseHead(int(status), "", shown)
+        self._head.find_framing(self._method)
         self._idle = 0
 
     def _take_octets(self, octets: bytes) -> None:

@@ -35,7 +35,11 @@ LARGEST_HEAD = 262_144
 _LARGEST = 2**63 - 1
 
 _PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)
-_ESSENCE = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_ESSENCE = re.compile(r"\s*([-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+)\s*(?:;|\Z)")
+
+
+#: The status Switching Protocols: after it, the connection uses another protocol (RFC 9110 15.2.2).
+SWITCHING = 101
 
 
 class BodyFraming(enum.Enum):
@@ -64,6 +68,35 @@ class ResponseHead:
     def __post_init__(self) -> None:
         self.first = dict(self.fields[::-1])
 
+    def find_framing(self, method: bytes, version: str = "1.1") -> None:
+        """Set how the end of the body is found (RFC 9112 6.3), and the body's length if it is known.
+
+        The fields must have been checked by h11.
+
+        Raises:
+            ProtocolError: the head has both a transfer coding and a length, or a transfer coding in HTTP/1.0.
+                Two servers on the path could then find different ends of the body, and read the remaining
+                bytes as another response (response smuggling, RFC 9112 6.1, 11.2).
+        """
+        # The bytes after the head belong to the tunnel, and framing fields are ignored.
+        if method == b"CONNECT" and 200 <= self.status < 300:
+            self.framing = BodyFraming.NONE
+            return
+        if self.status == SWITCHING:
+            return
+        if is_coded := "transfer-encoding" in self.first:
+            if "content-length" in self.first:
+                raise ProtocolError("the response has both Transfer-Encoding and Content-Length")
+            if version != "1.1":
+                raise ProtocolError(f"the response is HTTP/{version}, which has no Transfer-Encoding")
+        if method == b"HEAD" or self.status in (204, 304):
+            self.framing = BodyFraming.NONE
+        elif is_coded:
+            self.framing = BodyFraming.CHUNKED
+        elif "content-length" in self.first:
+            self.framing = BodyFraming.LENGTH
+            self.length = content_length(self.first["content-length"])
+
     def values(self, name: str) -> list[str]:
         """Return the values of all fields with a (lower-case) name."""
         return [value for each, value in self.fields if each == name]
@@ -76,8 +109,8 @@ class ResponseHead:
     @property
     def media_type(self) -> str | None:
         """Return the media type and subtype in lower case, or None if the field is absent or invalid."""
-        essence = self.first.get("content-type", "").partition(";")[0].strip()
-        return essence.lower() if _ESSENCE.fullmatch(essence) else None
+        found = _ESSENCE.match(self.first.get("content-type", ""))
+        return None if found is None else found[1].lower()
 
     @property
     def charset(self) -> str | None:
@@ -94,10 +127,10 @@ class ResponseHead:
         With a transfer coding, the result is `None`, because Content-Length is then meaningless (RFC 9112
         6.3). The result is also `None` for 204, because a 204 response has no content (RFC 9110 15.3.5).
         """
+        if self.length is not None or self.status == 204 or "transfer-encoding" in self.first:
+            return self.length
         value = self.first.get("content-length")
-        if value is None or self.status == 204 or "transfer-encoding" in self.first:
-            return None
-        return content_length(value)
+        return None if value is None else content_length(value)
 
     @property
     def codings(self) -> list[str]:
@@ -134,55 +167,19 @@ def content_length(value: str) -> int:
     return length
 
 
-#: The status Switching Protocols: after it, the connection uses another protocol (RFC 9110 15.2.2).
-SWITCHING = 101
-
-
-def framing_of(
-    method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
-) -> tuple[BodyFraming, int | None]:
-    """Return how the end of a body is found (RFC 9112 6.3).
-
-    The second value is the body's length in bytes, if the length is known.
-
-    The fields must have been checked by h11.
-
-    Raises:
-        ProtocolError: the head has both a transfer coding and a length, or a transfer coding in HTTP/1.0. Two
-            servers on the path could then find different ends of the body, and read the remaining bytes as
-            another response (response smuggling, RFC 9112 6.1, 11.2).
-    """
-    # The bytes after the head belong to the tunnel, and framing fields are ignored.
-    if method == b"CONNECT" and 200 <= status < 300:
-        return BodyFraming.NONE, None
-    if status == SWITCHING:
-        return BodyFraming.CLOSE, None
-    names = dict(fields)
-    if "transfer-encoding" in names and "content-length" in names:
-        raise ProtocolError("the response has both Transfer-Encoding and Content-Length")
-    if "transfer-encoding" in names and version != "1.1":
-        raise ProtocolError(f"the response is HTTP/{version}, which has no Transfer-Encoding")
-    if method == b"HEAD" or status in (204, 304):
-        return BodyFraming.NONE, None
-    if "transfer-encoding" in names:
-        return BodyFraming.CHUNKED, None
-    if "content-length" in names:
-        return BodyFraming.LENGTH, content_length(names["content-length"])
-    return BodyFraming.CLOSE, None
-
-
 # Dates in header fields (RFC 9110 5.6.7). The client writes the current format, and also parses the two
 # obsolete formats.
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_RFC_850 = re.compile(
+    rf"[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT", re.ASCII
+)
 _FORMS = (
     re.compile(
         rf"[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT", re.ASCII
     ),
-    re.compile(
-        rf"[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT", re.ASCII
-    ),
+    _RFC_850,
     re.compile(
         rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})", re.ASCII
     ),
@@ -205,28 +202,24 @@ def format_date(moment: datetime) -> str:
 def parse_date(text: str) -> datetime | None:
     """Parse a date, and return it in UTC, or None for an invalid date."""
     for form in _FORMS:
-        if found := form.fullmatch(text):
-            return _moment(found.groupdict())
+        if (found := form.fullmatch(text)) is None:
+            continue
+        year, second = int(found["year"]), int(found["second"])
+        if form is _RFC_850:
+            year += 1900 if year >= _CENTURY_TURN else 2000
+        try:
+            return datetime(
+                year,
+                MONTHS.index(found["month"]) + 1,
+                int(found["day"]),
+                int(found["hour"]),
+                int(found["minute"]),
+                59 if second > 59 else second,  # `datetime` does not support second 60 (a leap second)
+                tzinfo=UTC,
+            )
+        except ValueError:
+            return None
     return None
-
-
-def _moment(parts: dict[str, str]) -> datetime | None:
-    year = int(parts["year"])
-    if len(parts["year"]) == 2:
-        year += 1900 if year >= _CENTURY_TURN else 2000
-    second = int(parts["second"])
-    try:
-        return datetime(
-            year,
-            MONTHS.index(parts["month"]) + 1,
-            int(parts["day"]),
-            int(parts["hour"]),
-            int(parts["minute"]),
-            59 if second > 59 else second,  # `datetime` does not support second 60 (a leap second)
-            tzinfo=UTC,
-        )
-    except ValueError:
-        return None
 
 
 # The meaning of a status code (RFC 9110 15): object, redirect or error.

@@ -13,7 +13,6 @@ from protocols.http.response import (
     BodyFraming,
     ResponseHead,
     check_status,
-    framing_of,
     parse_date,
     parse_suggested_name,
 )
@@ -22,6 +21,14 @@ from resolver import Declined, ProtocolError, TryLater
 
 def head(*fields: tuple[str, str]) -> ResponseHead:
     return ResponseHead(200, "OK", fields)
+
+
+def framing_of(
+    method: bytes, status: int, fields: tuple[tuple[str, str], ...]
+) -> tuple[BodyFraming, int | None]:
+    found = ResponseHead(status, "", fields)
+    found.find_framing(method)
+    return found.framing, found.length
 
 
 @pytest.mark.parametrize(
