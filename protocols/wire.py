@@ -48,6 +48,7 @@ _LEAST_SECRET = (
 #: replies.
 _LEAST_COOKIE = 8
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
+_HEAD = re.compile(rb"(?:[^\0\r\n]+\r\n)+\r\n")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
 _IAC = 0xFF
 _LONE_CR = re.compile(rb"\r(?!\n)")
@@ -112,24 +113,18 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
 
 
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """Return a request head that h11 created.
+    """Return a complete request head.
 
     Header values in `secrets` are displayed as `****`.
 
-    h11 already checks the content of the lines. This function checks the content again.
+    The writer of the head already checks the content of the lines. This function checks the content again.
 
     Raises:
         Refused: The head ends before its last byte, or contains CR, LF or NUL within a line (S02, command
             injection).
     """
-    lines = head.count(_CRLF)
-    stray = b"\0" in head or head.count(b"\r") != lines or head.count(b"\n") != lines
-    if stray or head.find(_CRLF * 2) != len(head) - 4:
+    if not _HEAD.fullmatch(head):
         raise Refused("S02", "cannot send the request head: it would end early")
-    return _hide_in_head(head, secrets)
-
-
-def _hide_in_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]]) -> Line:
     if not secrets:
         return Line(head, head)
     shown = head
@@ -137,18 +132,6 @@ def _hide_in_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]]) -> Line:
         start = _CRLF + name + b": "
         shown = shown.replace(start + value + _CRLF, start + _HIDDEN + _CRLF)
     return Line(head, shown, secret_parts(secrets))
-
-
-def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """Return a request head from its lines.
-
-    Raises:
-        Refused: A line contains a line end, or is empty (S02, command injection).
-    """
-    _check_word(b"".join(lines))
-    if b"" in lines:
-        raise Refused("S02", "cannot send the request head: it would end early")
-    return _hide_in_head(_CRLF.join([*lines, b"", b""]), secrets)
 
 
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:

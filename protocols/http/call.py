@@ -205,10 +205,11 @@ def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: boo
     chose h2 in ALPN.
     """
     call = _HttpCall(request, limits)
-    used = yield Acquire(request.pool_key, tls=tls)
+    key = request.pool_key(call.exchange.secrets)
+    used = yield Acquire(key, tls=tls)
     if options.http2 is None and used is not None and used is not True:
         yield ReleaseToPool(used)  # the connection uses HTTP/2
-        used = yield Acquire((request.pool_key, "not in frames"), tls=tls)
+        used = yield Acquire((key, "not in frames"), tls=tls)
     while True:
         frames: Frames | None = None if used is True else used
         if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":

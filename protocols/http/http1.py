@@ -17,7 +17,7 @@ from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.http.request import HttpRequest
 from protocols.http.response import BodyFraming, ResponseHead, check_head_size
 from protocols.options import Limits
-from protocols.wire import Buffer, encode_head, encode_head_lines, encode_payload
+from protocols.wire import Buffer, encode_head, encode_payload
 
 if TYPE_CHECKING:
     from protocols.http.h11_machine import Answered, H11Machine
@@ -36,10 +36,10 @@ _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
 #: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.
 _REQUEST = re.compile(
-    rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\nHost: {_VALUE}(?:\n"
+    rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\r\nHost: {_VALUE}\r\n(?:"
     r"(?:(?i:connection: keep-alive)|"
     r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)"
-    rf"{_TOKEN}: {_VALUE}))*".encode("ascii")
+    rf"{_TOKEN}: {_VALUE})\r\n)*\r\n".encode("ascii")
 )
 _FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
 #: A response head after which the connection stays open. No field except Content-Length gives the body
@@ -51,8 +51,8 @@ _ANSWER = re.compile(
 )
 
 
-def write_plain(request: HttpRequest) -> Line | None:
-    """Return the encoded head of a plain request.
+def write_plain(request: HttpRequest) -> bytes | None:
+    """Return the head of a plain request.
 
     The result is `None` if the request has a body or is not plain.
 
@@ -60,9 +60,9 @@ def write_plain(request: HttpRequest) -> Line | None:
     """
     if request.body != b"":
         return None
-    lines = [b"%b %b HTTP/1.1" % (request.method, request.target)]
-    lines += [b"%b: %b" % field for field in request.headers]
-    return encode_head_lines(lines, request.secrets) if _REQUEST.fullmatch(b"\n".join(lines)) else None
+    fields = b"".join([b"%b: %b\r\n" % field for field in request.headers])
+    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, fields)
+    return head if _REQUEST.fullmatch(head) else None
 
 
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
@@ -96,7 +96,7 @@ class Http1Exchange:
     """An HTTP/1.1 request and its response on one connection.
 
     First send `line`, and a body with `encode_body` and `encode_end`. Then read the head with `read_head`.
-    Finally read the body.
+    Finally read the body. `secrets` are the secret fields of the request.
 
     Raises:
         Refused: the request cannot be sent (S02).
@@ -111,9 +111,10 @@ class Http1Exchange:
         self._answered: ResponseHead | None = None
         self._cut_off = False
         self.ended = False
-        line = write_plain(request)
-        self.is_plain = line is not None
-        self.line = line or encode_head(self._begin().head, request.secrets)
+        head = write_plain(request)
+        self.is_plain = head is not None
+        self.secrets = request.secrets
+        self.line = encode_head(head or self._begin().head, self.secrets)
 
     def _begin(self) -> H11Machine:
 

@@ -100,13 +100,11 @@ class HttpRequest(NamedTuple):
         """Return whether the request may be repeated after an unknown outcome (RFC 9110 9.2.2)."""
         return self.method in _REPEATABLE and isinstance(self.body, bytes)
 
-    @property
-    def pool_key(self) -> Headers:
-        """Return the part of the pool key that identifies the login.
+    def pool_key(self, secrets: Headers) -> Headers:
+        """Return the part of the pool key that identifies the login, from the secret fields.
 
         Only requests with the same pool key share a connection (S11, credential scope).
         """
-        secrets = self.secrets
         if self.told:
             secrets = tuple(each for each in secrets if each not in self.told)
         if self.speaker is None:
