@@ -18,7 +18,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
 from functools import partial
 from operator import itemgetter
@@ -153,15 +153,15 @@ class Poller:
 
 
 class ThreadScope:
-    """The implementation of `CancelScope`; `tasks` are the tasks inside the block of the scope."""
+    """The implementation of `CancelScope`; `call` is the call whose tasks a cancellation interrupts."""
 
-    __slots__ = ("_call", "_deadline", "_task", "cancelled", "cancelled_caught", "outer", "tasks")
+    __slots__ = ("_deadline", "_task", "call", "cancelled", "cancelled_caught", "outer")
 
-    def __init__(self, deadline: float = math.inf) -> None:
+    def __init__(self, deadline: float = math.inf, call: Call[Any] | None = None) -> None:
         self._deadline = deadline
         self.cancelled = self.cancelled_caught = False
         self.outer: ThreadScope | None = None
-        self.tasks: set[ThreadTask] = set()
+        self.call = call
         self._task: ThreadTask | None = None
 
     @property
@@ -171,15 +171,8 @@ class ThreadScope:
     @deadline.setter
     def deadline(self, deadline: float) -> None:
         self._deadline = deadline
-        if self._task is not None:
-            self._task.call.wake_at(deadline)
-
-    def chain(self) -> Iterator[ThreadScope]:
-        """Yield this scope and all outer scopes."""
-        scope: ThreadScope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.outer
+        if self.call is not None:
+            self.call.wake_at(deadline)
 
     @property
     def is_cancelled(self) -> bool:
@@ -193,13 +186,12 @@ class ThreadScope:
 
     def cancel(self) -> None:
         self.cancelled = True
-        for task in self.tasks:
-            task.interrupt()
+        if self.call is not None:
+            self.call.interrupt_cancelled()
 
     def __enter__(self) -> ThreadScope:
         task = self._task = current_task()
-        self.outer, task.scope = task.scope, self
-        self.tasks.add(task)
+        self.outer, task.scope, self.call = task.scope, self, task.call
         task.call.scopes.add(self)
         task.call.wake_at(self._deadline)
         return self
@@ -207,11 +199,10 @@ class ThreadScope:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> bool:
-        task, self._task = self._task, None
+        task, self._task, self.call = self._task, None, None
         assert task is not None, "it was entered"
         assert self.outer is not None
         task.scope = self.outer
-        self.tasks.discard(task)
         task.call.scopes.discard(self)
         if self.cancelled and isinstance(error, Cancelled) and not self.outer.is_cancelled:
             self.cancelled_caught = True
@@ -248,8 +239,6 @@ class ThreadTask:
         self.abort: Abort | None = None
         self._value: Any = None
         self._error: BaseException | None = None
-        for each in scope.chain():
-            each.tasks.add(self)
         call.tasks.add(self)
         call.ready.append(self)
         call.wake()
@@ -288,8 +277,6 @@ class ThreadTask:
 
     def _end(self, value: Any, error: BaseException | None) -> None:
         self.call.tasks.discard(self)
-        for each in self.scope.chain():
-            each.tasks.discard(self)
         self._on_end(self, value, error)
 
 
@@ -306,7 +293,7 @@ def _interrupt(number: int, frame: types.FrameType | None) -> None:
 def _catches_interrupts() -> bool:
     """Return whether a call handles Ctrl-C: in the main thread, unless the program has its own handler."""
     is_default = _signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    return is_default and threading.current_thread() is threading.main_thread()
+    return is_default and threading.get_ident() == threading.main_thread().ident
 
 
 def _take_poller() -> Poller:
@@ -345,11 +332,11 @@ class Call(Generic[T]):
         self._operation: Callable[[], Awaitable[T]] | None = operation
         self._is_background = is_background
         self._poller = _take_poller()
-        self._told = deque[Callable[[], object]]()
+        self._told: deque[Callable[[], object]] = deque()
         self._is_deaf = False
         self._hearer: Call[Any] | None = None
         self.tasks: set[ThreadTask] = set()
-        self.ready = deque[ThreadTask]()
+        self.ready: deque[ThreadTask] = deque()
         self.scopes: set[ThreadScope] = set()
         self._waits: dict[tuple[int, int], tuple[ThreadTask, float]] = {}
         self._next_deadline = math.inf  # no deadline is earlier
@@ -437,7 +424,7 @@ class Call(Generic[T]):
         self._is_deaf, self._operation = True, None
         self._told.clear()
         self.ready.extend(task for task in self.tasks if task.abort is None and task not in self.ready)
-        self._scope.cancel()
+        self._cancel_tasks()
 
     def _end_elsewhere(self) -> None:
         _here.call = self
@@ -557,7 +544,18 @@ class Call(Generic[T]):
     def cancel(self) -> None:
         """Cancel the operation."""
         with self.home.lock:
-            self._scope.cancel()
+            self._cancel_tasks()
+
+    def _cancel_tasks(self) -> None:
+        """Cancel all tasks. Their outermost scope does not refer to the call, so it is no reference cycle."""
+        self._scope.cancelled = True
+        self.interrupt_cancelled()
+
+    def interrupt_cancelled(self) -> None:
+        """Cancel the waits of the tasks whose scopes are cancelled."""
+        for task in self.tasks:
+            if task.scope.is_cancelled:
+                task.interrupt()
 
     def tell(self, function: Callable[[], object]) -> None:
         """Let the calling thread call the function, between two steps of its tasks."""

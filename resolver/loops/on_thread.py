@@ -144,10 +144,14 @@ class ThreadBackground:
     """
 
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
-        scope = ThreadScope()
-        self.cancel = scope.cancel
+        self._scope = ThreadScope(call=current_task().call)
+        self.cancel = self._scope.cancel
         self._ended = ThreadEvent()
-        ThreadTask(current_task().call, function(), scope, lambda *_: self._ended.set())
+        ThreadTask(current_task().call, function(), self._scope, self._end)
+
+    def _end(self, task: ThreadTask, value: object, error: BaseException | None) -> None:
+        self._scope.call = None
+        self._ended.set()
 
     async def wait(self) -> None:
         await self._ended.wait_or(wait_to_end)
