@@ -15,7 +15,6 @@ import stat
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import TypeVar
 
@@ -23,7 +22,7 @@ from protocols.contract import Line, Sink, StreamCodec
 from protocols.errors import Disconnected, NetworkError, ProtocolError, TimedOut
 from protocols.step import TimerElapsed
 from resolver.files.faults import check_spare
-from resolver.loops import Loop, Wait
+from resolver.loops import Loop
 from resolver.network.clock import AnswerPace
 from resolver.network.events import Closed, Received, Sent, TlsBegun
 from resolver.network.mask import ReceivedMask, SentSecrets
@@ -31,7 +30,6 @@ from resolver.network.stream_settings import (
     Phase,
     StreamSettings,
     TappedConnection,
-    Waiting,
     show_lines,
     tls_facts,
 )
@@ -223,7 +221,7 @@ class SocketStream:
         self.peer = self.address = peer
         self._settings, self.loop = settings, settings.loop
         self._first = first
-        self.secured = self.close_notify_seen = self._at_end = self._said = False
+        self.secured = self.close_notify_seen = self._at_end = self._said = self._has_records = False
         self._held: OSError | None = None
         self._ahead = b""
         self._packing: StreamCodec | None = None
@@ -324,8 +322,10 @@ class SocketStream:
             self._settings.bounds.begin("write")
         try:
             while left:
-                send = partial(self._sock.send, left)
-                left = left[await self._perform(send, self._wait_writable, "write") :]
+                try:
+                    left = left[self._sock.send(left) :]
+                except OSError as error:
+                    await self._await_ready(error, "write")
         except NetworkError as error:
             cause = error.__cause__
             # The system failed, not the peer. The request is incomplete, so the peer does not respond, and a
@@ -363,28 +363,28 @@ class SocketStream:
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets
-        if self._packing is not None:
+        octets = b""
+        if (packing := self._packing) is not None:
             await self.loop.checkpoint()  # A few bytes may decompress to very many bytes (zip bomb).
-            while not (octets := self._packing.read(RECEIVE_SIZE)) and (count := await self._receive()):
-                self._packing.feed(bytes(ROOM.view[:count]))
-        else:
-            octets = bytes(ROOM.view[: await self._receive()])
+            octets = packing.read(RECEIVE_SIZE)
+        while not octets:
+            if self._settings.throttle is not None:
+                await self._settings.throttle.turn()
+            self._since = None
+            count = await self._fill(ROOM.view)
+            if not (count or self._said) and self._waited > _LONG_SILENCE and self._is_mute:
+                words = f"{self.peer} closed the connection after {self._waited:.0f} s without data"
+                raise Disconnected(words, lasting=True)
+            if self._pace is not None:
+                self._pace.hear(self._waited, count)
+            octets = bytes(ROOM.view[:count])
+            if packing is None or not count:
+                break
+            packing.feed(octets)
+            octets = packing.read(RECEIVE_SIZE)
         if self._settings.report is not None:
             self._report_received(self._reported.feed(octets) if octets else self._reported.flush())
         return octets
-
-    async def _receive(self) -> int:
-        if self._settings.throttle is not None:
-            await self._settings.throttle.turn()
-        self._since = None
-        count = await self._fill(ROOM.view)
-        if not count and self._waited > _LONG_SILENCE and self._is_mute:
-            raise Disconnected(
-                f"{self.peer} closed the connection after {self._waited:.0f} s without data", lasting=True
-            )
-        if self._pace is not None:
-            self._pace.hear(self._waited, count)
-        return count
 
     @property
     def _waited(self) -> float:
@@ -438,12 +438,15 @@ class SocketStream:
                     offer_no_more(self._sock, end - self.received)
                 await self.loop.checkpoint()
                 most = self._share(pipe.size if end is None else min(pipe.size, end - self.received))
-                pull = partial(pipe.pull, self._sock.fileno(), most)
-                moved = await self._perform(pull, self._wait_readable)
+                try:
+                    moved = pipe.pull(self._sock.fileno(), most)
+                except OSError as error:
+                    await self._await_ready(error, "read")
+                    continue
                 self._at_end = moved == 0
                 if self._at_end:
                     return None
-                self._take_in(moved)
+                self._record_received(moved)
                 pipe.push(sink, moved)
         return None
 
@@ -463,7 +466,7 @@ class SocketStream:
     def _share(self, most: int) -> int:
         return most if self._settings.throttle is None else min(most, self._settings.throttle.share)
 
-    def _take_in(self, count: int) -> None:
+    def _record_received(self, count: int) -> None:
         self.received += count
         if self._settings.throttle is not None:
             self._settings.throttle.record_received(count)
@@ -491,8 +494,13 @@ class SocketStream:
             raise tls_fault(error, self._settings.host) from error
         except OSError as error:
             raise connection_fault(error, self.peer) from error
-        self._sock = secure
-        await self._perform(secure.do_handshake, self._wait_readable, "connect")
+        self._sock, self._has_records = secure, True
+        while True:
+            try:
+                secure.do_handshake()
+                break
+            except OSError as error:
+                await self._await_ready(error, "connect")
         if self._settings.check_certificate is not None:
             await self._settings.check_certificate(secure.getpeercert(True) or b"")
         self.secured = True
@@ -514,16 +522,13 @@ class SocketStream:
                 self._report_kept()  # The listener may raise any exception.
                 self._settings.report(Closed(self._settings.url, self._at_end, self._has_only_data))
         finally:
-            self._close()
-
-    def _close(self) -> None:
-        if self._waiting:
-            self.loop.notify_closing(self._sock.fileno())
-        if isinstance(self._sock, SECURED):
-            # `unwrap` fails on a broken connection, and if the peer's close_notify has not arrived
-            with suppress(OSError, ValueError):
-                self._sock.unwrap()
-        self._sock.close()
+            if self._waiting:
+                self.loop.notify_closing(self._sock.fileno())
+            if isinstance(self._sock, SECURED):
+                # `unwrap` fails on a broken connection, and if the peer's close_notify has not arrived
+                with suppress(OSError, ValueError):
+                    self._sock.unwrap()
+            self._sock.close()
 
     async def _fill(self, view: memoryview) -> int:
         """Wait for bytes and read them into `view`.
@@ -539,15 +544,21 @@ class SocketStream:
             await self.loop.checkpoint()
         else:
             await self.loop.checkpoint_if_cancelled()
-        if (bounds := self._settings.bounds) is not None:
-            bounds.begin("read")
-        waits, take = self._waits, self._take_records if isinstance(self._sock, SECURED) else self._take
-        view = view if self._settings.throttle is None else view[: self._share(len(view))]
-        count = await self._perform(partial(take, view), self._wait_readable)
-        self._take_in(count)
+        settings, waits = self._settings, self._waits
+        if settings.bounds is not None:
+            settings.bounds.begin("read")
+        view = view if settings.throttle is None else view[: settings.throttle.share]
+        take = self._take_records if self._has_records else self._take
+        while True:
+            try:
+                count = take(view)
+                break
+            except OSError as error:
+                await self._await_ready(error, "read")
+        self._record_received(count)
         if count:
-            self._settings.contact.made = True
-        self._unshared = self._unshared + max(count, _CALL) if waits == self._waits else 0
+            settings.contact.made = True
+        self._unshared = self._unshared + (count if count > _CALL else _CALL) if waits == self._waits else 0
         return count
 
     def _take(self, view: memoryview) -> int:
@@ -583,32 +594,26 @@ class SocketStream:
                 break
         return filled
 
-    async def _perform(self, operation: Callable[[], T], would_block: Waiting, phase: Phase = "read") -> T:
-        """Retry the operation until the socket is ready for it."""
-        while True:
-            try:
-                return operation()
-            except ssl.SSLWantReadError:
-                await self._wait_readable(phase)
-            except ssl.SSLWantWriteError:
-                await self._wait_writable(phase)
-            except BlockingIOError:
-                await would_block(phase)
-            except ssl.SSLError as error:
-                raise tls_fault(error, self._settings.host, self._sock) from error
-            except OSError as error:
-                raise connection_fault(error, self.peer) from error
+    async def _await_ready(self, error: OSError, phase: Phase) -> None:
+        """Wait until the socket is ready for the operation that raised `error`.
 
-    def _wait_readable(self, phase: Phase) -> Awaitable[None]:
-        if _QUICKACK is not None:
+        Raises:
+            NetworkError: the operation failed, or the socket was not ready in time.
+        """
+        match error:
+            case ssl.SSLWantReadError():
+                wait = self.loop.readable_by
+            case ssl.SSLWantWriteError():
+                wait = self.loop.writable_by
+            case BlockingIOError():
+                wait = self.loop.writable_by if phase == "write" else self.loop.readable_by
+            case ssl.SSLError():
+                raise tls_fault(error, self._settings.host, self._sock) from error
+            case _:
+                raise connection_fault(error, self.peer) from error
+        if _QUICKACK is not None and wait is self.loop.readable_by:
             with suppress(OSError):  # The option only makes the transfer faster.
                 self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-        return self._wait(self.loop.readable_by, phase)
-
-    def _wait_writable(self, phase: Phase) -> Awaitable[None]:
-        return self._wait(self.loop.writable_by, phase)
-
-    async def _wait(self, wait: Wait, phase: Phase) -> None:
         self._waits, self._waiting = self._waits + 1, self._waiting + 1
         settings, since = self._settings, self.loop.current_time()
         until = since + settings.idle

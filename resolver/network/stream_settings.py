@@ -176,8 +176,6 @@ class Contacts(dict[tuple[str, int], Contact]):
 
 #: The operations with separate timeouts, as in httpx.
 Phase: TypeAlias = Literal["connect", "write", "read"]
-#: A function that waits for a phase: it returns when a socket is ready.
-Waiting: TypeAlias = Callable[[Phase], Awaitable[None]]
 
 
 class Bounds(Protocol):
