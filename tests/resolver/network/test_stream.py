@@ -14,6 +14,7 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from protocols.contract import FirstResult, Line
 from protocols.text import Masked
 from protocols.wire import Secret, encode_line
 from resolver import Closed, Connected, Disconnected, Event, Policy, Received, Refused, Sent, TimedOut
+from resolver.loops.loop import Descriptor
 from resolver.network import stream as stream_module
 from resolver.network.stream import (
     RECEIVE_SIZE,
@@ -299,15 +301,15 @@ async def test_stream_sets_tcp_quickack_before_each_wait(
     port = await start(nursery, echo)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         set_again = 0
-        wait = stream._wait
+        wait = stream.loop.readable_by
 
-        async def watch(kind, phase):  # type: ignore[no-untyped-def]
+        async def watch(sock: Descriptor, until: float) -> bool:
             nonlocal set_again
             assert isinstance(stream._sock, socket.socket)
             set_again += stream._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)
-            await wait(kind, phase)
+            return await wait(sock, until)
 
-        monkeypatch.setattr(stream, "_wait", watch)
+        monkeypatch.setattr(stream, "loop", replace(stream.loop, readable_by=watch))
         for _ in range(3):
             await stream.send(HELLO)
             await stream.receive()
