@@ -64,7 +64,7 @@ from resolver.loops import CancelScope
 from resolver.network.admission import Admission
 from resolver.network.clock import Clock
 from resolver.network.lookup import Lookup, look_up
-from resolver.network.pool import AcquiredConnection
+from resolver.network.pool import ReusableConnection
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import Phase
 from resolver.network.url_gate import UrlGate
@@ -294,7 +294,7 @@ class TimeoutGate(UrlGate):
     @asynccontextmanager
     async def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
-    ) -> AsyncIterator[AcquiredConnection]:
+    ) -> AsyncIterator[ReusableConnection]:
         async with super().acquire(pool_key, tls=tls, suits=suits) as pooled:
             if self.trace is None:
                 yield pooled

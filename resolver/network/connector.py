@@ -24,7 +24,7 @@ from resolver.network.clock import Throttle
 from resolver.network.connecting import ConnectAttempts, ConnectTimeout
 from resolver.network.events import Connected, LookedUp, OnEvent
 from resolver.network.lookup import Deadline, add_zone
-from resolver.network.pool import IdleConnection
+from resolver.network.pool import ReusableConnection
 from resolver.network.stream import SocketStream, TappedStream
 from resolver.network.stream_settings import Bounds, StreamSettings
 from resolver.network.task import current
@@ -65,7 +65,7 @@ class Connector:
 
     async def find_pooled(
         self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
-    ) -> IdleConnection | None:
+    ) -> ReusableConnection | None:
         """Return an idle connection from the pool.
 
         The policy must still allow its address (S09). The result is `None` without such a connection.
@@ -73,7 +73,7 @@ class Connector:
         The pool may contain only connections with other logins. If a batch limits the connections per host,
         the idle connections with other logins are closed, so that a new connection does not exceed the limit.
         """
-        if not self._shared.pool:
+        if not self._shared.pool.idle:
             return None
         try:
             addresses = await self.addresses(host, port, self._compute_deadline)
@@ -165,12 +165,12 @@ class Connector:
         finally:
             self._for_data = False
 
-    def place(self, tls: bool) -> Hashable:
+    def place(self, host: str, port: int, tls: bool) -> Hashable:
         """Return the key for the connection pool.
 
         The key depends on the host, the port and the proxy.
         """
-        return (*self._admission.place, tls)
+        return (host, port, tls)
 
     @property
     def source(self) -> str | None:
@@ -302,12 +302,12 @@ class ProxyConnector(Connector):
     def note(self, stream: SocketStream) -> None:
         self.peer, self._reached = stream.address, stream.beyond
 
-    def place(self, tls: bool) -> Hashable:
+    def place(self, host: str, port: int, tls: bool) -> Hashable:
         """Return the connection pool key.
 
         If a proxy forwards requests, all hosts use the same key.
         """
-        return (self._proxy, super().place(tls) if self._way.via is None else None)
+        return (self._proxy, super().place(host, port, tls) if self._way.via is None else None)
 
     async def addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
         """Return the valid peers of a connection.

@@ -31,18 +31,27 @@ LIFETIME = 30.0
 CAPACITY = 100
 
 
-@dataclass(frozen=True, slots=True)
-class IdleConnection:
-    """An idle connection, with the state of its last dialogue and the time at which it became idle.
+@dataclass(slots=True, eq=False)
+class ReusableConnection:
+    """A connection that may return to the pool; see `protocols.contract.PooledConnection`.
 
     Attributes:
-        farewell: the lines that are sent before the connection is closed, such as QUIT.
+        key: the key in the pool.
+        state: the state that the last dialogue passed to `keep`; None for a new connection.
+        farewell: the lines that are sent before the idle connection is closed, such as QUIT.
+        left: the state that the current dialogue passed to `keep`.
+        since: the time at which the connection became idle.
     """
 
     stream: SocketStream
-    state: object
-    since: float
+    key: Hashable
+    state: object | None = None
     farewell: tuple[Line, ...] = ()
+    left: object | None = None
+    since: float = 0.0
+
+    def keep(self, state: object) -> None:
+        self.left = state
 
     async def aclose(self) -> None:
         """Close the connection.
@@ -57,49 +66,21 @@ class IdleConnection:
             await self.stream.aclose()
 
 
-@dataclass(slots=True)
-class AcquiredConnection:
-    """A connection taken from the pool, or a new one; see `protocols.contract.PooledConnection`.
-
-    Attributes:
-        left: the state that the previous retrieval on this connection passed to `keep`.
-    """
-
-    stream: SocketStream
-    state: object | None = None
-    left: object | None = None
-
-    def keep(self, state: object) -> None:
-        self.left = state
-
-
-def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] | None) -> int:
-    """Return the serial number of the idle connection to try next.
-
-    The result is the most recently used connection for which `suits` returns true. Without a match the result
-    is the oldest connection, because the newest connection may match a later caller.
-    """
-    if suits is None:
-        return next(reversed(waiting))
-    return next((each for each in reversed(waiting) if suits(waiting[each].state)), next(iter(waiting)))
-
-
 class ConnectionPool:
     """The idle connections of one run.
 
     Before the call of `open`, the pool does not store connections, because no caller would close these
     connections.
+
+    Attributes:
+        idle: the idle connections; the connection that became idle first is the first item.
     """
 
     def __init__(self) -> None:
         self._open = False
         self._most = CAPACITY
-        self._serial = 0
-        self._kept: dict[Hashable, dict[int, IdleConnection]] = {}
-        self._oldest: OrderedDict[int, Hashable] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._oldest)
+        self.idle: OrderedDict[ReusableConnection, None] = OrderedDict()
+        self._by_key: dict[Hashable, list[ReusableConnection]] = {}
 
     def open(self) -> None:
         """Start to store idle connections."""
@@ -108,65 +89,62 @@ class ConnectionPool:
 
     async def take(
         self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
-    ) -> IdleConnection | None:
-        """Remove and return an idle connection for `key` to one of `addresses`, or None.
+    ) -> ReusableConnection | None:
+        """Remove and return the most recently used connection for `key` to one of `addresses`, or None.
 
-        Connections are preferred if `suits` returns true for their state. A connection with unread data, an
-        expired lifetime, or another address is closed.
+        Connections are preferred if `suits` returns true for their state. Without such a connection, the
+        oldest connection is taken, because a later caller may prefer the newest connection. A connection with
+        unread data, an expired lifetime, or another address is closed.
         """
-        while (waiting := self._kept.get(key)) is not None:
-            kept = self._remove(_choice(waiting, suits))
+        while (waiting := self._by_key.get(key)) is not None:
+            kept = waiting[-1]
+            if suits is not None:
+                kept = next((each for each in reversed(waiting) if suits(each.state)), waiting[0])
+            self._remove(kept)
             waited = kept.stream.loop.current_time() - kept.since
             if kept.stream.quiet and kept.stream.peer in addresses and waited <= LIFETIME:
                 return kept
             await kept.aclose()
         return None
 
-    async def put(
-        self, key: Hashable, stream: SocketStream, state: object, farewell: tuple[Line, ...] = ()
-    ) -> None:
+    async def put(self, kept: ReusableConnection) -> None:
         """Store a reusable connection, and close the oldest connection if the pool is full."""
-        now = stream.loop.current_time()
-        kept = IdleConnection(stream, state, now, farewell)
         if not self._open:
             await kept.aclose()
             return
-        while len(self._oldest) >= self._most or (self._oldest and now - self._longest_since > LIFETIME):
-            await self._remove(next(iter(self._oldest))).aclose()
-        self._serial += 1
-        self._oldest[self._serial] = key
-        self._kept.setdefault(key, {})[self._serial] = kept
+        kept.since = now = kept.stream.loop.current_time()
+        while self.idle:
+            oldest = next(iter(self.idle))
+            if len(self.idle) < self._most and now - oldest.since <= LIFETIME:
+                break
+            await self._remove(oldest).aclose()
+        self.idle[kept] = None
+        if kept.key in self._by_key:
+            self._by_key[kept.key].append(kept)
+        else:
+            self._by_key[kept.key] = [kept]
 
     async def leave(self, addresses: Container[str], most: int) -> None:
         """Close the oldest idle connections to `addresses` until at most `most` connections are left."""
-        there = [serial for serial, key in self._oldest.items() if self._peer(key, serial) in addresses]
+        there = [each for each in self.idle if each.stream.peer in addresses]
         async with AsyncExitStack() as closing:
-            for serial in there[: max(0, len(there) - most)]:
-                closing.push_async_callback(self._remove(serial).aclose)
-
-    def _peer(self, key: Hashable, serial: int) -> str:
-        return self._kept[key][serial].stream.peer
+            for each in there[: max(0, len(there) - most)]:
+                closing.push_async_callback(self._remove(each).aclose)
 
     async def aclose(self) -> None:
         """Close all idle connections and store no further connections."""
         self._open = False
         async with AsyncExitStack() as closing:
-            while self._oldest:
-                closing.push_async_callback(self._remove(next(iter(self._oldest))).aclose)
+            while self.idle:
+                closing.push_async_callback(self._remove(next(iter(self.idle))).aclose)
 
-    def _remove(self, serial: int) -> IdleConnection:
-        key = self._oldest.pop(serial)
-        waiting = self._kept[key]
-        kept = waiting.pop(serial)
+    def _remove(self, kept: ReusableConnection) -> ReusableConnection:
+        del self.idle[kept]
+        waiting = self._by_key[kept.key]
+        waiting.remove(kept)
         if not waiting:
-            del self._kept[key]
+            del self._by_key[kept.key]
         return kept
-
-    @property
-    def _longest_since(self) -> float:
-        """Return the time at which the oldest connection became idle."""
-        serial, key = next(iter(self._oldest.items()))
-        return self._kept[key][serial].since
 
 
 # Pipelining: several retrievals share one connection. The client sends requests before earlier responses have
@@ -444,6 +422,7 @@ class Pipelines:
         if self._pipelines.get(key) is pipeline:
             del self._pipelines[key]
         if pipeline.in_order and pipeline.state.idle:
-            await self._pool.put(key, pipeline.stream, pipeline.state, farewell=pipeline.state.farewell)
+            state = pipeline.state
+            await self._pool.put(ReusableConnection(pipeline.stream, key, state, state.farewell))
         else:
             await pipeline.stream.aclose()

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar, cast
 
@@ -25,7 +26,7 @@ from resolver.network.clock import Throttle
 from resolver.network.connecting import interleave
 from resolver.network.connector import Connector, ProxyConnector
 from resolver.network.mask import Mask
-from resolver.network.pool import AcquiredConnection, Pipeline, PipelineSlot
+from resolver.network.pool import ConnectionPool, Pipeline, PipelineSlot, ReusableConnection
 from resolver.network.stream import LoopTimer, SocketStream
 from resolver.network.stream_settings import Tap
 from resolver.policy.components import check_data_port
@@ -103,35 +104,28 @@ class UrlGate:
         return self._connector.source
 
     def connect(self, *, tls: bool) -> AbstractAsyncContextManager[SocketStream]:
-        return _Connection(self, tls)
+        return _Connection(partial(self.find_or_connect, None, *self._admission.place, tls))
 
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Suits | None = None
-    ) -> AbstractAsyncContextManager[AcquiredConnection]:
-        key: Hashable = (self._admission.url.scheme, self._connector.place(tls), pool_key)
+    ) -> AbstractAsyncContextManager[ReusableConnection]:
+        host, port = self._admission.place
+        key: Hashable = (self._admission.url.scheme, self._connector.place(host, port, tls), pool_key)
         if (held := self._shared.credentials) is not None:
             key = (key, held.round)
-        return _Acquisition(self, key, tls, suits)
-
-    async def release(self, key: Hashable, pooled: AcquiredConnection, *, failed: bool) -> None:
-        """Return the connection to the pool if the retrieval kept it, or close the connection."""
-        if failed or pooled.left is None:
-            await pooled.stream.aclose()
-        else:
-            await self._shared.pool.put(key, pooled.stream, pooled.left)
+        opening = partial(self.find_or_connect, key, host, port, tls, suits)
+        return _Acquisition(self._shared.pool, opening)
 
     async def find_or_connect(
-        self, key: Hashable | None, tls: bool, suits: Suits | None = None
-    ) -> AcquiredConnection:
+        self, key: Hashable | None, host: str, port: int, tls: bool, suits: Suits | None = None
+    ) -> ReusableConnection:
         """Return a pooled connection with the key, or a new connection."""
-        (host, port), connector = self._admission.place, self._connector
+        connector = self._connector
         if connector.bounds is not None:
             connector.bounds.begin("connect")
-        kept = None if key is None else await connector.find_pooled(key, host, port, suits)
-        if kept is None:
-            pooled = AcquiredConnection(await self.open_connection(host, port, tls=tls))
-        else:
-            pooled = AcquiredConnection(kept.stream, kept.state)
+        pooled = None if key is None else await connector.find_pooled(key, host, port, suits)
+        if pooled is None:
+            pooled = ReusableConnection(await self.open_connection(host, port, tls=tls), key)
         connector.first = pooled.stream
         if connector.bounds is not None:
             connector.bounds.record_connected()
@@ -146,7 +140,7 @@ class UrlGate:
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AsyncIterator[PipelineSlot]:
         host, port = self._admission.place
-        place: Hashable = ("joined", self._connector.place(tls), key)
+        place: Hashable = ("joined", self._connector.place(host, port, tls), key)
         if (held := self._shared.credentials) is not None:
             place = (place, held.round)
 
@@ -249,12 +243,11 @@ class UrlGate:
 class _Connection:
     """The context of a new connection."""
 
-    def __init__(self, gate: UrlGate, tls: bool) -> None:
-        self._gate = gate
-        self._tls = tls
+    def __init__(self, opening: Callable[[], Awaitable[ReusableConnection]]) -> None:
+        self._opening = opening
 
     async def __aenter__(self) -> SocketStream:
-        self._stream = (await self._gate.find_or_connect(None, self._tls)).stream
+        self._stream = (await self._opening()).stream
         return self._stream
 
     async def __aexit__(self, *_: object) -> None:
@@ -262,17 +255,22 @@ class _Connection:
 
 
 class _Acquisition:
-    """The context of a connection that may return to the pool."""
+    """The context of a connection that returns to the pool if the retrieval kept it."""
 
-    def __init__(self, gate: UrlGate, key: Hashable, tls: bool, suits: Suits | None) -> None:
-        self._gate = gate
-        self._wanted = key, tls, suits
+    def __init__(self, pool: ConnectionPool, opening: Callable[[], Awaitable[ReusableConnection]]) -> None:
+        self._pool = pool
+        self._opening = opening
 
-    async def __aenter__(self) -> AcquiredConnection:
-        self._pooled = await self._gate.find_or_connect(*self._wanted)
+    async def __aenter__(self) -> ReusableConnection:
+        self._pooled = await self._opening()
         return self._pooled
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._gate.release(self._wanted[0], self._pooled, failed=kind is not None)
+        pooled = self._pooled
+        if kind is not None or pooled.left is None:
+            await pooled.stream.aclose()
+        else:
+            pooled.state, pooled.left = pooled.left, None
+            await self._pool.put(pooled)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
-from resolver.network.pool import ConnectionPool
+from resolver.network.pool import ConnectionPool, ReusableConnection
 from resolver.network.stream import SocketStream
 from resolver.transfer.retrieval import Retrieval
 
@@ -49,9 +49,9 @@ def _keep_pooled() -> AbstractContextManager[object]:
     """Keep the state of each connection that the pool stores."""
     put = ConnectionPool.put
 
-    async def keep(self: ConnectionPool, key: Any, stream: Any, state: Any, *more: Any) -> None:
-        _held.append(state)
-        await put(self, key, stream, state, *more)
+    async def keep(self: ConnectionPool, kept: ReusableConnection) -> None:
+        _held.append(kept.state)
+        await put(self, kept)
 
     return mock.patch.object(ConnectionPool, "put", keep)
 

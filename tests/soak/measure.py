@@ -16,7 +16,7 @@ from typing import Any
 import trio
 from trio._core._thread_cache import THREAD_CACHE
 
-from resolver.network.pool import IdleConnection
+from resolver.network.pool import ReusableConnection
 from tests.hang import HANG
 
 _OURS = ("resolver", "protocols")
@@ -67,7 +67,7 @@ def take(fetches: int, tasks: int, *, memory: bool) -> Sample:
     for _ in range(3):
         gc.collect()
     objects = gc.get_objects()
-    idle = sum(type(each) is IdleConnection for each in objects)
+    idle = sum(type(each) is ReusableConnection for each in objects)
     descriptors = len(os.listdir("/proc/self/fd")) - 1 - idle
     threads = threading.active_count() - len(THREAD_CACHE._idle_workers)
     if not memory:

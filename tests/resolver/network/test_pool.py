@@ -30,7 +30,15 @@ from resolver import (
     parse,
 )
 from resolver.loops import running
-from resolver.network.pool import CAPACITY, LIFETIME, ConnectionPool, Pipeline, Pipelines, PipelineSlot
+from resolver.network.pool import (
+    CAPACITY,
+    LIFETIME,
+    ConnectionPool,
+    Pipeline,
+    Pipelines,
+    PipelineSlot,
+    ReusableConnection,
+)
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import StreamSettings
 from resolver.network.url_gate import UrlGate
@@ -255,12 +263,16 @@ class Fake:
         self.closed = True
 
 
+def idle(key: object, stream: Fake, state: int) -> ReusableConnection:
+    return ReusableConnection(cast(SocketStream, stream), key, state)
+
+
 async def test_pool_take_returns_last_used_connection_first() -> None:
     pool = ConnectionPool()
     pool.open()
     fakes = [Fake() for _ in range(3)]
     for number, fake in enumerate(fakes):
-        await pool.put("k", fake, number)  # type: ignore[arg-type]
+        await pool.put(idle("k", fake, number))
     taken = [await pool.take("k", "a") for _ in range(4)]
     assert [kept and kept.state for kept in taken] == [2, 1, 0, None]
 
@@ -270,7 +282,7 @@ async def test_pool_take_prefers_suitable_connection_and_spares_the_last() -> No
     pool = ConnectionPool()
     pool.open()
     for number in range(5):
-        await pool.put("k", Fake(), number)  # type: ignore[arg-type]
+        await pool.put(idle("k", Fake(), number))
     taken = [await pool.take("k", "a", suits) for suits in (_is_odd, lambda state: state == 9)]
     assert [kept and kept.state for kept in taken] == [3, 0]
     taken = [await pool.take("k", "a", _is_odd) for _ in range(4)]
@@ -285,11 +297,11 @@ def _is_odd(state: object) -> bool:
 async def test_pool_drops_connection_after_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
     pool, fake, late = ConnectionPool(), Fake(), Fake()
     pool.open()
-    await pool.put("k", fake, 1)  # type: ignore[arg-type]
+    await pool.put(idle("k", fake, 1))
     await trio.sleep(LIFETIME + 1)
     assert await pool.take("k", "a") is None
     assert fake.closed
-    await pool.put("k", late, 1)  # type: ignore[arg-type]
+    await pool.put(idle("k", late, 1))
     await trio.sleep(LIFETIME - 1)
     assert await pool.take("k", "a") is not None
 
@@ -298,11 +310,11 @@ async def test_pool_evicts_oldest_connection() -> None:
     pool, fakes = ConnectionPool(), [Fake() for _ in range(CAPACITY + 2)]
     pool.open()
     for number, fake in enumerate(fakes):
-        await pool.put(number % 7, fake, number)  # type: ignore[arg-type]
+        await pool.put(idle(number % 7, fake, number))
     assert [fake.closed for fake in fakes] == [True, True] + [False] * CAPACITY
     await pool.aclose()
     assert all(fake.closed for fake in fakes)
-    assert len(pool) == 0
+    assert len(pool.idle) == 0
 
 
 # Several requests on one connection: the order of sending and reading, and the effect of one failure on the
@@ -539,7 +551,7 @@ async def test_pipeline_last_slot_returns_connection_to_pool() -> None:
     (slot,) = harness.add("1")
     await send(slot)
     await harness.leave(slot)
-    assert (len(pool), harness.stream.closed) == (1, 0)
+    assert (len(pool.idle), harness.stream.closed) == (1, 0)
     await pool.aclose()
     assert (harness.stream.lines, harness.stream.closed) == ([PIPELINE_LINE, GOODBYE], 1)
 
@@ -552,7 +564,7 @@ async def test_pipeline_not_in_order_is_closed(ended: bool, idle: bool) -> None:
     (slot,) = harness.add("1")
     await send(slot)
     await harness.leave(slot, ended=ended)
-    assert (len(pool), harness.stream.closed, harness.stream.lines) == (0, 1, [PIPELINE_LINE])
+    assert (len(pool.idle), harness.stream.closed, harness.stream.lines) == (0, 1, [PIPELINE_LINE])
 
 
 async def test_pipelines_join_reuses_pipeline_of_same_key_and_address() -> None:
