@@ -86,7 +86,7 @@ ROWS = (
         COUNT,
         10,
         _archived,
-        aims=[Aim("resolve get --warc", "wget --warc-file", least=0.4)],
+        aims=[Aim("resolve get --warc", "wget --warc-file", least=1.0)],
         seconds=120,
         long=True,
     ),

@@ -104,7 +104,7 @@ ROWS = (
         512,
         1,
         _to_disk,
-        aims=[Aim("resolve get", "curl, then sync", most=0.7)],
+        aims=[Aim("resolve get", "curl, then sync", most=0.6)],
     ),
     Row(
         "tls",

@@ -161,7 +161,7 @@ ROWS = (
         COUNT,
         20,
         _http,
-        aims=[Aim("resolver", "aiohttp", least=0.4)],
+        aims=[Aim("resolver", "aiohttp", least=0.6)],
         seconds=60,
     ),
     Row(
@@ -192,10 +192,7 @@ ROWS = (
         COUNT,
         20,
         _saving("group"),
-        aims=[
-            Aim("resolve get", "curl -Z", least=0.32),
-            Aim("resolve get", "curl -Z, then sync", least=0.32),
-        ],
+        aims=[Aim("resolve get", "curl -Z, then sync", least=0.4)],
         seconds=60,
     ),
     Row(
@@ -214,7 +211,7 @@ ROWS = (
         20_000,
         20,
         _saving("group", 1_000, has_ledger=True),
-        aims=[Aim("resolve get --ledger", "curl -Z, then sync", least=0.32)],
+        aims=[Aim("resolve get --ledger", "curl -Z, then sync", least=0.4)],
         seconds=120,
         long=True,
     ),

@@ -128,7 +128,11 @@ def _row(server: str, round_trip: float) -> Row:
         COUNT,
         20,
         _opened(server, round_trip),
-        aims=[Aim("resolve get -r", "wget2" if scheme == "http" else "lftp", most=1.0)],
+        aims=[
+            Aim("resolve get -r", "lftp", most=1.0)
+            if scheme == "ftp"
+            else Aim("resolve get -r", "wget2", most=3.0)
+        ],
         long=round_trip > 0 or scheme == "ftp",
     )
 
