@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.figures import Measured, number, sentence
+from bench.figures import Measured, Verdict, number, sentence
 from bench.sweeps import Line, Panel
 
 PAGE = Path(__file__).parents[1] / "docs/explanation/benchmarks.md"
@@ -25,7 +25,7 @@ _FEW = 20
 #: The client that is compared with all others.
 _OURS = "resolver"
 
-#: The contents of `rows.json`, `before.json` and `sweeps.json`, by name.
+#: The contents of `rows.json`, `before.json`, `machines.json` and `sweeps.json`, by name.
 Data: TypeAlias = Mapping[str, Any]
 
 
@@ -57,6 +57,23 @@ def aims(data: Data) -> Iterator[str]:
     measured: Sequence[Measured] = data["rows"]["rows"]
     for row in measured:
         yield from (f"- {row['name']}: {sentence(verdict)}" for verdict in row["aims"])
+
+
+def machines(data: Data) -> Iterator[str]:
+    """Yield the table of ratios before the optimizations, on each machine of `machines.json`, and now."""
+    measured: Sequence[Measured] = data["rows"]["rows"]
+    now = {ratio_of(row, verdict): verdict["value"] for row in measured for verdict in row["aims"]}
+    earlier: Mapping[str, Mapping[str, float]] = data["machines"]
+    yield f"| ratio | {' | '.join(earlier)} | now |"
+    yield f"|---|{'---|' * len(earlier)}---|"
+    for name, value in now.items():
+        before = [ratios.get(name) for ratios in earlier.values()]
+        cells = " | ".join("–" if each is None else number(each) for each in before)
+        yield f"| {name} | {cells} | {number(value)} |"
+
+
+def ratio_of(row: Measured, verdict: Verdict) -> str:
+    return f"{row['name']}: {verdict['of']}{verdict['to'] and ' / '}{verdict['to']}"
 
 
 def calls(data: Data) -> Iterator[str]:
@@ -146,6 +163,7 @@ TABLES: Mapping[str, Callable[[Data], Iterator[str]]] = {
     "machine": machine,
     "rows": rows,
     "aims": aims,
+    "machines": machines,
     "calls": calls,
     "peers": peers,
     "winners": winners,

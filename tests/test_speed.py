@@ -120,6 +120,23 @@ def test_winners_table_shows_ratios() -> None:
     ]
 
 
+def test_machines_table_shows_ratios_before_and_now() -> None:
+    aims = [
+        {"of": "resolver", "to": "aiohttp", "value": 0.5},
+        {"of": "resolve cat", "to": "", "value": 31.27},
+    ]
+    data = {
+        "machines": {"one, before": {"http: resolver / aiohttp": 0.42}, "another, before": {}},
+        "rows": {"rows": [{"name": "http", "aims": aims}]},
+    }
+    assert list(page.machines(data)) == [
+        "| ratio | one, before | another, before | now |",
+        "|---|---|---|---|",
+        "| http: resolver / aiohttp | 0.42 | – | 0.50 |",
+        "| http: resolve cat | – | – | 31.3 |",
+    ]
+
+
 def test_calls_table_shows_packages_before_and_after() -> None:
     data = {
         "before": {"calls": {"http": {"ours": {"h11": 90.0, "resolver/network": 30.4, "trio": 2.0}}}},
