@@ -15,7 +15,7 @@ from bench import __main__ as benchmarks
 from bench import figures, per_fetch, programs
 from bench.distance import not_so_far_away
 from bench.row import Aim, Bound, Contestant, Measure, Row, environment
-from bench.rows import ROWS, ftp, small, trees
+from bench.rows import ROWS, cat, small, trees
 from bench.running import Failed, Sample, Watcher, in_turn, last_words, run
 from tests.sampled import sampled
 
@@ -223,7 +223,7 @@ TRIED = sampled(ROWS, lambda name: ROWS[name].measure in ("rate", "seconds"))
 @pytest.mark.parametrize("name", TRIED)
 def test_row_runs_with_tiny_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row runs with a tiny part of the work; missing programs are skipped, and no contestant fails."""
-    for module in (trees, ftp):
+    for module in (trees, cat):
         monkeypatch.setattr(module, "far_away", not_so_far_away)
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)  # servers drop root privileges
