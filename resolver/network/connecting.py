@@ -12,7 +12,7 @@ import ipaddress
 import math
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import Any, TypeVar
 
@@ -98,8 +98,6 @@ def interleave(addresses: Iterable[str]) -> list[str]:
     Within each address family the order does not change.
     """
     addresses = list(addresses)
-    if len(addresses) == 1:
-        return addresses
     six = [address for address in addresses if ":" in address]
     four = [address for address in addresses if ":" not in address]
     pairs = zip_longest(six, four)
@@ -127,9 +125,8 @@ class ConnectAttempts:
         self._until = until
         self.failures: dict[str, str] = {}
         self._codes: set[int | None] = set()
-        self._connected: list[tuple[socket.socket, str]] = []
 
-    async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
+    async def connect(self, addresses: Sequence[str], port: int) -> tuple[socket.socket, str]:
         """Return a connected, non-blocking socket and the IP address of the peer.
 
         A cancellation leaves no socket open.
@@ -141,20 +138,13 @@ class ConnectAttempts:
             LocalError: no file descriptor is left.
             Refused: the peer of the socket is not the requested address (S09).
         """
-        won: list[tuple[socket.socket, str]] = []
-        ordered = interleave(addresses)
-        try:
-            if len(ordered) == 1:  # without a nursery, small transfers are measurably faster
-                await self._attempt(ordered[0], port, None, None)
-            else:
-                await self._race(ordered, port)
-            won = self._connected[:1]
-        finally:
-            for sock, _ in self._connected[len(won) :]:
-                sock.close()
-        if not won:
+        if len(addresses) == 1:  # without a nursery, small transfers are measurably faster
+            won = await self._attempt(addresses[0], port, self._until)
+        else:
+            won = await self._race(interleave(addresses), port)
+        if won is None:
             raise self._failure()
-        return won[0]
+        return won
 
     def _failure(self) -> NetworkError:
         """Return the error for a failed connection.
@@ -177,37 +167,45 @@ class ConnectAttempts:
         """Return the failed addresses with the reasons of the failures."""
         return "; ".join(f"{address}: {why}" for address, why in self.failures.items())
 
-    async def _race(self, addresses: list[str], port: int) -> None:
-        loop, problem = running(), None
+    async def _race(self, addresses: list[str], port: int) -> tuple[socket.socket, str] | None:
+        """Return the first connection; the other connections are closed."""
+        loop, problem, kept = running(), None, 0
+        connected: list[tuple[socket.socket, str]] = []
+
+        async def compete(address: str, failed: Event) -> None:
+            if (found := await self._attempt(address, port, math.inf)) is None:
+                failed.set()
+            else:
+                connected.append(found)
+                nursery.cancel_scope.cancel()
+
         try:
             async with loop.open_nursery() as nursery:
                 for address in addresses:
-                    failed = loop.event()
-                    nursery.start_soon(self._attempt, address, port, failed, nursery.cancel_scope)
+                    nursery.start_soon(compete, address, failed := loop.event())
                     with loop.move_on_after(ATTEMPT_DELAY):
                         await failed.wait()
+            kept = 1
         except BaseExceptionGroup as group:
             problem = unwrap_group(group)
+        finally:
+            for sock, _ in connected[kept:]:
+                sock.close()
         if problem is not None:
             raise problem
+        return connected[0] if connected else None
 
-    async def _attempt(
-        self, address: str, port: int, failed: Event | None, others: CancelScope | None
-    ) -> None:
+    async def _attempt(self, address: str, port: int, until: float) -> tuple[socket.socket, str] | None:
+        """Return a connected socket and its address, or None after a failure."""
         try:
-            until = self._until if others is None else math.inf
-            self._connected.append((await connect_to(address, port, until), address))
+            return await connect_to(address, port, until), address
         except OSError as error:
             if is_scarce(error):  # no file descriptor is left, so attempts with other addresses fail, too
                 words = f"cannot connect to {self._place}: {reason(error)} (reduce concurrency: -j)"
                 raise LocalError(words) from error
             self.failures[address] = reason(error)
             self._codes.add(error.errno)
-            if failed is not None:
-                failed.set()
-        else:
-            if others is not None:
-                others.cancel()
+            return None
 
 
 async def connect_to(address: str, port: int, until: float) -> socket.socket:
@@ -228,11 +226,13 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         # With this option, TCP urgent data stays at its position in the stream. An example is the Telnet
         # Synch signal.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
-        peer = None
+        peer: tuple[Any, ...] | None = None
         try:
             sock.connect(socket_address(address, port) if "%" in address else (address, port))
         except BlockingIOError:
-            if (peer := _peer_of(sock)) is None:
+            try:
+                peer = sock.getpeername()  # A connection to this machine is usually established immediately.
+            except OSError:
                 if not await running().writable_by(sock, until):
                     raise ConnectTimeout from None
                 if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
@@ -242,20 +242,6 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _peer_of(sock: socket.socket) -> tuple[Any, ...] | None:
-    """Return the peer's socket address.
-
-    The result is `None` if the connection is not yet established.
-
-    A connection to this machine is usually established immediately.
-    """
-    try:
-        peer: tuple[Any, ...] = sock.getpeername()
-    except OSError:
-        return None
-    return peer
 
 
 def check_peer(peer: tuple[Any, ...], address: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -93,41 +92,48 @@ class Connector:
         Raises:
             TimedOut: the connect timeout, or a limit of the caller, has passed.
         """
-        limit, until, bounds = self._admission.limits.connect, self._compute_deadline(), self.bounds
-        attempts = ConnectAttempts(goal := self._goal(host, port), until)
+        until = self._compute_deadline()
+        attempts = ConnectAttempts(f"{host} port {port}", until)
         try:
-            with suppress(ConnectTimeout):
-                if (stream := await self._open(host, port, tls, attempts, until)) is not None:
-                    return stream
-            if bounds is not None and until == bounds.deadline("connect"):
-                raise bounds.make_timeout("connect")
-            reported = f": {attempts.reported}" if attempts.failures else ""
-            words = f"timed out: no connection to {goal} within {limit:g} s{reported}"
-            raise TimedOut(words).with_setting("connect_timeout")
+            return await self._open(host, port, tls, attempts, until)
+        except ConnectTimeout:
+            raise self._make_timeout(self._goal(host, port), attempts, until) from None
         except TimedOut:
-            if bounds is not None:
-                bounds.late = "connect"
+            if self.bounds is not None:
+                self.bounds.late = "connect"
             raise
+
+    def _make_timeout(self, goal: str, attempts: ConnectAttempts, until: float) -> TimedOut:
+        if self.bounds is not None:
+            self.bounds.late = "connect"
+            if until == self.bounds.deadline("connect"):
+                return self.bounds.make_timeout("connect")
+        limit, reported = (
+            self._admission.limits.connect,
+            f": {attempts.reported}" if attempts.failures else "",
+        )
+        words = f"timed out: no connection to {goal} within {limit:g} s{reported}"
+        return TimedOut(words).with_setting("connect_timeout")
 
     def _goal(self, host: str, port: int) -> str:
         return f"{host} port {port}"
 
     async def _open(
         self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float
-    ) -> SocketStream | None:
-        """Open a connection and return its stream; return None at the deadline.
+    ) -> SocketStream:
+        """Open a connection and return its stream; raise `ConnectTimeout` at the deadline.
 
         A lookup and an attempt with a single address have their own deadline, and need no cancel scope.
         """
         try:
             addresses = await self.addresses(host, port, lambda: until)
         except TimedOut:
-            return None
+            raise ConnectTimeout from None
         if len(addresses) == 1 and not tls:
             return await self._open_to(addresses, port, tls, attempts)
         with self._admission.loop.move_on_at(until):
             return await self._open_to(addresses, port, tls, attempts)
-        return None
+        raise ConnectTimeout
 
     async def _open_to(
         self, addresses: tuple[str, ...], port: int, tls: bool, attempts: ConnectAttempts
@@ -327,10 +333,10 @@ class ProxyConnector(Connector):
 
     async def _open(
         self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float
-    ) -> SocketStream | None:
+    ) -> SocketStream:
         with self._admission.loop.move_on_at(until):
             return await self._open_through(host, port, tls)
-        return None
+        raise ConnectTimeout
 
     async def _open_through(self, host: str, port: int, tls: bool) -> SocketStream:
         stream = await self._open_way(host, port)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -67,6 +69,18 @@ def two_addresses() -> Iterator[tuple[list[str], int]]:
             return
 
 
+class RemoteSocket(socket.socket):
+    """A socket that must wait for its connection, as for a remote peer."""
+
+    __slots__ = ("is_asked",)
+
+    def getpeername(self) -> object:
+        if not hasattr(self, "is_asked"):
+            self.is_asked = True
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return super().getpeername()
+
+
 @pytest.mark.parametrize("arrival", ARRIVALS)
 def test_cancel_at_every_step_of_race_closes_sockets(
     arrival: Arrival, two_addresses: tuple[list[str], int], run: Run, monkeypatch: pytest.MonkeyPatch
@@ -74,7 +88,7 @@ def test_cancel_at_every_step_of_race_closes_sockets(
     """No socket stays open, even if both connect in the same turn."""
     addresses, port = two_addresses
     monkeypatch.setattr(connecting, "ATTEMPT_DELAY", 0.0)
-    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as for a remote peer, connect must wait
+    monkeypatch.setattr(socket, "socket", RemoteSocket)
 
     async def connect() -> None:
         sock, _ = await ConnectAttempts("h.example").connect(addresses, port)
