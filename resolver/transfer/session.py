@@ -700,6 +700,7 @@ class ConfinedSession(Resolver):
         password: bytes | None = getattr(top, "password", None)
         if password is not None:
             self._options = replace(self._options, login=Credentials(user or b"", password))
+        self._wishes = {}
 
     async def read_listing(
         self, url: Url, keep: Store, fill: Fill, origin: Origin, referrer: tuple[str, str | None] | None

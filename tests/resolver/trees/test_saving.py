@@ -96,6 +96,19 @@ async def test_save_tree_invalid_options_are_value_errors(how: dict[str, Any]) -
             session.save_tree("file:///", **how)
 
 
+async def test_save_tree_after_other_listing_asks_for_real_paths(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """The options of requests for trees differ from the options of other requests of the session."""
+    server = await serve_ftp(nursery)
+    async with Resolver() as session:
+        async with session.entries(server.url("pub/")) as found:
+            assert [entry async for entry in found]
+        tree = session.save_tree(server.url("pub/names/"), directory=tmp_path, concurrency=1)
+        assert {outcome.status async for outcome in tree} == {"done"}
+    assert server.commands[server.commands.index(b"CWD names") :][:2] == [b"CWD names", b"PWD"]
+
+
 async def test_save_tree_of_document_saves_one_file(source: Path, tmp_path: Path) -> None:
     (outcome,) = await outcomes_of((source / "a.txt").as_uri(), directory=tmp_path / "out")
     assert outcome.path == str(tmp_path / "out" / "a.txt")
