@@ -88,6 +88,8 @@ class Resolver:
     def __init__(self, **settings: Unpack[Settings]) -> None:
         check_names(settings, Settings.__optional_keys__)
         self._below: str | None = None
+        self._leads: Leads | None = None
+        self._lists: Leads | None = None
         self._patience = ONE_TRY if settings.get("archive") else settings.get("patience")
         self._segments = 1 if settings.get("archive") else settings.get("segments") or 1
         self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
@@ -672,7 +674,10 @@ class Resolver:
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=ahead, most=most)
         transfer = self._network.next_transfer()
         knows = count_learnt(options) if options.memory else 0
-        return RetrievalRequest(parsed, origin, found_in, options, transfer=transfer, learnt=knows)
+        leads = self._lists if want == "listing" else self._leads
+        return RetrievalRequest(
+            parsed, origin, found_in, options, transfer=transfer, learnt=knows, leads=leads
+        )
 
 
 class ConfinedSession(Resolver):
@@ -713,15 +718,3 @@ class ConfinedSession(Resolver):
         except ResolveError as error:
             give_way_for_room(error, url, self._network)
             raise trim_traceback(locate_error(error, url.shown)) from error.__cause__
-
-    def _request(
-        self,
-        url: UrlLike,
-        origin: Origin,
-        referrer: tuple[str, str | None] | None,
-        want: Wanted = "content",
-        *,
-        prompt: bool = False,
-    ) -> RetrievalRequest:
-        leads = self._lists if want == "listing" else self._leads
-        return replace(super()._request(url, origin, referrer, want, prompt=prompt), leads=leads)
