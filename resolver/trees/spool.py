@@ -127,10 +127,8 @@ class EntrySpool:
     def take_files(self, most: int) -> list[SpooledEntry]:
         """Take the next ready files from the spool."""
         found = self._rows("WHERE state = 1 AND role = 3 ORDER BY number LIMIT ?", most)
-        with self._open_transaction():
-            self._database.executemany(
-                "DELETE FROM entry WHERE number = ?", [(each.number,) for each in found]
-            )
+        if found:
+            self._do("DELETE FROM entry WHERE state = 1 AND role = 3 AND number <= ?", found[-1].number)
         return found
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
