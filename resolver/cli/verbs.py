@@ -212,8 +212,8 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
         "mirrors": target.mirrors,
         "listings": False,
         "listed": file.listed,
-        "origin": file.origin,
-        "referrer": file.referrer,
+        "origin": target.origin,
+        "referrer": target.referrer,
     }
     return await file.fetch(lambda: file.session.save(file.url, file.path, **wanted))
 

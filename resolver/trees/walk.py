@@ -8,8 +8,7 @@ entries to the walk. So the walk ends only after `no_more` was called and all ta
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
@@ -79,6 +78,8 @@ class TreeTop:
         self.scope = TreeScope.from_url(top.url)
         rules = tree_of(top.url)
         self.stays = rules is not None and rules.stays
+        self.host, self.scheme = host_key(top.url), top.url.scheme
+        self.is_of_the_web = registry.is_of_the_web(self.scheme)
         self.left = 0
         self.session = ConfinedSession(
             session, top.url, leads=self._judge_file, lists=self._judge, below=top.below
@@ -120,8 +121,7 @@ class TreeItem:
         self.path = row.path
         self.url = tree.top.url if row.parent is None else parse(row.url)
         self.is_top = row.parent is None
-        self.host = host_key(self.url)
-        self.scheme = self.url.scheme
+        self.host, self.scheme = tree.host, tree.scheme
 
     @property
     def lane(self) -> Hashable:
@@ -149,17 +149,13 @@ class TreeItem:
         """Finish the item (file or directory) without a request."""
         self._walk.end(self)
 
-    @contextmanager
-    def _until_over(self) -> Iterator[None]:
-        """Finish the item (file or directory) at the end of the block, except after `Requeue`."""
-        try:
-            yield
-        except Requeue:
-            raise
-        except BaseException:
+    def __enter__(self) -> None:
+        """Begin the item (file or directory), which is finished at the end of the block."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Finish the item, except after `Requeue`."""
+        if kind is not Requeue:
             self._walk.end(self)
-            raise
-        self._walk.end(self)
 
     @property
     def referrer(self) -> Referrer | None:
@@ -176,7 +172,7 @@ class TreeItem:
         A URL from the user is always allowed. Raises `TryLater` if the rules are unknown.
         """
         robots, top = self._walk.robots, self.tree.top
-        if robots is None or self.is_top or not registry.is_of_the_web(self.scheme):
+        if robots is None or self.is_top or not self.tree.is_of_the_web:
             return None
         referrer = None if top.referrer is None else Referrer(*top.referrer)
         finding = await robots.check(self.url, top.origin, referrer)
@@ -224,7 +220,7 @@ class TreeFile(TreeItem):
         Raises:
             ResolveError: `save` failed, or the robots.txt rules are unknown.
         """
-        with self._until_over():
+        with self:
             try:
                 if (left := await self._left_alone()) is not None:
                     return left
@@ -251,7 +247,7 @@ class TreeFile(TreeItem):
         The local path is checked only for an entry of unknown kind and for web pages, because a web server
         may redirect the URL of a file to a directory.
         """
-        is_certain = not (self._is_open or registry.is_of_the_web(self.scheme))
+        is_certain = not (self._is_open or self.tree.is_of_the_web)
         return not (self.is_top or is_certain) and is_directory(self.path)
 
 
@@ -277,7 +273,7 @@ class TreeDirectory(TreeItem):
             ResolveError: The listing failed. The walk still returns the entries before the failure.
         """
         listing = DirectoryListing(self, self._walk.spool)
-        with self._until_over():
+        with self:
             try:
                 if (left := await self._left_alone()) is not None:
                     return left
@@ -403,9 +399,10 @@ class TreeWalk:
 
     def end(self, item: TreeItem) -> None:
         """Count the item as finished."""
-        self._entering -= item.row.role == DIRECTORY
         self._lower(item.tree, item.row)
-        self._changed.set()
+        if item.row.role == DIRECTORY:
+            self._entering -= 1
+            self._changed.set()
 
     def _lower(self, tree: TreeTop, row: SpooledEntry) -> None:
         tree.left -= 1
@@ -413,6 +410,7 @@ class TreeWalk:
             del self._trees[row.tree]
             self.spool.drop_tree(row.tree)
             self._room.set()
+            self._changed.set()
             tree.top.over()
 
     def enter(self, file: TreeFile) -> None:
