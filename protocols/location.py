@@ -101,18 +101,10 @@ class ComponentSpan(NamedTuple):
     end: int
 
 
-class Word(NamedTuple):
-    """Bytes of a URL that a dialogue may send.
-
-    `component` is the name of the field in the URL object. `name` is the name of the `ComponentSpan`, such as
-    `cwds[0]` or `fields[0].value`. `octets` is `None` if the type of the field cannot be checked. If
-    `encoded` is set, the bytes are percent-encoded and the dialogue decodes them.
-    """
-
-    component: str
-    name: str
-    octets: bytes | None
-    encoded: bool = False
+#: Bytes of a URL that a dialogue may send: the name of the field in the URL object, the name of the
+#: `ComponentSpan` (`cwds[0]`, `fields[0].value`), the bytes, and whether they are percent-encoded. Instead of
+#: the bytes, there is `None` if the type of the field cannot be checked.
+Word: TypeAlias = "tuple[str, str, bytes | None, bool]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -187,9 +179,9 @@ class Url:
         for name, value in zip(names, values_of(self), strict=True):
             of = type(value)  # an exact comparison of types is faster than `isinstance`
             if of is bytes:
-                found += (Word(name, name, value),)
+                found += ((name, name, value, False),)
             elif of is str:
-                found += (Word(name, name, value.encode("utf-8", "surrogatepass"), True),)
+                found += ((name, name, value.encode("utf-8", "surrogatepass"), True),)
             elif value is not None and of is not int:
                 found += _words(name, name, value)
         return found
@@ -243,13 +235,13 @@ def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[A
 
 def _words(component: str, name: str, value: object) -> list[Word]:
     if isinstance(value, bytes):
-        return [Word(component, name, value)]
+        return [(component, name, value, False)]
     if isinstance(value, str):
-        return [Word(component, name, value.encode("utf-8", "surrogatepass"), encoded=True)]
+        return [(component, name, value.encode("utf-8", "surrogatepass"), True)]
     if isinstance(value, tuple):
         parts = (_words_of_part(component, f"{name}[{at}]", part) for at, part in enumerate(value))
         return list(chain.from_iterable(parts))
-    return [] if value is None or isinstance(value, int) else [Word(component, name, None)]
+    return [] if value is None or isinstance(value, int) else [(component, name, None, False)]
 
 
 def _words_of_part(component: str, name: str, part: object) -> list[Word]:

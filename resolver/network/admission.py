@@ -20,7 +20,7 @@ from resolver.policy.judgment import judge_credentials, judge_subject, sift_addr
 from resolver.policy.proxies import variables_at
 from resolver.policy.redirects import may_go_unasked
 from resolver.policy.settings import NOTHING, Host, HostSettings, Policy
-from resolver.policy.subject import ALLOW, NewsServer, Verdict, endpoint_of, no_place, subject_of
+from resolver.policy.subject import ALLOW, NewsServer, Subject, Verdict, endpoint_of, no_place
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.url import registry
 
@@ -108,7 +108,7 @@ class Admission:
         self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
         own = self.host.proxy
         self._variables = shared.variables if own is None else variables_at(shared.variables, own)
-        self._subject = subject_of(url, shared.policy, origin, referrer, server, self._variables)
+        self._subject = Subject(url, shared.policy, origin, referrer, server, self._variables)
         self.limits = self.host.limits or shared.limits
         self.row = self._subject.row
         self._is_hop = outer is not None
@@ -120,7 +120,9 @@ class Admission:
         if self.mask.watched:  # A URL from a server may contain a secret that was sent earlier.
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
-        self._heed(judge_subject(self._subject, shared.gateways))
+        verdict = judge_subject(self._subject, shared.gateways)
+        if verdict is not ALLOW:
+            self._heed(verdict)
         if self.options.tls == "require":
             registry.check_tls(url, self.options.tls)
         self.way = self._way() if self._variables else None
@@ -192,7 +194,8 @@ class Admission:
             Refused: the policy allows none of the addresses.
         """
         allowed, verdict = sift_addresses(self._subject, addresses)
-        self._heed(verdict)
+        if verdict is not ALLOW:
+            self._heed(verdict)
         return allowed
 
     def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
@@ -245,8 +248,6 @@ class Admission:
         )
 
     def _heed(self, verdict: Verdict) -> None:
-        if verdict is ALLOW:
-            return
         error = verdict.error(self.url)
         if error is not None:
             error = error.at(self.shown)

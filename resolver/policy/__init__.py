@@ -1,7 +1,7 @@
 """The safety policy, which decides from the parsed components of a URL which actions the URL may cause.
 
-The public function of the package is `check`. The network gateway calls `judge` before a DNS lookup,
-`judge_addresses` after the lookup, and `judge_credentials` before it sends a password. During a transfer,
+The public function of the package is `check`. The network gateway calls `judge_subject` before a DNS lookup,
+`sift_addresses` after the lookup, and `judge_credentials` before it sends a password. During a transfer,
 `check_data_port`, `check_chain`, `local_name` and `may_carry_credentials` apply further rules. Only the
 module `environment` reads files. The other modules of the package do not perform I/O.
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
 from protocols.authority import comparable_host
-from protocols.location import Action, Url, Word
+from protocols.location import Action, Url
 from protocols.syntax import position_of
 from resolver.policy.schemes import LINE_END, STRICTEST, ComponentRule, PortKind
 from resolver.policy.settings import Policy
@@ -36,22 +36,22 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
     """
     url, rules = subject.url, subject.rules
     reported: set[str] = set()
-    for word in url.words():
-        rule = rules.components.get(word.component, STRICTEST)
-        octets = word.octets
+    for component, name, octets, encoded in url.words():
+        rule = rules.components.get(component, STRICTEST)
         if octets is None:
             if "type" not in reported:
                 reported.add("type")
-                yield _refuse_type(word)
+                yield Decision("S02", "refuse", f"{name} must be bytes, a string or a number")
             continue
-        if word.encoded and rule is STRICTEST and b"%" in octets:
+        if encoded and rule is STRICTEST and b"%" in octets:
             octets = unquote_to_bytes(octets)  # the code of a plug-in may decode a component without a rule
-        if not (rule.refused.isdisjoint(octets) and rule.warned.isdisjoint(octets)):
-            for decision in _judge_content(url, rule, word, octets, reported):
+        if not rule.noted.isdisjoint(octets):
+            for decision in _judge_content(url, rule, name, octets, reported):
                 reported.add(f"octet {decision.action}")
                 yield decision
         if rule.longest is not None and len(octets) > rule.longest:
-            for decision in _judge_length(url, rule, word, octets, reported):
+            length = len(octets) - 2 * octets.count(b"%") if encoded else len(octets)
+            for decision in _judge_length(url, rule, name, length, reported):
                 reported.add(f"length {decision.action}")
                 yield decision
     if rules.line is not None:
@@ -60,36 +60,25 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
         yield from _judge_mail_headers(url, rules.fields)
 
 
-def _refuse_type(word: Word) -> Decision:
-    return Decision(
-        rule="S02",
-        action="refuse",
-        detail=f"{word.name} must be bytes, a string or a number",
-    )
-
-
 def _judge_content(
-    url: Url, rule: ComponentRule, word: Word, octets: bytes, reported: set[str]
+    url: Url, rule: ComponentRule, name: str, octets: bytes, reported: set[str]
 ) -> Iterator[Decision]:
     present = frozenset(octets)
     if (bad := present & rule.refused) and "octet refuse" not in reported:
-        yield _decision(url, "refuse", word.name, octets, bad, "could end a command or one of its arguments")
+        yield _decision(url, "refuse", name, octets, bad, "could end a command or one of its arguments")
     elif not bad and (bad := present & rule.warned) and "octet warn" not in reported:
-        yield _decision(
-            url, "warn", word.name, octets, bad, "is a control character or a blank, unusual in names"
-        )
+        yield _decision(url, "warn", name, octets, bad, "is a control character or a blank, unusual in names")
 
 
 def _judge_length(
-    url: Url, rule: ComponentRule, word: Word, octets: bytes, reported: set[str]
+    url: Url, rule: ComponentRule, name: str, length: int, reported: set[str]
 ) -> Iterator[Decision]:
-    length = len(octets) - 2 * octets.count(b"%") if word.encoded else len(octets)
     if rule.longest is not None and length > rule.longest and "length refuse" not in reported:
         yield Decision(
             rule="S02",
             action="refuse",
-            detail=f"{word.name} has {length} bytes, and servers accept at most {rule.longest}",
-            position=position_in(url, word.name, _NONE),
+            detail=f"{name} has {length} bytes, and servers accept at most {rule.longest}",
+            position=position_in(url, name, _NONE),
         )
 
 
@@ -175,9 +164,9 @@ def judge_name(subject: Subject) -> Iterator[Decision]:
     A percent-encoded host is reported too, because another URL parser may find a different host.
     """
     host = "" if subject.endpoint is None else subject.endpoint.host
-    lowered = host.lower()
-    if lowered.removesuffix(".") in subject.policy.allow_name:
+    if subject.policy.allow_name and comparable_host(host) in subject.policy.allow_name:
         return
+    lowered = host.lower()
     if subject.policy.public_only:
         yield from _judge_spelling(subject)
     reported: set[str] = set()

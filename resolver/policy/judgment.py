@@ -40,7 +40,6 @@ from resolver.policy.subject import (
     combine_decisions,
     endpoint_of,
     escalate_warnings,
-    subject_of,
 )
 from resolver.url import registry
 from resolver.url.parsing import parse, url_of
@@ -74,57 +73,51 @@ def judge(
         server: the user's news server, for `news:` URLs without a server.
         variables: the proxy variables of the environment.
     """
-    return judge_subject(subject_of(url, policy, origin, referrer, server, variables), gateways)
+    return judge_subject(Subject(url, policy, origin, referrer, server, variables), gateways)
 
 
-def judge_subject(subject: Subject, gateways: Mapping[str, str]) -> Verdict:
-    """Return the verdict of the rules of `judge` on an existing `Subject`."""
-    return combine_decisions([*_decisions(subject, gateways), *_decisions_on_literal(subject)])
+def judge_subject(
+    subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None = None
+) -> Verdict:
+    """Return the verdict of the rules of `judge` on an existing `Subject`.
+
+    S08 uses the addresses in `resolved` if the host needs a DNS lookup.
+    """
+    found: list[Decision] = []
+    if subject.row is None or subject.row.needs is not None:
+        found += _judge_scheme(subject, gateways)
+    for rule, origin in _rules_on(subject):
+        if decisions := list(rule(subject)):
+            found += escalate_warnings(decisions, subject.policy, origin)
+    if subject.endpoint is not None:
+        addresses = literal_addresses(subject.endpoint.host) or resolved
+        if addresses is not None:
+            found += sift_addresses(subject, addresses)[1].decisions
+    return combine_decisions(found) if found else ALLOW
 
 
-def judge_addresses(
-    url: Url,
-    addresses: Sequence[str],
-    policy: Policy,
-    *,
-    origin: Origin = "user",
-    referrer: Referrer | None = None,
-) -> tuple[tuple[str, ...], Verdict]:
-    """Apply S08 after a DNS lookup.
+def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
+    """Apply S08 to several addresses of one host, after a DNS lookup.
 
-    For a `news:` URL without a server, the addresses belong to the user's own server. The origin is then
-    "user".
+    Refused addresses are removed, and the verdict concerns only the remaining addresses. If no address
+    remains, the verdict is `refuse`.
 
     Returns:
         The allowed addresses in the same order, and the verdict.
     """
-    subject = subject_of(url, policy, origin, referrer)
-    return sift_addresses(subject if subject.endpoint else subject._replace(origin="user"), addresses)
-
-
-def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
-    """Apply S08 to several addresses of one host.
-
-    Refused addresses are removed, and the verdict concerns only the remaining addresses. If no address
-    remains, the verdict is `refuse`.
-    """
     source, origin = None if subject.source is None else subject.source.address, subject.origin_of_address
-    left: list[str] = []
-    warned: list[Decision] = []
-    refused: list[Decision] = []
+    judged: list[tuple[str, Decision]] = []
     for address in addresses:
         decision = judge_address(address, subject.policy, origin, source)
-        if decision is None:
-            left.append(address)
-            continue
-        decision = escalate_warnings((decision,), subject.policy, origin)[0]
-        if decision.action == "refuse":
-            refused.append(decision)
-        else:
-            left.append(address)
-            warned.append(decision)
-    found = warned if left else refused
-    return tuple(left), combine_decisions(found) if found else ALLOW
+        if decision is not None:
+            judged.append((address, escalate_warnings((decision,), subject.policy, origin)[0]))
+    if not judged:
+        return tuple(addresses), ALLOW
+    refused = {address for address, decision in judged if decision.action == "refuse"}
+    left = tuple(address for address in addresses if address not in refused)
+    return left, combine_decisions(
+        decision for address, decision in judged if address not in refused or not left
+    )
 
 
 def judge_credentials(
@@ -134,23 +127,6 @@ def judge_credentials(
     return combine_decisions(
         escalate_warnings(judge_password_in_clear(address, policy, tls=tls), policy, origin)
     )
-
-
-def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
-    """Apply all rules. S08 uses the addresses in `resolved` if the host needs a DNS lookup."""
-    decisions = [*_decisions(subject, gateways), *_decisions_on_literal(subject)]
-    endpoint = subject.endpoint
-    if resolved is not None and endpoint is not None and literal_addresses(endpoint.host) is None:
-        decisions += sift_addresses(subject, resolved)[1].decisions
-    return combine_decisions(decisions)
-
-
-def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
-    found = list(_judge_scheme(subject, gateways))
-    for rule, origin in _rules_on(subject):
-        if decisions := list(rule(subject)):
-            found += escalate_warnings(decisions, subject.policy, origin)
-    return found
 
 
 def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
@@ -169,11 +145,11 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
         asked.append((judge_file, origin))
     if not rules.host_is_data:
         asked.append((judge_session, origin))
-    asked.append((judge_octets, origin))
-    if rules.form is not None and getattr(subject.url, rules.form) is not None:
-        asked.append((judge_form, origin))
+    has_form = rules.form is not None and getattr(subject.url, rules.form) is not None
+    form: tuple[tuple[Rule, Origin], ...] = ((judge_form, origin),) if has_form else ()
     at_place = subject.origin_at_place
-    asked += (judge_port, at_place), (judge_user_information, origin), (judge_name, at_place)
+    asked += (judge_octets, origin), *form, (judge_port, at_place)
+    asked += (judge_user_information, origin), (judge_name, at_place)
     if subject.policy.allowed_hosts is not None:
         asked.append((judge_allowed_host, origin))
     if subject.variables:
@@ -188,8 +164,6 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
     only for scheme names that RFC 1738 reserves (sections 4 and 5). Any other scheme name is probably a
     typing error.
     """
-    if subject.row is not None and subject.row.needs is None:
-        return ()
     scheme = subject.url.scheme
     lacking = registry.explain_missing(scheme)
     if lacking is None and subject.row is not None:
@@ -237,11 +211,6 @@ def _judge_gateway(subject: Subject, gateways: Mapping[str, str]) -> Iterable[De
     ]
 
 
-def _decisions_on_literal(subject: Subject) -> Iterable[Decision]:
-    addresses = None if subject.endpoint is None else literal_addresses(subject.endpoint.host)
-    return () if addresses is None else sift_addresses(subject, addresses)[1].decisions
-
-
 def check(
     url: str | Url,
     *,
@@ -284,10 +253,10 @@ def check(
     where = None if referrer is None else Referrer(*referrer)
     variables = proxy_variables(environment or {}, proxy)
     allowed = Policy.default() if policy is None else Policy.of(policy)
-    subject = subject_of(parsed, allowed, origin, where, variables=variables)
+    subject = Subject(parsed, allowed, origin, where, variables=variables)
     host = "" if subject.endpoint is None else subject.endpoint.host
     resolved = {_name(name): found for name, found in (resolves or {}).items()}.get(_name(host))
-    return judge_all(subject, gateways or {}, resolved)
+    return judge_subject(subject, gateways or {}, resolved)
 
 
 def _name(host: str) -> str:
@@ -351,7 +320,7 @@ def guard(
     """
     url = _url_of(host, port, scheme)
     allowed = Policy.untrusted() if policy is None else Policy.of(policy)
-    subject = subject_of(url, allowed, origin, None if referrer is None else Referrer(*referrer))
+    subject = Subject(url, allowed, origin, None if referrer is None else Referrer(*referrer))
     refused = judge_subject(subject, {}).error(url)
     if refused is not None:
         raise refused

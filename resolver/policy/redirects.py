@@ -146,7 +146,10 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
     In URLs of some schemes, user information is not allowed (RFC 1738 3.2, 3.8, RFC 5538 2.2). In these URLs,
     text before `@` only imitates a host name (phishing).
     """
-    if _holds_password(subject.url) and not subject.policy.allow_password:
+    url = subject.url
+    user, password = getattr(url, "user", None), getattr(url, "password", None)
+    place = url.place("password")  # of an unknown scheme, the parser records only this position
+    if (password or (place is not None and place.start < place.end)) and not subject.policy.allow_password:
         yield Decision(
             rule="S06",
             action="warn",
@@ -155,39 +158,24 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
             position=subject.start_of("password"),
         )
     has_place_for_it = subject.row is not None and subject.row.userinfo
-    if not has_place_for_it and subject.endpoint is not None and _has_user_information(subject.url):
+    if has_place_for_it or subject.endpoint is None:
+        return
+    is_ours = url.scheme in registry.SCHEMES
+    if user is not None or password is not None or (not is_ours and _has_hidden_user(url)):
         # No option allows this URL, because the danger is the disguised host and not the password.
         yield Decision(
             rule="S06",
             action="warn",
-            detail=(
-                f"{subject.url.scheme} URLs have no user information; the host is {subject.endpoint.host!r}"
-            ),
+            detail=f"{url.scheme} URLs have no user information; the host is {subject.endpoint.host!r}",
             position=subject.start_of("user"),
         )
 
 
-def _has_user_information(url: Url) -> bool:
-    """Return whether the URL has user information.
-
-    Some parsers of schemes have removed or renamed it.
-    """
-    if getattr(url, "user", None) is not None or getattr(url, "password", None) is not None:
-        return True
-    if url.scheme in registry.SCHEMES:
-        return False
+def _has_hidden_user(url: Url) -> bool:
+    """Return whether a URL has user information that the parser of a plug-in removed or renamed."""
     from protocols import other  # lazy import: few URLs have an unknown scheme
 
     return other.has_user_information(url)
-
-
-def _holds_password(url: Url) -> bool:
-    """Return whether the URL contains a password.
-
-    For an unknown scheme, the parser records only the position of the password.
-    """
-    place = url.place("password")
-    return bool(getattr(url, "password", None)) or (place is not None and place.start < place.end)
 
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:

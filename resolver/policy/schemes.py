@@ -35,12 +35,16 @@ _LONGEST_GOPHER = 4096  # length of a complete request (gopher-plus page, sectio
 _LONGEST_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINFO USER ` and CR LF
 
 
-class ComponentRule(NamedTuple):
+class ComponentRule:
     """The S02 rule of a component: refused bytes, bytes that cause a warning, and the maximum length."""
 
-    refused: frozenset[int] = _NONE
-    warned: frozenset[int] = _NONE
-    longest: int | None = None
+    def __init__(
+        self, refused: frozenset[int] = _NONE, warned: frozenset[int] = _NONE, longest: int | None = None
+    ) -> None:
+        self.refused = refused
+        self.warned = warned
+        self.longest = longest
+        self.noted = refused | warned
 
 
 #: The rule for a component that has no other rule. A component of this kind may become an argument of a

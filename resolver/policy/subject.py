@@ -52,35 +52,46 @@ class ReferringUrl(NamedTuple):
     address: str | None
 
 
-class Subject(NamedTuple):
+class Subject:
     """A URL to check, with its context.
+
+    Args:
+        referrer: the URL that led to this URL, and the IP address it was fetched from.
+        server: the user's news server, for `news:` URLs without a server.
+        variables: the proxy variables of the environment.
 
     Attributes:
         row: the scheme definition, or None for an unknown scheme.
         rules: the permissions of the scheme.
         endpoint: the host and port, or None for a URL that connects to no host.
-        variables: the proxy variables of the environment.
+        origin_of_address: the origin for S08 (address scopes), which is "user" for the host in the user's
+            settings.
+        origin_at_place: the origin for S04 (ports) and S07 (look-alike names). It is also "user" for a link
+            with the same scheme, host and port as the URL that contains the link.
     """
 
-    url: Url
-    row: Scheme | None
-    rules: SchemeRules
-    policy: Policy
-    origin: Origin
-    source: ReferringUrl | None
-    endpoint: Endpoint | None
-    variables: Mapping[str, str]
-
-    @property
-    def origin_at_place(self) -> Origin:
-        """Return the origin for S04 (ports) and S07 (look-alike names).
-
-        The origin is "user" for a link if it has the same scheme, host and port as the URL that contains the
-        link. The origin is also "user" for the host in the user's settings.
-        """
-        if self.origin == "user" or self.endpoint is None or self.endpoint.ours:
-            return "user"
-        return "user" if self.stays_in_place else self.origin
+    def __init__(
+        self,
+        url: Url,
+        policy: Policy,
+        origin: Origin,
+        referrer: Referrer | None = None,
+        server: NewsServer | None = None,
+        variables: Mapping[str, str] = _NO_VARIABLES,
+    ) -> None:
+        row = registry.find(url.scheme)
+        self.url = url
+        self.policy = policy
+        self.origin: Origin = origin
+        self.variables = variables
+        self.row = row
+        self.rules = RULES[url.scheme] if url.scheme in RULES else _rules_of_others(url.scheme, row)
+        self.source = None if referrer is None else _source_of(*referrer)
+        self.endpoint = _endpoint_by(row, url, server)
+        is_ours = self.endpoint is not None and self.endpoint.ours
+        self.origin_of_address: Origin = "user" if is_ours else origin
+        is_user = origin == "user" or self.endpoint is None or is_ours or self.stays_in_place
+        self.origin_at_place: Origin = "user" if is_user else origin
 
     @property
     def stays_in_place(self) -> bool:
@@ -95,30 +106,10 @@ class Subject(NamedTuple):
         alike = start == target or target in rules_of(start).kin
         return alike and _same_place(self.source.endpoint, self.endpoint)
 
-    @property
-    def origin_of_address(self) -> Origin:
-        """Return the origin for S08 (address scopes)."""
-        return "user" if self.endpoint is not None and self.endpoint.ours else self.origin
-
     def start_of(self, component: str) -> int | None:
         """Return the index in the URL text of the start of a component."""
         place = self.url.place(component)
         return None if place is None else place.start
-
-
-def subject_of(
-    url: Url,
-    policy: Policy,
-    origin: Origin,
-    referrer: Referrer | None,
-    server: NewsServer | None = None,
-    variables: Mapping[str, str] = _NO_VARIABLES,
-) -> Subject:
-    row = registry.find(url.scheme)
-    rules = RULES.get(url.scheme) or _rules_of_others(url.scheme, row)
-    source = None if referrer is None else _source_of(*referrer)
-    endpoint = _endpoint_by(row, url, server)
-    return Subject(url, row, rules, policy, origin, source, endpoint, variables)
 
 
 def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
@@ -144,10 +135,11 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
     own = None if row is None else row.default_port
     # The class of the URL is not checked, because some URLs have no host, and other classes than `HostUrl`
     # also have the attribute `host`.
-    host: object = getattr(url, "host", None)
-    if isinstance(host, str) and host:
-        port: object = getattr(url, "effective_port", own)
-        return Endpoint(host, port, own or 0) if isinstance(port, int) else None
+    match url:
+        case object(host=str(host), effective_port=int(port)) if host:
+            return Endpoint(host, port, own or 0)
+        case object(host=str(host)) if host:
+            return None if own is None or hasattr(url, "effective_port") else Endpoint(host, own, own)
     if server is not None and row is not None and row.server:
         return Endpoint(server.host, server.port, own or 0, ours=True)
     return None

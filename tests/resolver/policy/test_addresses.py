@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from protocols.contract import Origin
 from resolver import Policy, Referrer, Refused, check, parse
 from resolver.policy.addresses import AddressScope, classify, literal_addresses
-from resolver.policy.judgment import judge_addresses, judge_credentials
+from resolver.policy.judgment import judge_credentials, sift_addresses
+from resolver.policy.subject import NewsServer, Subject
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PUBLIC, UNTRUSTED, Row
 
 ADDRESSES: dict[AddressScope, tuple[str, ...]] = {
@@ -151,7 +152,7 @@ def verdict_on(
     address: str, policy: Policy = DEFAULT, origin: Origin = "user", came_from: str | None = None
 ) -> str:
     referrer = Referrer("http://page.example/", came_from)
-    left, verdict = judge_addresses(URL, [address], policy, origin=origin, referrer=referrer)
+    left, verdict = sift_addresses(Subject(URL, policy, origin, referrer), [address])
     assert left == (() if verdict.action == "refuse" else (address,))
     assert verdict.rules == (() if verdict.action == "allow" else ("S08",))
     return verdict.action
@@ -252,10 +253,10 @@ def test_allow_address_overrides_only_its_range(
         ("user", (), (), "allow"),  # nothing to refuse, and nothing to connect to
     ],
 )
-def test_judge_addresses_drops_refused_and_decides_by_the_rest(
+def test_sift_addresses_drops_refused_and_decides_by_the_rest(
     origin: Origin, addresses: tuple[str, ...], left: tuple[str, ...], action: str
 ) -> None:
-    found, verdict = judge_addresses(URL, addresses, DEFAULT, origin=origin)
+    found, verdict = sift_addresses(Subject(URL, DEFAULT, origin), addresses)
     assert (found, verdict.action) == (left, action)
 
 
@@ -333,9 +334,10 @@ def test_check_uses_given_lookup_results() -> None:
 
 
 def test_configured_news_server_address_has_user_origin() -> None:
-    left, verdict = judge_addresses(parse("news:a.b"), ["10.0.0.1"], DEFAULT, origin="derived")
+    own = Subject(parse("news:a.b"), DEFAULT, "derived", server=NewsServer("n.example", 119))
+    left, verdict = sift_addresses(own, ["10.0.0.1"])
     assert (left, verdict.action) == (("10.0.0.1",), "allow")
-    assert judge_addresses(parse("news://s/a.b"), ["10.0.0.1"], DEFAULT, origin="derived")[0] == ()
+    assert sift_addresses(Subject(parse("news://s/a.b"), DEFAULT, "derived"), ["10.0.0.1"])[0] == ()
 
 
 def test_s08_refusal_names_the_flag() -> None:

@@ -24,7 +24,7 @@ from resolver.policy import judgment
 from resolver.policy.components import judge_name, judge_octets, judge_port
 from resolver.policy.judgment import judge
 from resolver.policy.redirects import judge_hop, judge_session, judge_user_information
-from resolver.policy.subject import NewsServer, subject_of
+from resolver.policy.subject import NewsServer, Subject
 from resolver.url import registry
 from resolver.url.parsing import LONGEST
 from tests.fresh import environment
@@ -283,14 +283,14 @@ def test_judge_applies_every_rule() -> None:
     asked: set[object] = set()
     policy = replace(DEFAULT, allowed_hosts={"h.example"})
     for text, origin in OF_ALL_SORTS:
-        subject = subject_of(parse(text), policy, origin, None, variables={"http_proxy": "http://p/"})
+        subject = Subject(parse(text), policy, origin, variables={"http_proxy": "http://p/"})
         asked |= {rule for rule, _ in judgment._rules_on(subject)}
     assert asked == rules()
 
 
 @pytest.mark.parametrize("text", ["x-unheard-of://-h.example/", "finger://-h.example/"])
 def test_unknown_scheme_is_checked_by_all_relevant_rules(text: str) -> None:
-    asked = [rule for rule, _ in judgment._rules_on(subject_of(parse(text), DEFAULT, "derived", None))]
+    asked = [rule for rule, _ in judgment._rules_on(Subject(parse(text), DEFAULT, "derived"))]
     assert {judge_hop, judge_session, judge_octets, judge_port, judge_user_information, judge_name} == {
         *asked
     }
