@@ -429,12 +429,13 @@ class CopiedBody(NamedTuple):
     """The result of `CopyBody`: the number of bytes received, before any filter.
 
     `close_notify` is set if TLS ended with close_notify. `modified` is set if the file was modified after it
-    was opened.
+    was opened. `surplus` is the number of bytes after the body that were received too.
     """
 
     octets: int
     close_notify: bool = False
     modified: bool = False
+    surplus: int = 0
 
 
 class RequestPeer(NamedTuple):

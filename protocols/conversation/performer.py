@@ -160,7 +160,7 @@ class CopiedBodyStream:
     @property
     def answer(self) -> CopiedBody:
         modified = isinstance(self._stream, FileBodySource) and self._stream.modified
-        return CopiedBody(self._passed, self._stream.close_notify_seen, modified)
+        return CopiedBody(self._passed, self._stream.close_notify_seen, modified, len(self._buffer))
 
     async def read_next(self) -> bytes:
         """Return the next bytes, or an empty value at the end."""
@@ -606,7 +606,7 @@ class Performer:
         is_plain = step.source == "connection" and step.filter is None and count is not None
         if is_plain and len(self.buffer) >= (count or 0):
             octets = self.buffer.take(count)
-            return EmittedBody(octets, CopiedBody(len(octets), self.stream.close_notify_seen))
+            return EmittedBody(octets, CopiedBody(len(octets), surplus=len(self.buffer)))
         return CopiedBodyStream(step, *self.source_of(step))
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:

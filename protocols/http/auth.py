@@ -18,17 +18,18 @@ from urllib.parse import quote
 
 from protocols.authority import comparable_host
 from protocols.errors import AccessDenied, Declined, LoginRequired
-from protocols.http.call import HttpAnswer, perform
+from protocols.http.call import HttpAnswer
 from protocols.http.cookies import jar_of
 from protocols.http.request import Headers, HttpRequest, check_login, encode_basic, has_field
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.location import Finding
-from protocols.options import Credentials, Limits, Options
+from protocols.options import Credentials, Options
 from protocols.step import Dialogue, RandomBytes, RequestCredentials
 from protocols.wire import secret_parts
 
-_CHALLENGED = 401
+#: The status code that requires a login (RFC 9110 15.5.2).
+CHALLENGED = 401
 #: The number of random bytes in a `cnonce` (client nonce of Digest).
 _UNGUESSABLE = 16
 #: The maximum number of consecutive responses with a stale nonce.
@@ -65,73 +66,61 @@ class AuthSessions:
 class HttpLogin:
     """The authentication of one retrieval. The reply of the retrieval reports its `findings`.
 
-    `refusal` is the error if the server rejected the login in its last response.
+    First set `credentials` to the result of the step that `begin` returns. Then send each request after
+    `sign`, and pass the head of its response to `take_head`. `refusal` is the error if the server rejected
+    the login in its last response.
     """
 
-    def __init__(self, url: HttpUrl, options: Options, limits: Limits) -> None:
+    def __init__(self, url: HttpUrl, options: Options) -> None:
         self._url = url
         self._options = options
-        self._limits = limits
         self._own = bool(options.headers) and has_field(options.headers, b"authorization")
         own_cookies = bool(options.headers) and has_field(options.headers, b"cookie")
         self._jar = None if own_cookies else jar_of(options.memory)
-        self._credentials: Credentials | None = None
+        self.credentials: Credentials | None = None
         self._sent: Sent = "nothing"
         self._stale = 0
         self.findings: list[Finding] = []
         self.refusal: AccessDenied | None = None
 
-    def begin(self) -> Dialogue[None]:
-        """Choose the credentials of the first request.
+    def begin(self) -> RequestCredentials | None:
+        """Choose the credentials of the first request, or return the step that requests them.
 
         Credentials in the URL are used first. The next choice is credentials from a redirect to the same host
         and port. The last choice is stored credentials for this host and port.
         """
         if self._own:
-            return
+            return None
         if self._url.password is not None:
-            self._credentials = Credentials(self._url.user or b"", self._url.password)
+            self.credentials = Credentials(self._url.user or b"", self._url.password)
         elif self._options.login is not None and not self._url.user:
-            self._credentials = self._options.login
+            self.credentials = self._options.login
         else:
-            request = RequestCredentials(self._url.user or None, None, challenged=False)
-            self._credentials = yield request
+            return RequestCredentials(self._url.user or None, None, challenged=False)
+        return None
 
-    def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
-        """Send the request, and retry it with a login if the server requires a login.
+    def sign(self, request: HttpRequest) -> HttpRequest:
+        """Add the known credentials and the cookies of the run to a request.
 
-        Without an available login, the request is not retried.
-
-        Raises:
-            Declined: the server requires an authentication scheme that is not supported.
+        If the caller has set the field Authorization or Cookie, this field is not added.
         """
-        while True:
-            asked = self._with_cookies(self._sign(request))
-            answer = yield from perform(asked, self._options, self._limits, tls=self._url.secured)
-            if self._jar is not None:
-                self._jar.take(answer.head, self._url, self._options.suffix_of)
-            if answer.head.status != _CHALLENGED or self._own:
-                break
-            if not (yield from self._can_answer(answer, request)):
-                return answer
-        if self._sent == "digest":
-            self._check_server(answer.head, request)
-        return answer
-
-    def _with_cookies(self, request: HttpRequest) -> HttpRequest:
-        """Add the cookies of the run to a request.
-
-        If the caller has set a Cookie field, the request is not changed.
-        """
+        if not self._own and (self.credentials is not None or self._url.user):
+            request = self._with_login(request)
         if self._jar is None or not self._jar.cookies or not (value := self._jar.header(self._url)):
             return request
         return request._replace(headers=(*request.headers, (b"Cookie", value)))
 
-    def _sign(self, request: HttpRequest) -> HttpRequest:
-        """Add the known credentials to a request."""
-        login = self._credentials
-        if self._own or login is None:
-            return request if self._own or not self._url.user else self._with_basic(request, b"")
+    def take_head(self, head: ResponseHead, request: HttpRequest) -> None:
+        """Store the cookies in a response head, and check the server's proof of the password."""
+        if self._jar is not None:
+            self._jar.take(head, self._url, self._options.suffix_of)
+        if self._sent == "digest" and head.status != CHALLENGED:
+            self._check_server(head, request)
+
+    def _with_login(self, request: HttpRequest) -> HttpRequest:
+        login = self.credentials
+        if login is None:
+            return self._with_basic(request, b"")
         if self._sessions.has_refused(self._place):
             return request
         digest = self._sessions.find(self._place)
@@ -143,7 +132,7 @@ class HttpLogin:
 
     def _with_basic(self, request: HttpRequest, password: bytes) -> HttpRequest:
         self._sent = "basic"
-        user = self._url.user or b"" if self._credentials is None else self._credentials.user
+        user = self._url.user or b"" if self.credentials is None else self.credentials.user
         value = encode_basic(Credentials(user, password))
         return request.sign(value)
 
@@ -156,19 +145,23 @@ class HttpLogin:
 
     @property
     def _place(self) -> Place:
-        assert self._credentials is not None
-        return comparable_host(self._url.host), self._url.effective_port, self._credentials
+        assert self.credentials is not None
+        return comparable_host(self._url.host), self._url.effective_port, self.credentials
 
-    def _can_answer(self, answer: HttpAnswer, request: HttpRequest) -> Dialogue[bool]:
-        """Return whether new credentials can satisfy the 401 response.
+    def can_answer(self, answer: HttpAnswer) -> Dialogue[bool]:
+        """Return whether the same request with new credentials can satisfy a 401 response.
 
         If the result is True, the body of the response is skipped.
-        """
 
-        if self._credentials is None:
+        Raises:
+            Declined: the server requires an authentication scheme that is not supported.
+        """
+        if self._own:
+            return False
+        if self.credentials is None:
             wanted_login = RequestCredentials(self._url.user or None, None)
-            self._credentials = yield wanted_login
-        if self._credentials is None:
+            self.credentials = yield wanted_login
+        if self.credentials is None:
             return False
         challenges = parse_challenges(answer.head.values("www-authenticate"))
         wanted = choose(challenges)
@@ -206,12 +199,12 @@ class HttpLogin:
         The next nonce of the server is stored.
         """
         fields = head.values("authentication-info")
-        if not fields or self._credentials is None:
+        if not fields or self.credentials is None:
             return
 
         digest = self._sessions.find(self._place)
         (info,) = parse_challenges([f"Info {fields[0]}"])[:1]
-        if digest is not None and not digest.proves(info, request.target, self._credentials):
+        if digest is not None and not digest.proves(info, request.target, self.credentials):
             detail = "the server does not prove that it knows the password (rspauth)"
             self.findings.append(Finding("http:rspauth", "warn", detail))
 

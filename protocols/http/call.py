@@ -9,9 +9,10 @@ body.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from dataclasses import dataclass
+from typing import cast
 
-from protocols.contract import Line, Reply
+from protocols.contract import Reply
 from protocols.errors import Disconnected, LoginRequired, Truncated
 from protocols.http.codings import Decoding
 from protocols.http.http1 import AT_ONCE, Http1Exchange
@@ -49,7 +50,8 @@ from protocols.wire import Reader, count_waiting
 _BODY = "the body, as framed in the head"
 
 
-class HttpAnswer(NamedTuple):
+@dataclass(slots=True)
+class HttpAnswer:
     """A response whose head was read. The body is read through `exchange`."""
 
     exchange: Http1Exchange | Http2Exchange
@@ -62,24 +64,31 @@ class HttpAnswer(NamedTuple):
         The connection can be reused only if the complete body is already buffered.
         """
         if (yield ParseBuffered(cast("Reader[bool]", self.exchange.read_over))):
-            yield from self._leave(findings)
+            self._note_surplus((yield ReleaseToPool(self.exchange.state)), findings)
 
-    def give(self, reply: Reply, decoding: Decoding | None) -> Dialogue[None]:
-        """Pass on the decoded body, and add the findings and the passed checks to the reply."""
-        if isinstance(self.exchange, Http2Exchange):
-            yield from _give_frames(self.exchange, decoding)
+    def give(self, reply: Reply, decoding: Decoding | None) -> Dialogue[object]:
+        """Pass on the decoded body, and add the findings and the passed checks to the reply.
+
+        Returns:
+            The state of the connection for the pool. None if the connection cannot be reused.
+        """
+        exchange = self.exchange
+        if isinstance(exchange, Http2Exchange):
+            yield from _give_frames(exchange, decoding)
             reply.verified.add("terminator" if self.head.length is None else "length")
         elif self.head.framing is BodyFraming.CHUNKED:
-            yield from _give_chunks(self.exchange, decoding)
+            yield from _give_chunks(exchange, decoding)
             reply.verified.add("terminator")
+            self._note_surplus((yield ParseBuffered(count_waiting)), reply.findings)
         else:
             passed: CopiedBody = yield CopyBody(_BODY, self.head.length, filter=decoding)
-            if self.head.framing is BodyFraming.LENGTH:
-                reply.verified.add("length")
-            else:
+            if self.head.framing is not BodyFraming.LENGTH:
                 self._judge_close(passed, reply)
-                return
-        yield from self._leave(reply.findings)
+                return None
+            reply.verified.add("length")
+            if passed.surplus:
+                self._note_surplus(passed.surplus, reply.findings)
+        return exchange.state
 
     def _judge_close(self, passed: CopiedBody, reply: Reply) -> None:
         if passed.close_notify:
@@ -95,14 +104,8 @@ class HttpAnswer(NamedTuple):
             message = f"the connection ended without TLS close_notify after {passed.octets} bytes of the body"
             raise Truncated(message, received=passed.octets)
 
-    def _leave(self, findings: list[Finding]) -> Dialogue[None]:
-        exchange = self.exchange
-        surplus = (
-            (yield ReleaseToPool(exchange.state))
-            if exchange.reusable
-            else (yield ParseBuffered(count_waiting))
-        )
-        if surplus and isinstance(exchange, Http1Exchange):
+    def _note_surplus(self, surplus: int, findings: list[Finding]) -> None:
+        if surplus and isinstance(self.exchange, Http1Exchange):
             detail = f"{surplus} bytes received after the end of the response"
             findings.append(Finding("http:surplus", "warn", detail))
 
@@ -204,8 +207,8 @@ def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: boo
     HTTP/2 is used if the connection already uses HTTP/2. On a new connection, HTTP/2 is used if the peer
     chose h2 in ALPN.
     """
-    call = _HttpCall(request, limits)
-    key = request.pool_key(call.exchange.secrets)
+    exchange, sending = _prepare(request, limits)
+    key = request.pool_key(exchange.secrets)
     used = yield Acquire(key, tls=tls)
     if options.http2 is None and used is not None and used is not True:
         yield ReleaseToPool(used)  # the connection uses HTTP/2
@@ -215,58 +218,41 @@ def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: boo
         if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
             frames = options.http2(header_section(limits))
         try:
-            if frames is None:
-                return HttpAnswer(call.exchange, (yield from call.hear_head()), tls)
-            exchange = Http2Exchange(request, limits, frames)
-            return HttpAnswer(exchange, (yield from _hear_head(exchange)), tls)
+            if frames is not None:
+                framed = Http2Exchange(request, limits, frames)
+                return HttpAnswer(framed, (yield from _hear_head(framed)), tls)
+            head: ResponseHead | None = None
+            try:
+                # If an error response arrives before the complete request was sent, sending stops. The peer
+                # may close the connection without reading the remaining bytes.
+                if (head := (yield sending)) is not None:
+                    exchange.cut_off()
+            except Disconnected:
+                exchange.cut_off()  # the send failed, but the server may have sent an early response
+            if head is None:
+                head = yield Receive(exchange.read_head, "status line and headers", _IDEAL)
+            return HttpAnswer(exchange, head, tls)
         except Disconnected:
             if used is None or not request.repeatable:
                 raise
         yield Connect(tls=tls)
-        call, used = _HttpCall(request, limits), None
+        exchange, sending = _prepare(request, limits)
+        used = None
 
 
-class _HttpCall:
-    """An HTTP/1.1 request, ready to be sent."""
-
-    def __init__(self, request: HttpRequest, limits: Limits) -> None:
-        self.exchange = exchange = Http1Exchange(request, limits)
-        self._body = request.body
-        self._lines: tuple[Line, ...] = (exchange.line,)
-        if isinstance(request.body, bytes) and not exchange.is_plain:
-            pieces = (request.body, b"") if request.body else (b"",)
-            encoded = [exchange.encode_piece(octets) for octets in pieces]
-            self._lines += tuple(line for line in encoded if line.octets)
-
-    def hear_head(self) -> Dialogue[ResponseHead]:
-        """Send the request and receive the head of the response.
-
-        If an error response arrives before the complete request was sent, sending stops. The peer may close
-        the connection without reading the remaining bytes.
-        """
-        early: ResponseHead | None = None
-        try:
-            early = yield self._make_send()
-        except Disconnected:
-            self.exchange.cut_off()  # the send failed, but the server may have sent an early response
-        if early is not None:
-            self.exchange.cut_off()
-            return early
-        head: ResponseHead = yield Receive(self.exchange.read_head, "status line and headers", _IDEAL)
-        return head
-
-    def _make_send(self) -> Send | SendBody:
-        if not isinstance(self._body, bytes):
-            return SendBody(self._lines, self._body, self.exchange.encode_piece, self._unless)
-        if self.exchange.is_plain and len(self.exchange.line.octets) <= AT_ONCE:
-            return Send(self._lines)
-        if sum(len(line.octets) for line in self._lines) > AT_ONCE:
-            return Send(self._lines, self._unless)
-        return Send(self._lines)
-
-    @property
-    def _unless(self) -> StopCondition[ResponseHead]:
-        return StopCondition(self.exchange.read_head, _says_no)
+def _prepare(request: HttpRequest, limits: Limits) -> tuple[Http1Exchange, Send | SendBody]:
+    """Return the exchange of an HTTP/1.1 request, and the step that sends the request."""
+    exchange, body = Http1Exchange(request, limits), request.body
+    if exchange.is_plain and len(exchange.line.octets) <= AT_ONCE:
+        return exchange, Send((exchange.line,))
+    unless = StopCondition(exchange.read_head, _says_no)
+    if not isinstance(body, bytes):
+        return exchange, SendBody((exchange.line,), body, exchange.encode_piece, unless)
+    pieces = () if exchange.is_plain else (body, b"") if body else (b"",)
+    encoded = [exchange.encode_piece(octets) for octets in pieces]
+    lines = (exchange.line, *(line for line in encoded if line.octets))
+    is_large = sum(len(line.octets) for line in lines) > AT_ONCE
+    return exchange, Send(lines, unless if is_large else None)
 
 
 def _says_no(head: ResponseHead) -> bool:

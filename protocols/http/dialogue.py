@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from protocols.contract import Moved, Reply
 from protocols.errors import ResolveError
-from protocols.http.auth import HttpLogin
+from protocols.http.auth import CHALLENGED, HttpLogin
 from protocols.http.call import HttpAnswer, perform
 from protocols.http.codings import ALWAYS, Decoding, choose
 from protocols.http.request import HttpRequest, check_part, compose, is_part, strong_etag
@@ -22,7 +22,7 @@ from protocols.http.response import (
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import DecodingBudget, Limits, Options, Validators
-from protocols.step import CopyBody, Dialogue, PlanNote, StartBody, copy_body
+from protocols.step import CopyBody, Dialogue, PlanNote, ReleaseToPool, StartBody, copy_body
 
 _OK = 200
 #: The status codes of a server that does not support HEAD.
@@ -34,7 +34,7 @@ _REDIRECT = PlanNote("a redirect would be checked against the policy and followe
 _NO_SUCH_PART = 416
 
 
-def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
+def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[object]:
     """Return the steps of a retrieval.
 
     If the caller needs only metadata, the request is HEAD. If the server does not support HEAD, the request
@@ -43,71 +43,85 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     partial copy, or if the response contains another range.
     """
     options, limits = options or Options(), limits or Limits()
-    login = HttpLogin(url, options, limits)
-    yield from login.begin()
+    login = HttpLogin(url, options)
+    if (wanted := login.begin()) is not None:
+        login.credentials = yield wanted
     request = compose(url, options, choose_codings(options))
-    answered = yield from login.perform(request)
-    if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
-        answered = yield from login.perform(request._replace(method=b"GET"))
-    if options.start and options.stop is None and not _goes_on(answered.head, options.start):
-        whole = compose(url, replace(options, start=0), choose_codings(options))
-        answered = yield from login.perform(whole)
+    resumes = options.start > 0 and options.stop is None
+    while True:
+        answer = yield from perform(login.sign(request), options, limits, tls=url.secured)
+        head = answer.head
+        login.take_head(head, request)
+        if head.status == CHALLENGED and (yield from login.can_answer(answer)):
+            continue
+        if request.method == b"HEAD" and head.status in _NO_HEAD:
+            request = request._replace(method=b"GET")
+        elif resumes and not _goes_on(head, options.start):
+            resumes = False
+            request = compose(url, replace(options, start=0), choose_codings(options))
+        else:
+            break
     yield _REDIRECT
-    yield from _settle(answered, url, options, limits, login)
+    has_body = options.want != "facts" and head.framing is not BodyFraming.NONE
+    reply = _interpret(head, url, options, limits, login, has_body=has_body)
+    has_body = has_body and not reply.unchanged and reply.moved is None
+    try:
+        decoding = _decoding(head, options, limits, reply) if has_body else None
+    except ResolveError:  # the caller receives `failure`, because the status code explains the cause better
+        if reply.failure is None:
+            raise
+        has_body = False
+    if not has_body:
+        yield from answer.pass_over(reply.findings)
+        if reply.failure is not None:
+            raise reply.failure
+        yield StartBody(reply)
+        return None
+    yield StartBody(reply)
+    state = yield from answer.give(reply, decoding)
+    if reply.failure is not None:
+        yield ReleaseToPool(state)
+        raise reply.failure
+    return state
 
 
-def _settle(
-    answer: HttpAnswer, url: HttpUrl, options: Options, limits: Limits, login: HttpLogin
-) -> Dialogue[None]:
-    """Interpret the status code, then pass on the body.
+def _interpret(
+    head: ResponseHead, url: HttpUrl, options: Options, limits: Limits, login: HttpLogin, *, has_body: bool
+) -> Reply:
+    """Interpret the status code, and return the reply without its body.
 
-    If the caller needs only metadata, the body is not read.
+    If the server refused the request, the reply has a `failure`.
+
+    Raises:
+        ProtocolError: the response contains another range.
     """
-    findings = login.findings
+    is_conditional = options.held is not None and not options.start and options.want != "facts"
+    if head.status == _NOT_MODIFIED and is_conditional:
+        reply = _describe(head, 0, None, login.findings, raw=options.raw)
+        return replace(reply, unchanged=True)
     start, stop = (0, None) if options.want == "facts" else (options.start, options.stop)
-    if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
-        yield from answer.pass_over(findings)
-        reply = _describe(answer.head, 0, None, raw=options.raw)
-        yield StartBody(replace(reply, unchanged=True, findings=findings))
-        return
     try:
         if login.refusal is not None:
             raise login.refusal
         is_part = start > 0 or stop is not None
-        moved = None if answer.head.status == _OK else check_status(answer.head, part=is_part)
+        moved = None if head.status == _OK else check_status(head, part=is_part)
     except ResolveError as error:
-        if options.want != "facts" and answer.head.framing is not BodyFraming.NONE:
-            yield from _give_refusal(answer, options, limits, error)
-        yield from answer.pass_over(findings)
-        raise
+        if not has_body:
+            return Reply(kind=Kind.ERROR, failure=error)
+        return replace(_describe(head, 0, None, [], raw=False), kind=Kind.ERROR, failure=error)
     if moved is not None:
-        yield from answer.pass_over(findings)
-        yield StartBody(_leading_on(answer.head, moved, findings))
-        return
-    reply = _describe(answer.head, start, stop, raw=options.raw)
-    reply.findings.extend(findings)
+        return _leading_on(head, moved, login.findings)
+    reply = _describe(head, start, stop, login.findings, raw=options.raw)
     if options.asked is not None:
         found = landed_elsewhere(url, options.asked, reply.media_type)
         reply.findings.extend([] if found is None else [found])
-    decoding = _decoding(answer.head, options, limits, reply)
-    if _is_conditional(options) and _is_covered(options.held, reply):
-        yield from answer.pass_over(reply.findings)
-        yield StartBody(replace(reply, unchanged=True))
-        return
-    if options.want == "facts" or answer.head.framing is BodyFraming.NONE:
-        yield from answer.pass_over(reply.findings)
-        yield StartBody(reply)
-        return
-    if options.want == "listing":
+    if is_conditional and _is_covered(options.held, reply):
+        return replace(reply, unchanged=True)
+    if options.want == "listing" and has_body:
         from protocols.http.index import index_reader  # lazy import: most URLs name documents
 
-        reply = replace(reply, listing=index_reader(url, answer.head, limits, reply.findings))
-    yield StartBody(reply)
-    yield from answer.give(reply, decoding)
-
-
-def _is_conditional(options: Options) -> bool:
-    return options.held is not None and not options.start and options.want != "facts"
+        return replace(reply, listing=index_reader(url, head, limits, reply.findings))
+    return reply
 
 
 def _is_covered(held: Validators | None, reply: Reply) -> bool:
@@ -121,27 +135,15 @@ def _is_covered(held: Validators | None, reply: Reply) -> bool:
     return held is not None and held.covers(now)
 
 
-def _give_refusal(
-    answer: HttpAnswer, options: Options, limits: Limits, error: ResolveError
-) -> Dialogue[None]:
-    """Pass on the body of an error response, unless its content coding is not supported."""
-    reply = replace(_describe(answer.head, 0, None, raw=False), kind=Kind.ERROR, failure=error)
-    try:
-        decoding = _decoding(answer.head, options, limits, reply)
-    except ResolveError:  # the caller receives `error`, because the status code explains the failure better
-        return
-    yield StartBody(reply)
-    yield from answer.give(reply, decoding)
-    raise error
-
-
 def _leading_on(head: ResponseHead, moved: Moved, findings: list[Finding]) -> Reply:
     return Reply(
         kind=Kind.LINK, meta=head.fields, moved=moved, extra={"status": head.status}, findings=findings
     )
 
 
-def _describe(head: ResponseHead, start: int, stop: int | None, *, raw: bool) -> Reply:
+def _describe(
+    head: ResponseHead, start: int, stop: int | None, findings: list[Finding], *, raw: bool
+) -> Reply:
     if head.status != _PARTIAL:
         start, stop = 0, None
     is_part = start > 0 or stop is not None
@@ -159,11 +161,12 @@ def _describe(head: ResponseHead, start: int, stop: int | None, *, raw: bool) ->
         suggested=parse_suggested_name(suggested) if suggested else None,
         meta=head.fields,
         extra={"status": head.status},
+        findings=findings,
     )
 
 
 def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply) -> Decoding | None:
-    if options.want == "facts" or options.raw or not (codings := head.codings):
+    if options.raw or not (codings := head.codings):
         return None
     decoding = choose(codings, {**ALWAYS, **options.codings}, DecodingBudget(limits.ratio, options.most))
     if options.want == "file":
@@ -199,7 +202,7 @@ def choose_codings(options: Options) -> tuple[str, ...]:
 _OF_THE_CODING = ("content-encoding", "content-length")
 
 
-def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
+def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[object]:
     """Send the caller's request, and return its response as a reply.
 
     `extra` of the reply contains the status, the reason phrase and the HTTP version. After the status 101,
@@ -210,15 +213,14 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
     if answer.head.status == SWITCHING:
         yield StartBody(_describe_relayed(answer, coded=False))
         yield from copy_body(CopyBody("bytes of the new protocol"))
-        return
+        return None
     bodiless = answer.head.framing is BodyFraming.NONE
     decoding = None if bodiless else _make_relay_decoder(answer, options, limits)
     reply = _describe_relayed(answer, coded=decoding is not None)
     if bodiless:
         yield from answer.pass_over(reply.findings)
     yield StartBody(reply)
-    if not bodiless:
-        yield from answer.give(reply, decoding)
+    return None if bodiless else (yield from answer.give(reply, decoding))
 
 
 def _make_relay_decoder(answer: HttpAnswer, options: Options, limits: Limits) -> Decoding | None:

@@ -268,17 +268,10 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state of the connection for the connection pool.
+        """Return the state of the connection for the pool after the body, or None.
 
-        The state tells whether the connection can be reused.
-        """
-        return True
-
-    @property
-    def reusable(self) -> bool:
-        """Return whether the connection can be reused after the body (keep-alive).
-
-        Client and server must both allow the reuse.
+        The result is `None` if the connection cannot be reused (keep-alive). Client and server must both
+        allow the reuse.
         """
         said_all = self._begun is None or self._begun.said_all
-        return said_all and not self._cut_off
+        return True if said_all and not self._cut_off else None

@@ -84,11 +84,6 @@ class Http2Exchange:
         )
         self._out = frames.take_unsent()
 
-    @property
-    def reusable(self) -> bool:
-        """Return whether the connection can be reused."""
-        return self.ended and self._fault is None and not self._leaving
-
     def take_unsent(self) -> Line | None:
         """Return the bytes to send now: first the request, later acknowledgments and window updates.
 
@@ -168,8 +163,8 @@ class Http2Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state that is stored with the pooled connection."""
-        return self.frames
+        """Return the state of the connection for the pool, or None if the connection cannot be reused."""
+        return self.frames if self.ended and self._fault is None and not self._leaving else None
 
     def cut(self, how: str) -> Disconnected | Truncated:
         """Return the error for an incomplete body."""

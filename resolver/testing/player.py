@@ -412,7 +412,9 @@ class Player(Generic[R]):
         if step.count is not None and came < step.count:
             raise self._make_truncated(step, came) if came else Disconnected("no data arrived")
         self._finish_filter(step)
-        return CopiedBody(came, spoken.close_notify if step.count is None else False)
+        if step.count is None:
+            return CopiedBody(came, spoken.close_notify)
+        return CopiedBody(came, surplus=len(self.buffer))
 
     def _make_truncated(self, step: CopyBody, came: int) -> Truncated:
         expected = step.count if step.expected is None else step.expected
