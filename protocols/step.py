@@ -381,10 +381,12 @@ class DatagramReply(NamedTuple):
 class StartBody(NamedTuple):
     """Pass on the metadata. The following steps emit the body. Each dialogue yields this step once.
 
-    The dialogue may also add items to `findings` and `verified` of the reply after this step.
+    The dialogue may also add items to `findings` and `verified` of the reply after this step. A plan shows
+    `note` like a `PlanNote`.
     """
 
     reply: Reply
+    note: str | None = None
 
 
 class EmitBody(NamedTuple):

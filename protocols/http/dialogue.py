@@ -22,14 +22,14 @@ from protocols.http.response import (
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import DecodingBudget, Limits, Options, Validators
-from protocols.step import CopyBody, Dialogue, PlanNote, ReleaseToPool, StartBody, copy_body
+from protocols.step import CopyBody, Dialogue, ReleaseToPool, StartBody, copy_body
 
 _OK = 200
 #: The status codes of a server that does not support HEAD.
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
 _NOT_MODIFIED = 304
-_REDIRECT = PlanNote("a redirect would be checked against the policy and followed as a separate retrieval")
+_REDIRECT = "a redirect would be checked against the policy and followed as a separate retrieval"
 #: The status code Range Not Satisfiable: the object ends before the requested range.
 _NO_SUCH_PART = 416
 
@@ -61,7 +61,6 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
             request = compose(url, replace(options, start=0), choose_codings(options))
         else:
             break
-    yield _REDIRECT
     has_body = options.want != "facts" and head.framing is not BodyFraming.NONE
     reply = _interpret(head, url, options, limits, login, has_body=has_body)
     has_body = has_body and not reply.unchanged and reply.moved is None
@@ -75,9 +74,9 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
         yield from answer.pass_over(reply.findings)
         if reply.failure is not None:
             raise reply.failure
-        yield StartBody(reply)
+        yield StartBody(reply, _REDIRECT)
         return None
-    yield StartBody(reply)
+    yield StartBody(reply, _REDIRECT)
     state = yield from answer.give(reply, decoding)
     if reply.failure is not None:
         yield ReleaseToPool(state)

@@ -286,8 +286,10 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
             return _connect_step(place, scheme, None, False)
         case StartRequest() | StartResponse() | EndResponse() | ReleaseToPool():
             return None
-        case Peek() | ParseBuffered() | ReadNames() | StartBody() | Rest() | RandomBytes() | StartTimer():
+        case Peek() | ParseBuffered() | ReadNames() | Rest() | RandomBytes() | StartTimer():
             return None
+        case StartBody(note=note):
+            return None if note is None else {"action": "note", "text": note}
         case EmitBody(what=what):
             return None if what is None else {"action": "receive", "what": what}
         case Send(lines=lines) | SendBody(lines=lines):

@@ -21,7 +21,6 @@ from protocols.step import (
     Connect,
     CopyBody,
     Dialogue,
-    PlanNote,
     Receive,
     ReleaseToPool,
     RequestCredentials,
@@ -109,7 +108,7 @@ def test_retrieve_sends_credentials_of_expected_source(
 
 def test_retrieve_plan_has_expected_steps() -> None:
     steps: list[Step] = rehearse(retrieve(url_of("https://u:secret@h/a")))
-    assert [type(step) for step in steps] == [Acquire, Send, Receive, PlanNote, StartBody, CopyBody]
+    assert [type(step) for step in steps] == [Acquire, Send, Receive, StartBody, CopyBody]
     say = steps[1]
     assert isinstance(say, Send)
     assert b"Authorization: ****\r\n" in say.lines[0].shown
@@ -206,14 +205,13 @@ ONCE = [Send, Receive]
 
 
 def test_retrieve_on_closed_pooled_connection_reconnects() -> None:
-    assert perform(True, gone=0) == [RequestCredentials, Acquire, *ONCE, PlanNote, StartBody, CopyBody]
+    assert perform(True, gone=0) == [RequestCredentials, Acquire, *ONCE, StartBody, CopyBody]
     assert perform(True, gone=1) == [
         RequestCredentials,
         Acquire,
         *ONCE,
         Connect,
         *ONCE,
-        PlanNote,
         StartBody,
         CopyBody,
     ]
