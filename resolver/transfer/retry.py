@@ -25,7 +25,7 @@ from protocols.errors import (
 from resolver.files.faults import is_scarce, most_descriptors
 from resolver.network.clock import Clock
 from resolver.network.events import OnEvent, Retrying
-from resolver.network.task import LONGEST_WAIT, Requeue, current, is_push_back
+from resolver.network.task import LONGEST_WAIT, Requeue, TaskContext, current, is_push_back
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
@@ -98,7 +98,7 @@ class Retrier:
         self._retry_policy = retry_policy
         self._on_event = on_event
         self._proved = proved
-        self._listing = False
+        self._opened: StreamingResponse | None = None
         self._changes = 0
         self._furthest = keep.position
         self.attempts = 0
@@ -124,7 +124,8 @@ class Retrier:
             Changed: if the object has changed and the store cannot restart (`Store.final`).
             Requeue: in a batch, if the host rejects requests because of its load (rate limit).
         """
-        self._recall()
+        if (turn := current()) is not None:
+            self._recall(turn)
         while True:
             self.attempts += 1
             try:
@@ -155,14 +156,12 @@ class Retrier:
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
-    def _recall(self) -> None:
+    def _recall(self, turn: TaskContext) -> None:
         """Restore the numbers of attempts that were saved before the task was queued again.
 
         Raises `TryLater` if the host accepts no requests now and the object has no mirror.
         """
-        turn, first = current(), self._first
-        if turn is None:
-            return
+        first = self._first
         turn.follow(lambda: self._keep.position)
         if self._name in turn.memory:
             self.attempts, first.failures_in_a_row, transfer = turn.memory.pop(self._name)
@@ -250,12 +249,13 @@ class Retrier:
         if self.attempts > 1 and request.options.listed != NOTHING:
             request = replace(request, options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
-            self._listing = reply.lists
+            self._opened = reply
             if held:
                 await self._align(reply, place, known, start)
             self.resumed_from = keep.position if (begin := reply.start) else 0
             self._held_of = place
-            reported = self._describe_object(reply, place)
+            # A later run resumes from the first location. There, only the size of a mirror's object is valid.
+            reported = reply.validators if place is self._first else Validators(size=reply.size)
             await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
@@ -273,21 +273,14 @@ class Retrier:
         """
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
-    def _describe_object(self, reply: StreamingResponse, place: Location) -> Validators:
-        """Return the validators to store with the bytes.
-
-        For a mirror, only the size is stored. A later run resumes from the first location, where the other
-        validators of the mirror are not valid.
-        """
-        return reply.validators if place is self._first else Validators(size=reply.size)
-
     def _start_at(self, place: Location) -> int:
         """Return the offset at which to resume.
 
         The result is 0 if the transfer from this location cannot be resumed.
         """
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
-        if self._listing or not place.trusted or elsewhere:
+        is_listing = self._opened is not None and self._opened.lists
+        if is_listing or not place.trusted or elsewhere:
             return 0
         return max(0, self._keep.position - OVERLAP)
 
