@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
-from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
+from protocols.contract import Alternative, Finding, Moved, Reply, Url
 from protocols.conversation.driver import hold
 from protocols.errors import (
     IntegrityError,
@@ -24,7 +24,7 @@ from protocols.errors import (
 from protocols.step import Dialogue
 from protocols.text import Masked
 from resolver.network.clock import Clock
-from resolver.network.events import Finished, Progress, Started
+from resolver.network.events import Finished, OnEvent, Progress, Started
 from resolver.network.mask import Mask
 from resolver.network.url_gate import UrlGate
 from resolver.policy.schemes import no_handler, through_gateway
@@ -102,7 +102,9 @@ class Retrieval:
     ) -> None:
         self._network = network
         self._limits = network.limits_of(request.url)
-        self._listener = network.listener if heard is None else None
+        self._listener, self._on_progress = network.listener, network.on_progress
+        if heard is not None:
+            self._listener = self._on_progress = None
         self._heard = heard
         self._clock = clock
         self._attempt = attempt
@@ -144,8 +146,9 @@ class Retrieval:
             try:
                 if alternative is None or isinstance(alternative, str):
                     url_gate, reply = await self._open_request(clock)
-                else:
-                    url_gate, reply = await self._open_here(alternative, clock)
+                else:  # the server that sent the redirect also serves this location
+                    url_gate = self._points[-1].url_gate
+                    reply = await self._enter(url_gate, alternative(), clock)
                 if reply.moved is None:
                     if reply.failure is not None and not request.options.refusals:
                         most = None if self._recording is None else self._limits.body
@@ -160,17 +163,6 @@ class Retrieval:
             except ResolveError as error:
                 self._end_record(error, clock)
                 alternative = self._fall_back(self._locate_error(error, request, earlier))
-
-    async def _open_here(
-        self, dialogue: Callable[[], Dialogue[object]], clock: Clock
-    ) -> tuple[UrlGate, Reply]:
-        """Request an alternative location.
-
-        The request is sent to the server that sent the redirect.
-        """
-        url_gate = self._points[-1].url_gate
-        opened = hold(self._record_dialogue(url_gate, dialogue()), url_gate)
-        return url_gate, await self._enter(opened, clock, url_gate.limits)
 
     async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
         request = self._request
@@ -189,21 +181,10 @@ class Retrieval:
             raise no_handler(request.url)
         reported = self._warn(url_gate, 0) if url_gate.findings else 0
         dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
-        opened = hold(self._record_dialogue(url_gate, dialogue), url_gate)
-        reply = await self._enter(opened, clock, url_gate.limits)
+        reply = await self._enter(url_gate, dialogue, clock)
         if url_gate.findings:
             self._warn(url_gate, reported)
         return url_gate, reply
-
-    def _record_dialogue(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Wrap a protocol exchange.
-
-        The exchange is written to an archive, or replayed from an archive.
-        """
-        if self._recording is None:
-            return url_gate.wrap_dialogue(dialogue)
-        self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
-        return self._recording.watch_dialogue(dialogue)
 
     def _end_record(self, error: BaseException | None, clock: Clock | None = None) -> None:
         if self._recording is not None:
@@ -215,12 +196,22 @@ class Retrieval:
         else:
             self._end_record(error, self._clock)
 
-    async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
-        """Enter the context, and return the response.
+    async def _enter(self, url_gate: UrlGate, dialogue: Dialogue[object], clock: Clock) -> Reply:
+        """Start the protocol exchange, and return the response.
+
+        The exchange is written to an archive, or replayed from an archive.
 
         If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise, a server
         could delay the body forever by sending single bytes (slow-loris).
         """
+        limits = url_gate.limits
+        if self._recording is None:
+            dialogue = url_gate.wrap_dialogue(dialogue)
+        else:
+            via = self._earlier[-1].shown if self._earlier else None
+            self._recording.begin(self._request, url_gate, via)
+            dialogue = self._recording.watch_dialogue(dialogue)
+        opened = hold(dialogue, url_gate)
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()
             self._opened = opened
@@ -343,7 +334,7 @@ class Retrieval:
             reply = self._recording.body_of(reply)
         url = self._shown if self._earlier else self._request.url.shown
         reply.findings[:0] = self._failures
-        report = self._progress(reply, url)
+        report = None if self._on_progress is None else self._make_report(self._on_progress, reply, url)
         body = self._body = LimitedBody(
             reply, url, clock, most, least, report, self._hide, url_gate.throttle, quota
         )
@@ -364,13 +355,10 @@ class Retrieval:
         peers = {len(point.earlier): point.url_gate.peer for point in self._points}
         return tuple(peers.get(number) for number in range(len(self._earlier)))
 
-    def _progress(self, reply: Reply, url: Masked) -> Callable[[int], None] | None:
-        """Return a function that reports progress, or None without a listener."""
-        report = self._network.on_progress
-        if report is None or self._heard is not None:
-            return None
+    def _make_report(self, hear: OnEvent, reply: Reply, url: Masked) -> Callable[[int], None]:
+        """Return a function that reports progress."""
         expected, start, transfer = reply.size, reply.start, self._requested.transfer
-        return lambda received: report(Progress(url, received, expected, start, transfer=transfer))
+        return lambda received: hear(Progress(url, received, expected, start, transfer=transfer))
 
     async def _close(self) -> None:
         opened, self._opened = self._opened, None
