@@ -64,7 +64,7 @@ class BatchTask(Protocol[T_co]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskResult(Generic[T]):
     """The result of a task: a value or an error."""
 
@@ -78,32 +78,29 @@ class TaskResult(Generic[T]):
 Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskSlot(Generic[T]):
     """The state of a running task in a batch. The class implements `resolver.network.task.TaskState`."""
 
-    hosts: HostScheduler[BatchTask[T]]
+    batch: Batch[T]
     waiting: QueuedTask[BatchTask[T]]
-    now: Callable[[], float]
-    at_rest: Callable[[], None]
-    lowered: Callable[[], bool]
 
     def rest(self) -> None:
-        self.at_rest()
+        self.batch.rest(self.waiting)
 
     def lower(self) -> bool:
-        return self.lowered()
+        return self.batch.lower()
 
     @property
     def is_alone(self) -> bool:
-        return self.hosts.is_alone(self.waiting)
+        return self.batch.hosts.is_alone(self.waiting)
 
     @property
     def room(self) -> int | None:
-        return self.hosts.room(self.waiting)
+        return self.batch.hosts.room(self.waiting)
 
     def push_back(self, pause: float) -> None:
-        self.hosts.push_back(self.waiting, self.now(), pause)
+        self.batch.hosts.push_back(self.waiting, self.batch.now(), pause)
 
     def close(self, until: float, error: TryLater) -> None:
         self.waiting.place.closed = until, error
@@ -135,7 +132,7 @@ class Batch(Generic[T]):
         resting: int = 0,
         until: float = float("inf"),
     ) -> None:
-        self._hosts = hosts
+        self.hosts = hosts
         self._concurrency = concurrency
         self._window = window
         self._resting = resting
@@ -154,11 +151,11 @@ class Batch(Generic[T]):
 
         The method returns after `take` has processed the last result.
 
-        An exception of the source, of a task or of `take` ends the batch and is raised unchanged. An
-        exception of the source, of a task or of `take` ends the batch and is raised unchanged. A
+        An exception of the source, of a task or of `take` ends the batch and is raised unchanged. A
         `ResolveError` of a task does not end the batch: the error is the result of the task.
         """
         self._loop: Loop = running()
+        self.now = self._loop.current_time
         self._changed = self._loop.event()
         self._read_on = self._loop.event()
         try:
@@ -188,9 +185,9 @@ class Batch(Generic[T]):
             async for task in source:
                 if self._is_late:
                     break
-                self._hosts.add(task.host, task.scheme, task)
+                self.hosts.add(task.host, task.scheme, task)
                 self._changed.set()
-                while self._hosts.waiting >= self._window:
+                while self.hosts.waiting >= self._window:
                     self._read_on = self._loop.event()
                     await self._read_on.wait()
         self._ended = True
@@ -198,44 +195,43 @@ class Batch(Generic[T]):
 
     @property
     def _is_late(self) -> bool:
-        return self._loop.current_time() >= self._until
+        return self._until != float("inf") and self.now() >= self._until
 
     async def _start_all(self) -> None:
         while True:
             if self._is_late:
-                self._hosts.drop()
+                self.hosts.drop()
                 self._ended = True
                 self._read_on.set()
-            self._start_what_may()
-            if self._has_room:  # perhaps the next task of the source can start immediately
+            if self._start_what_may():  # perhaps the next task of the source can start immediately
                 self._read_on.set()
-            if self._ended and not self._under_way and not self._hosts.waiting:
+            if self._ended and not self._under_way and not self.hosts.waiting:
                 return
             await self._wait_for_change()
 
-    def _start_what_may(self) -> None:
-        """Start tasks while slots are free.
+    def _start_what_may(self) -> bool:
+        """Start tasks while slots are free, and return whether a slot stays free.
 
         Tasks start in the order of the queue, even if the event loop reorders its tasks.
         """
-        while self._has_room and (now := self._loop.current_time()) < self._until:
-            if (waiting := self._hosts.take(now)) is None:
+        while has_room := self._has_room:
+            if (now := self.now()) >= self._until or (waiting := self.hosts.take(now)) is None:
                 break
             self._under_way += 1
             self._taken.append(waiting)
             self._begin()
             if (
-                self._hosts.waiting <= self._window // 2
+                self.hosts.waiting <= self._window // 2
             ):  # reading many tasks from the source together is faster
                 self._read_on.set()
+        return has_room
 
     def _fill_place(self) -> None:
         """Start tasks in the free slots, and wake the main task if it has work."""
-        self._start_what_may()
-        if self._has_room or not self._looks:
+        if self._start_what_may() or not self._looks:
             self._changed.set()
 
-    def _lower(self) -> bool:
+    def lower(self) -> bool:
         """Lower the concurrency below the number of running tasks.
 
         Return whether the caller must wait.
@@ -254,72 +250,63 @@ class Batch(Generic[T]):
         if self._is_lowered:
             return self._under_way < self._concurrency
         busy, most = self._under_way - len(self._at_rest), self._concurrency
-        return busy < most or busy - min(self._hosts.lent, most) < most
+        return busy < most or (self.hosts.any_silent and busy - min(self.hosts.lent, most) < most)
 
     async def _wait_for_change(self) -> None:
-        until = self._hosts.ready_at() if self._has_room else None
+        until = self.hosts.ready_at() if self._has_room else None
         until = float("inf") if until is None else until
-        if not self._ended or self._hosts.waiting:
+        if not self._ended or self.hosts.waiting:
             until = min(until, self._until)
-        self._looks = self._hosts.waiting > 0 and (not self._has_room or self._hosts.lent > 0)
-        look = self._hosts.look_at(self._loop.current_time()) if self._looks else float("inf")
+        self._looks = self.hosts.waiting > 0 and (not self._has_room or self.hosts.lent > 0)
+        look = self.hosts.look_at(self.now()) if self._looks else float("inf")
         if not self._changed.is_set():
             with self._loop.move_on_at(min(until, look)):
                 await self._changed.wait()
         self._changed = self._loop.event()
-        now = self._loop.current_time()
+        now = self.now()
         if now >= look:
-            self._hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
+            self.hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
 
     async def _work(self, take: Take[T]) -> None:
         """Run a task and pass its result to `take`. An exception ends the batch."""
-        result = await self._result(self._taken.popleft())
-        if result is not None:
-            await take(result)
-        self._under_way -= 1
-        self._fill_place()
-
-    async def _result(self, waiting: QueuedTask[BatchTask[T]]) -> TaskResult[T] | None:
-        """Return the result of a task.
-
-        The result is `None` if the task was requeued.
-        """
+        waiting = self._taken.popleft()
         enter(self._turn(waiting))
+        result = None
         try:
             result = TaskResult(waiting.task, await waiting.task.run())
         except ResolveError as error:
             result = TaskResult(waiting.task, error=error)
         except Requeue:
-            self._hosts.put_back(waiting, self._loop.current_time())
-            return None
+            self.hosts.put_back(waiting, self.now())
         except BaseException:
             self._end(waiting, succeeded=False)
             raise
-        has_rested = waiting in self._at_rest  # if so, another task has its place at the host
-        self._end(waiting, succeeded=result.error is None)
-        if not has_rested:
-            self._fill_place()
-        return result
+        if result is not None:
+            has_rested = waiting in self._at_rest  # if so, another task has its place at the host
+            self._end(waiting, succeeded=result.error is None)
+            if not has_rested:
+                self._fill_place()
+            await take(result)
+        self._under_way -= 1
+        self._fill_place()
 
     def _end(self, waiting: QueuedTask[BatchTask[T]], *, succeeded: bool) -> None:
         self._turns.pop(waiting, None)
         if waiting in self._at_rest:
             self._at_rest.discard(waiting)
         else:
-            self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
+            self.hosts.end(waiting, self.now(), succeeded=succeeded)
 
-    def _rest(self, waiting: QueuedTask[BatchTask[T]]) -> None:
+    def rest(self, waiting: QueuedTask[BatchTask[T]]) -> None:
         if waiting not in self._at_rest and len(self._at_rest) < self._resting:
-            self._hosts.end(waiting, self._loop.current_time(), succeeded=True)
+            self.hosts.end(waiting, self.now(), succeeded=True)
             self._at_rest.add(waiting)
             self._fill_place()
 
     def _turn(self, waiting: QueuedTask[BatchTask[T]]) -> TaskContext:
         turn = self._turns.get(waiting)
         if turn is None:
-            now = self._loop.current_time
-            bench = TaskSlot(self._hosts, waiting, now, partial(self._rest, waiting), self._lower)
-            turn = self._turns[waiting] = TaskContext(bench, now)
+            turn = self._turns[waiting] = TaskContext(TaskSlot(self, waiting), self.now)
         return turn
 
 

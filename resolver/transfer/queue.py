@@ -124,8 +124,7 @@ class HostQueue(Generic[Q]):
 T = TypeVar("T")
 
 #: The number of successful tasks after which the connection limit of a host rises by one. The first value is
-#: the initial number, and the second value is the maximum number. The first value is the initial number, and
-#: the second value is the maximum number.
+#: the initial number, and the second value is the maximum number.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
 #: The seconds without progress after which a host is silent. A login or a retry takes less time, and the
@@ -214,7 +213,7 @@ class HostScheduler(Generic[T]):
         self._serial = itertools.count(1)
         self._busy: set[HostState] = set()
         self._looked = float("-inf")
-        self._any_silent = False  # whether the last call of `look` found a silent host
+        self.any_silent = False  # whether the last call of `look` found a silent host
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
@@ -240,7 +239,8 @@ class HostScheduler(Generic[T]):
 
         If no task may start now, the result is `None`.
         """
-        self._wake(now)
+        if self._paused:
+            self._wake(now)
         while self._offers:
             *_, offer, place = heapq.heappop(self._offers)
             if offer != place.offer or not place.queue.count or self._is_full(place):
@@ -254,7 +254,7 @@ class HostScheduler(Generic[T]):
     @property
     def lent(self) -> int:
         """Return the number of running tasks at silent hosts."""
-        return sum(place.under_way for place in self._busy if place.silent) if self._any_silent else 0
+        return sum(place.under_way for place in self._busy if place.silent) if self.any_silent else 0
 
     def look_at(self, now: float) -> float:
         """Return the time of the next progress check."""
@@ -268,7 +268,7 @@ class HostScheduler(Generic[T]):
             self._hear(task.place, now)
         for place in self._busy:
             place.silent = now - place.heard >= SILENCE
-        self._any_silent = any(place.silent for place in self._busy)
+        self.any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
         """Return the earliest time at which a paused host may start a task.
@@ -373,11 +373,12 @@ class HostScheduler(Generic[T]):
         if not place.under_way:
             self._busy.discard(place)
         place.heard, place.silent = now, False
-        if place.is_forgotten and place.ready <= now:
+        if not place.is_forgotten:
+            self._offer(place)
+        elif place.ready <= now:
             self._forget(place)
-        elif place.is_forgotten:
+        else:
             heapq.heappush(self._paused, (place.ready, next(self._serial), place))
-        self._offer(place)
 
     def _hear(self, place: HostState, now: float) -> None:
         place.heard = now
