@@ -274,9 +274,9 @@ def _make_saved(shown: Masked, path: str, size: int, digest: str | None) -> Save
     )
 
 
-async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
+async def note_saved(entry: LedgerEntry, saved: Saved | None) -> None:
     """Record a completed target, even if the run was cancelled. Raises `LedgerFault`."""
-    if entry is not None and saved is not None:
+    if saved is not None:
         brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
         with trio.CancelScope(shield=True):
             await entry.record_done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextlib import aclosing, closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -409,26 +409,27 @@ class _RetrievalRun:
     async def _separate(self, number: int) -> None:
         """Write the separator before a target, except before the first target or a repeated target."""
         if number > self._separated:
-            if self._separated and self._separator:
+            if self._separated:
                 await put(self._separator)
             self._separated = number
 
     async def _perform(self, session: Resolver, place: int, target: CommandTarget) -> Saved | None:
         command = self._command
-        await self._separate(place)
+        if self._separator:
+            await self._separate(place)
         if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
             # `--search`, `--view` and `--type` were already applied, to the URL of the listing
             command = replace(command, search=None, view=None, type=None)
         return await VERBS[command.verb](session, target, command)
 
-    async def process_target(
+    def process_target(
         self, session: Resolver, number: int, target: CommandTarget, entry: LedgerEntry | None
-    ) -> None:
+    ) -> Coroutine[object, object, None]:
         """Retrieve one target, and report and count its outcome."""
         self._watcher.expect(target)
         self._admit(target)
-        await self.conclude(number, target, lambda: self._perform(session, number, target), entry)
+        return self.conclude(number, target, partial(self._perform, session, number, target), entry)
 
     async def conclude(
         self,
@@ -439,12 +440,14 @@ class _RetrievalRun:
     ) -> None:
         """Perform a retrieval, and report and count its outcome."""
         current.set(entry)
+        self._watcher.forget_kept(target, self._command)
         try:
             saved = await perform()
             if saved is not None and self._directory is not None:
                 self._directory.check()
             streams.flush()
-            await note_saved(entry, saved)
+            if entry is not None:
+                await note_saved(entry, saved)
             if self._trees and saved is None:
                 await forget(entry)
                 self._tally.withdraw(number)
@@ -511,8 +514,8 @@ class _TargetTask:
         self._entry = entry
         self.host, self.scheme = target.place
 
-    async def run(self) -> None:
-        await self._run.process_target(self._session, self._number, self._target, self._entry)
+    def run(self) -> Coroutine[object, object, None]:
+        return self._run.process_target(self._session, self._number, self._target, self._entry)
 
 
 async def _forget(result: TaskResult[None]) -> None:

@@ -7,6 +7,7 @@ protocol exchange. On standard error, the body is omitted, because the body is w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from types import ModuleType
 
 import trio
@@ -27,7 +28,6 @@ from resolver.network.events import (
     Listener,
     OnEvent,
     Retrying,
-    Started,
     TraceFormat,
     Warned,
     line_of,
@@ -75,7 +75,7 @@ class Watcher:
         """
         if self._trace is not None or self._diagrams is not None:
             return self.watch
-        return Listener(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
+        return Listener(self.watch, {*self._display.hears_of, Kept, Warned, Retrying})
 
     def watch(self, event: Event) -> None:
         """Process an event: report warnings and retries, and write the trace."""
@@ -84,8 +84,6 @@ class Watcher:
             self._diagrams.hear(event)
         if isinstance(event, Kept):
             self._kept.append(event)
-        if self._kept and isinstance(event, Started):  # a retry of a URL uses its partial file
-            self._kept = [kept for kept in self._kept if kept.url != event.url]
         if isinstance(event, Warned) and not self._quiet and self._is_news(event):
             complain(Masked(f"{event.url}: {warning_of(event)}"))
         if isinstance(event, Retrying) and not self._quiet:
@@ -122,6 +120,13 @@ class Watcher:
         """Announce a target before its request is sent."""
         if self._diagrams is not None:
             self._diagrams.expect(target)
+
+    def forget_kept(self, target: CommandTarget, command: Command) -> None:
+        """Forget the partial file of a target, because the target starts again and uses the file."""
+        if self._kept:
+            with suppress(ResolveError):  # the retrieval reports the error
+                url = target.parsed(command).shown
+                self._kept = [kept for kept in self._kept if kept.url != url]
 
     def close(self) -> list[LocalError]:
         """Clear the display, close the trace files and return the write errors."""

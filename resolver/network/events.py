@@ -180,9 +180,8 @@ OnEvent: TypeAlias = Callable[[Event], None]
 class Listener:
     """A listener for selected types of events.
 
-    If `kinds` contains no type of the group `WIRE`, no events of this group are created. If `kinds` contains
-    no type of the group `PROGRESS`, no events of that group are created. All other events reach the listener,
-    even if `kinds` does not contain their type.
+    If `kinds` contains no type of one of the groups `ATTEMPTS`, `PROGRESS` and `WIRE`, no retrieval creates
+    events of this group. All other events reach the listener, even if `kinds` does not contain their type.
 
     Args:
         hear: the function that is called with each event.
@@ -203,6 +202,7 @@ class Listener:
 #: The types of events about DNS lookups, connections, and the bytes on the connections.
 WIRE: frozenset[type[Event]] = frozenset({LookedUp, Connected, TlsBegun, Closed, Sent, Received})
 PROGRESS: frozenset[type[Event]] = frozenset({Progress})
+ATTEMPTS: frozenset[type[Event]] = frozenset({Started, Finished})
 
 
 def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:

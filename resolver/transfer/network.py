@@ -15,7 +15,16 @@ from protocols.text import Masked
 from resolver.loops import Loop, running
 from resolver.network.admission import Admission, RunState
 from resolver.network.clock import Bucket, check_rate
-from resolver.network.events import PROGRESS, WIRE, Event, Warned, combine_listeners, is_on, select_listener
+from resolver.network.events import (
+    ATTEMPTS,
+    PROGRESS,
+    WIRE,
+    Event,
+    Warned,
+    combine_listeners,
+    is_on,
+    select_listener,
+)
 from resolver.network.lookup import Lookup, LookupCache, look_up
 from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
@@ -77,6 +86,7 @@ class Network:
         self.policy = Policy.default() if policy is None else Policy.of(policy)
         self._on_event = settings.get("on_event")
         self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
+        self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
         self.on_progress = select_listener(self._on_event, PROGRESS)  # the log does not show progress
         self._reported: set[Finding] = set()
         self._transfers = 0
@@ -166,6 +176,7 @@ class Network:
         """Update the event listeners, because logging may have been turned on or off since `__init__`."""
         if is_on() is not self._is_logged:
             self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
+            self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
             self._shared = replace(
                 self._shared, report=combine_listeners(select_listener(self._on_event, WIRE))
             )

@@ -102,7 +102,7 @@ class Retrieval:
     ) -> None:
         self._network = network
         self._limits = network.limits_of(request.url)
-        self._listener, self._on_progress = network.listener, network.on_progress
+        self._listener, self._on_progress = network.on_attempt, network.on_progress
         if heard is not None:
             self._listener = self._on_progress = None
         self._heard = heard

@@ -20,8 +20,10 @@ from protocols.location import Origin
 from protocols.text import Masked
 from resolver import Connected, Finding, Finished, Kept, Progress, Received, Retrying, Sent, Started, Warned
 from resolver.cli import trace as watcher
+from resolver.cli.arguments import read
 from resolver.cli.options import CommandOptions, Option, rows
 from resolver.cli.progress import Display, DotDisplay
+from resolver.cli.targets import CommandTarget
 from resolver.cli.trace import Watcher
 from resolver.files.commit import Sync
 from resolver.network.events import Listener, select_listener
@@ -237,7 +239,7 @@ def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
-    told = {Started, Warned, Retrying, Kept}
+    told = {Warned, Retrying, Kept}
     shown: dict[str, object] = {}
     for name, display, trace in (
         ("nothing", Display(), None),
@@ -246,11 +248,21 @@ def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
     ):
         teller = Watcher(trace, display, aloud=False, quiet=True)
         listener = teller.listener
-        kinds = (*told, Progress, Finished, Sent, Received, Connected)
+        kinds = (*told, Progress, Started, Finished, Sent, Received, Connected)
         assert listener == teller.watch or isinstance(listener, Listener)
         shown[name] = {kind for kind in kinds if select_listener(listener, frozenset({kind})) is not None}
         teller.close()
-    assert shown == {"nothing": told, "dots": told | {Progress, Finished}, "trace": set(kinds)}
+    assert shown == {"nothing": told, "dots": told | {Progress, Started, Finished}, "trace": set(kinds)}
+
+
+def test_watcher_forgets_partial_file_of_restarted_target() -> None:
+    teller = Watcher(None, Display(), aloud=False, quiet=True)
+    for name in ("a", "b"):
+        teller.watch(Kept(Masked(f"http://h.example/{name}"), name, 1, True))
+    command = read(["get", "http://h.example/a"])
+    assert command is not None
+    teller.forget_kept(CommandTarget("http://h.example/a", "user", None), command)
+    assert [kept.path for kept in teller.take_kept()] == ["b"]
 
 
 def test_explain_predicts_refusal(at: dict[str, str]) -> None:
