@@ -34,6 +34,7 @@ from resolver.cli.output import (
 )
 from resolver.cli.targets import CommandTarget
 from resolver.network.clock import Clock
+from resolver.transfer.naming import may_be_index
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver, describe_entry
 from resolver.transfer.streaming import StreamingResponse
@@ -67,7 +68,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
         return await cat(session, target, command)
     if command.output is not None and is_device(_resolve_path(command.output, command)):
         return await _get_into(_resolve_path(command.output, command), session, target, command)
-    started = trio.current_time()
+    started = trio.current_time() if command.json else 0.0
     try:
         saved = await (
             _save(session, target, command) if target.file is None else _save_below(target, command)
@@ -83,7 +84,8 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     if saved is None:  # the URL is a directory; each of its files is a separate task
         return None
     saved = _with_findings(saved, target)
-    _report_oddities(saved.requested_url, saved.findings, command)
+    if saved.findings:
+        _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
         dry_run = command.dry_run
         with _last_words():
@@ -269,7 +271,7 @@ async def _path(session: Resolver, url: Url, target: CommandTarget, command: Com
     name, suffix = None, ""
     if target.name is None:
         name = await session.server_name(url, origin=target.origin, referrer=target.referrer)
-    if target.name is None and name is None:
+    if target.name is None and name is None and may_be_index(target.where):
         suffix = await session.index_suffix(url, origin=target.origin, referrer=target.referrer)
     return _resolve_path(_reserve(url, name, suffix, target, command), command)
 

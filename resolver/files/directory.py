@@ -384,6 +384,7 @@ class OutputDirectory:
     def __init__(self, path: str) -> None:
         self._path = path
         self._fd = -1
+        self._held: os.stat_result | None = None
 
     @property
     def is_held(self) -> bool:
@@ -394,9 +395,10 @@ class OutputDirectory:
         """Raise `DirectoryGone` if the directory was removed or replaced after the first saved file."""
         try:
             there = os.stat(self._path)
-            if self._fd == -1:
+            if self._held is None:
                 self._fd = os.open(self._path, _HELD)
-            is_same = os.path.samestat(there, os.fstat(self._fd))
+                self._held = os.fstat(self._fd)
+            is_same = os.path.samestat(there, self._held)
         except (FileNotFoundError, NotADirectoryError):
             is_same = self._fd == -1
         except OSError:  # Without memory, for example, nothing is known about the directory.

@@ -35,7 +35,13 @@ from resolver.policy.environment import proxies_here
 from resolver.policy.schemes import at_once
 from resolver.policy.subject import host_key
 from resolver.transfer.batch import Batch, BatchTask, TaskResult
-from resolver.transfer.naming import NameReservation, NameReservations, local_directory, local_file_name
+from resolver.transfer.naming import (
+    NameReservation,
+    NameReservations,
+    local_directory,
+    local_file_name,
+    may_be_index,
+)
 from resolver.transfer.network import Network
 from resolver.transfer.plan import opens_anything
 from resolver.transfer.queue import HostScheduler
@@ -238,7 +244,7 @@ class SavingOne:
             return request.path
         name = await session.server_name(url, origin=request.origin, referrer=request.referrer)
         suffix = ""
-        if name is None:
+        if name is None and may_be_index(self._claim.first or ""):
             suffix = await session.index_suffix(url, origin=request.origin, referrer=request.referrer)
         try:
             return self._reserve(url, name, suffix)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 #: The file name for a URL with a trailing slash. The media type of the response determines the suffix.
-_INDEX = b"index"
+_INDEX = "index"
 _SUFFIXES = {
     "application/atom+xml": ".atom",
     "application/json": ".json",
@@ -104,7 +104,7 @@ def local_file_name(url: Url) -> str:
     """
     name = last_part(url)
     if (not name or name.endswith(b"/")) and is_index(url):
-        name = _INDEX
+        name = _INDEX.encode()
     return local_name(name + _make_distinction(url) if name else name)
 
 
@@ -117,6 +117,11 @@ def is_index(url: Url) -> bool:
     if not last.endswith(b"/"):
         return not last
     return row.within is None and any(isinstance(getattr(url, each), bytes) for each in row.named_by)
+
+
+def may_be_index(path: str) -> bool:
+    """Return whether a reserved path may belong to a URL with a trailing slash; also for an empty path."""
+    return not path or path.rpartition("/")[2].startswith(_INDEX)
 
 
 def index_suffix(media_type: str | None) -> str:
