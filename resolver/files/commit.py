@@ -281,28 +281,29 @@ class GroupCommit:
             landing: The file. The errors of its methods are raised.
             ready: A callback between the sync and the renaming. The errors of the callback are raised.
         """
+        step, loop = _CommitStep(landing, ready), running()
         try:
-            await self._take(_CommitStep(landing, ready))
+            if self._sync == "always":
+                await loop.in_thread(_perform, [step], "always")
+            else:
+                group = self._group(loop)
+                group.steps.append(step)
+                await group.work.wait()
+                if not group.is_over:
+                    await _raise_left(loop)
+            if step.error is not None:
+                raise step.error
         finally:
             landing.close()
 
-    async def _take(self, step: _CommitStep) -> None:
-        loop = running()
-        if self._sync == "always":
-            await loop.in_thread(_perform, [step], "always")
-        else:
-            if self._run is not (run := loop.run()):
-                self._run, self._turn, self._gathering = run, loop.lock(), None
-            group = self._gathering
-            if group is None:
-                group = self._gathering = _CommitGroup()
-                group.work = loop.in_background(partial(self._work, group))
-            group.steps.append(step)
-            await group.work.wait()
-            if not group.is_over:
-                await _raise_left(loop)
-        if step.error is not None:
-            raise step.error
+    def _group(self, loop: Loop) -> _CommitGroup:
+        """Return the group that collects files."""
+        if self._run is not (run := loop.run()):
+            self._run, self._turn, self._gathering = run, loop.lock(), None
+        if self._gathering is None:
+            group = self._gathering = _CommitGroup()
+            group.work = loop.in_background(partial(self._work, group))
+        return self._gathering
 
     async def _work(self, group: _CommitGroup) -> None:
         async with self._turn:

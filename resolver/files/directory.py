@@ -77,6 +77,8 @@ class DirectoryHold:
 
     def end(self) -> None:
         """Remove the empty directories without other pending files."""
+        if not self._paths:
+            return
         with _lock:
             for path in sorted(self._paths, key=len, reverse=True):
                 made = _made.get(path)
@@ -163,8 +165,10 @@ class DirectoryHandle:
             LocalError: A directory after `below` is a symbolic link.
         """
         for _ in range(_MAKES - 1 if self._make else 0):
-            with suppress(FileNotFoundError):
+            try:
                 return self._hold()
+            except FileNotFoundError:
+                continue
         return self._hold()
 
     def _hold(self) -> None:

@@ -18,7 +18,7 @@ from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, num
 
 def check_name(path: str) -> None:
     """Raise `LocalError` if the system does not allow the user's file name."""
-    name = os.path.basename(path)
+    name = path.rpartition("/")[2]
     if name in ("", ".", ".."):
         raise LocalError(f"cannot write {path!r}: this is the name of a directory")
     if is_kept_beside(name):
@@ -26,7 +26,7 @@ def check_name(path: str) -> None:
             f"cannot write {path!r}: this name is reserved for incomplete files (S14); choose another name"
         )
     try:
-        os.fsencode(path)
+        path.isascii() or os.fsencode(path)
     except UnicodeEncodeError as error:
         wrong = path[error.start]
         raise LocalError(

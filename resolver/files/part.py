@@ -109,10 +109,8 @@ class PartFile:
         self._is_taken = False
         self._mark: FileIdentity | None = None
         self._withheld = 0
-        self.directory = DirectoryHandle(
-            os.path.dirname(path), make=make_directory, below=below, passing=True
-        )
-        self.name = os.path.basename(path)
+        directory, self.name = os.path.split(path)
+        self.directory = DirectoryHandle(directory, make=make_directory, below=below, passing=True)
         self._part = self.name + PART_SUFFIX
         self._state = self.name + STATE_SUFFIX
         self._sidecar = Sidecar(self.name, self.directory)
@@ -519,7 +517,8 @@ class PartFile:
         self.close()
 
     def close(self) -> None:
-        self._close_file()
+        if self.fd != -1:
+            self._close_file()
         self.directory.close()
 
     def _close_file(self) -> None:

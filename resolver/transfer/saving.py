@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 from protocols.contract import Finding, Kind, Url
 from protocols.contract import Sink as AnySink
@@ -196,7 +196,7 @@ class SaveSettings(Provenance, total=False):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SaveOrder:
     """An object to save, with the settings of `SaveSettings`.
 
@@ -337,40 +337,38 @@ class Saver:
         order = self._order
         proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, self._retry_policy)
         reply, proved = await self._bring(sink, proof)
-        if self._covers(reply):
+        if proved is None:
             sink.discard()
             return self._left_alone()
         digest = await sink.digest("sha256") if order.digest or order.meta else None
-        size = sink.position
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
             # the URL in the call, even if a mirror sent the object
             "requested_url": self._first.url.shown,
             "path": self._path,
-            "bytes": size,
+            "bytes": (size := sink.position),
             "resumed_from": self._resumed_from,
             "digest": None if digest is None else f"sha256:{digest}",
             "attempts": self._attempts,
             "mirror": None if self._served is self._first.url else self._served.shown,
         }
-        whole = partial(
-            CompletedFile,
-            self._path,
-            size=size,
-            digest=digest,
-            known=sink.known,
-            final_url=finished["url"],
-            media_type=reply.media_type,
+        known, url, media_type = sink.known, finished["url"], reply.media_type
+        ready = make_recorder(
+            lambda inode: CompletedFile(self._path, inode, size, digest, known, url, media_type)
         )
-        ready = make_recorder(lambda inode: whole(inode=inode))
         meta = meta_octets(Saved(**finished), reply.addresses, proof.found) if order.meta else None
         if (turn := current()) is not None:
             turn.rest()
         await sink.commit(reply.modified, meta, ready)
-        return Saved(**{**finished, "elapsed": self._clock.elapsed})
+        finished["elapsed"] = self._clock.elapsed
+        return Saved(**finished)
 
-    async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
+    async def _bring(
+        self, sink: PartialFile, proof: ExpectedDigest
+    ) -> tuple[StreamingResponse, set[str] | None]:
         """Retrieve the complete object, and verify its digest.
+
+        The second value is None if the existing file is up to date.
 
         After a digest mismatch, the complete object is requested again over one connection. The object then
         comes from another location, unless there is only one location. After a digest mismatch of a segmented
@@ -381,7 +379,7 @@ class Saver:
         if reply is None:
             reply = await self._retry(sink)
         if self._covers(reply):
-            return reply, set()
+            return reply, None
         places = len(self._order.requests)
         for _ in range(places - bool(places > 1 and not proved)):
             try:
@@ -407,9 +405,9 @@ class Saver:
         gaps. Returns None if a segmented download is not requested or not possible.
         """
         order = self._order
-        if self._network.recorder is not None:  # an archive stores complete objects, not segments
+        if (order.segments < 2 and not sink.has_gaps) or sink.adopts or self._held is not None:
             return None
-        if sink.adopts or self._held is not None or (order.segments < 2 and not sink.has_gaps):
+        if self._network.recorder is not None:  # an archive stores complete objects, not segments
             return None
         # imported lazily: few users request segments
         from resolver.transfer.segmented import SegmentedDownload
@@ -449,8 +447,11 @@ class Saver:
         return checksum is not None and checksum.algorithm != "auto"
 
     async def _retry(self, sink: PartialFile) -> StreamingResponse:
-        places = sorted(self._order.requests, key=lambda place: place.url in self._wrong)
-        requests = list(map(self._conditional, places))
+        requests = self._order.requests
+        if self._wrong:
+            requests = sorted(requests, key=lambda place: place.url in self._wrong)
+        if self._held is not None:
+            requests = list(map(self._conditional, requests))
         retrier = self._retrier(requests, sink, partial(self._fill, sink))
         try:
             return await retrier.retry(self._clock)
@@ -467,18 +468,17 @@ class Saver:
 
         Pipelining on the same connection is disabled, because the body of the response may stay unread.
         """
-        if self._held is None:
-            return request
         return replace(request, options=replace(request.options, held=self._held, prompt=False))
 
     async def _fill(self, sink: PartialFile, reply: StreamingResponse) -> None:
         if self._covers(reply):
             return
-        if not self._order.listings:
+        if (lists := reply.lists) and not self._order.listings:
             refuse_listing(reply)
-        if reply.size is not None and not reply.lists:  # a changed object is detected before its body arrives
+        # a changed object is detected before its body arrives
+        if self._order.size is not None and reply.size is not None and not lists:
             check_size(reply.size, self._order.size, reply.url)
-        if sink.is_held and not reply.lists:
+        if sink.is_held and not lists:
             refuse_pointer(reply)
             await _hold(reply.body, sink)
         elif reply.size is not None and reply.size >= WRITE_BACK_FROM:
@@ -542,15 +542,14 @@ def _ways(reply: StreamingResponse) -> str:
     return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"
 
 
-def refuse_listing(reply: StreamingResponse) -> None:
-    """Raise `Refused` (S14) if the response is a listing."""
-    if reply.lists:
-        raise NoDocument(
-            "S14",
-            f"this is a {reply.kind.value} and not a document: ls lists it, {_ways(reply)}",
-            flag="-O FILE",
-            url=reply.url,
-        )
+def refuse_listing(reply: StreamingResponse) -> NoReturn:
+    """Raise `Refused` (S14), because the response is a listing."""
+    raise NoDocument(
+        "S14",
+        f"this is a {reply.kind.value} and not a document: ls lists it, {_ways(reply)}",
+        flag="-O FILE",
+        url=reply.url,
+    )
 
 
 async def fill(reply: StreamingResponse, sink: AnySink) -> None:

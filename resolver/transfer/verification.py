@@ -141,23 +141,22 @@ class ExpectedDigest:
 
         Raises `ChecksumMismatch`.
         """
-        sized: set[str] = set() if self._size is None else {"length"}
-        check_size(sink.position, self._size, reply.url)
-        return sized | await self._check_digest(sink, reply)
-
-    async def _check_digest(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
+        proved = set[str]()
+        if self._size is not None:
+            check_size(sink.position, self._size, reply.url)
+            proved.add("length")
         wanted = self._wanted
         if wanted is not None and wanted.algorithm == "auto":
             wanted = await self._fetch_published(reply)
         if wanted is None:
-            return set()
+            return proved
         digest = await sink.digest(wanted.algorithm)
         if digest != wanted.digest:
             raise ChecksumMismatch(
                 f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}", url=reply.url
             )
         self.found = wanted
-        return {"digest"}
+        return {*proved, "digest"}
 
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
         """Return the digest that the server of the object publishes.
