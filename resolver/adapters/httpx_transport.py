@@ -5,7 +5,6 @@ The transport applies the timeouts of the client, and raises exceptions of the c
 
 from __future__ import annotations
 
-import re
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -37,7 +36,6 @@ from protocols.http.request import HttpRequest, prepare, target_of
 from protocols.http.response import SWITCHING
 from protocols.http.url import HttpUrl
 from protocols.location import Origin, Referrer, Url
-from protocols.step import Dialogue
 from protocols.wire import encode_payload
 from resolver.adapters.httpx_errors import RequestRefused, translate_error
 from resolver.adapters.httpx_family import (
@@ -93,9 +91,9 @@ if TYPE_CHECKING:
 # is the same request, sent again, for example for authentication.
 
 _MARK = "resolver.hop"
-#: A pattern for the URL schemes of WebSocket. A WebSocket connection begins with an http request (RFC 6455
-#: 4.1), so the scheme is replaced by http or https.
-_WEBSOCKET = re.compile(r"\Aws(s?)(?=:)")
+#: The URL schemes of WebSocket. A WebSocket connection begins with an http request (RFC 6455 4.1), so "ws" is
+#: replaced by "http".
+_WEBSOCKET = ("ws:", "wss:")
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
@@ -157,11 +155,11 @@ def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
 
     The source is the redirect mark, or else the request extensions, or else the default origin.
     """
-    mark = cast("_RedirectMark | None", request.extensions.get(_MARK))
+    mark: _RedirectMark | None = request.extensions.get(_MARK)
     if mark is not None and mark.request() is not request:
         return RequestRoute("derived", mark.referrer, mark.hops, mark.left, mark.clock)
-    led_by = cast("tuple[str, str | None] | None", request.extensions.get("referrer"))
-    chosen = cast(Origin, request.extensions.get("origin", origin))
+    led_by: tuple[str, str | None] | None = request.extensions.get("referrer")
+    chosen: Origin = request.extensions.get("origin", origin)
     return RequestRoute(chosen, None if led_by is None else Referrer(*led_by))
 
 
@@ -265,46 +263,19 @@ class HttpxTimeouts:
 class TimeoutGate(UrlGate):
     """A network gate for one request, with its httpx timeouts and its library (httpx or httpx2)."""
 
+    trace: RequestTrace | None = None
+
     def __init__(
         self,
         admission: Admission,
         timeouts: Mapping[str, float | None],
         clock: Clock | None,
         family: HttpxFamily,
-        trace: RequestTrace | None = None,
     ) -> None:
         super().__init__(admission)
         self.family = family
-        self.trace = trace
         self.clock = clock or Clock(self.limits.total)
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
-
-    async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
-        """Open a connection, and report the step to the trace function of the caller."""
-        if self.trace is None:
-            return await super().open_connection(host, port, tls=tls)
-        async with self.trace.watch("connection.connect_tcp", {"host": host, "port": port}):
-            return await super().open_connection(host, port, tls=tls)
-
-    @asynccontextmanager
-    async def connect(self, *, tls: bool) -> AsyncIterator[SocketStream]:
-        async with super().connect(tls=tls) as stream:
-            yield stream if self.trace is None else cast(SocketStream, self.trace.wrap(stream))
-
-    @asynccontextmanager
-    async def acquire(
-        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
-    ) -> AsyncIterator[ReusableConnection]:
-        async with super().acquire(pool_key, tls=tls, suits=suits) as pooled:
-            if self.trace is None:
-                yield pooled
-                return
-            stream = pooled.stream
-            pooled.stream = cast(SocketStream, self.trace.wrap(stream))
-            try:
-                yield pooled
-            finally:
-                pooled.stream = stream
 
     def switch_protocols(self) -> SocketStream:
         """Return the connection after a 101 response, without the http timeouts."""
@@ -323,29 +294,63 @@ class TimeoutGate(UrlGate):
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
         """Receive the response head, within the timeout for the response head."""
-        if self.limits.head is None:
-            with self.clock.limit_time():
+        try:
+            if self.limits.head is None:
+                with self.clock.limit_time():
+                    return await conversation.__aenter__()
+            with self.clock.loop.move_on_at(self.clock.deadline) as scope:
+                self._times.scope = scope
                 return await conversation.__aenter__()
-        with self.clock.loop.move_on_at(self.clock.deadline) as scope:
-            self._times.scope = scope
-            return await conversation.__aenter__()
-        raise (
-            self.clock if scope.deadline == self.clock.deadline else Clock.for_head(self.limits)
-        ).make_timeout()
+            is_total = scope.deadline == self.clock.deadline
+            raise (self.clock if is_total else Clock.for_head(self.limits)).make_timeout()
+        except ResolveError as error:
+            raise self.translate_error(error) from trim_traceback(error)
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         """Run two functions concurrently: one sends the request, and the other reads the response."""
         self._times.begin_saying()
-        if self.trace is not None:
-            self.trace.is_sending = True
         try:
             return await super().first_of(first, second)
         finally:
             self._times.end_saying()
-            if self.trace is not None:
-                self.trace.is_sending = False
+
+
+class TracedGate(TimeoutGate):
+    """A network gate for one request that reports its steps to the trace function of the caller."""
+
+    trace: RequestTrace
+
+    async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
+        async with self.trace.watch("connection.connect_tcp", {"host": host, "port": port}):
+            return await super().open_connection(host, port, tls=tls)
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[SocketStream]:
+        async with super().connect(tls=tls) as stream:
+            yield cast(SocketStream, self.trace.wrap(stream))
+
+    @asynccontextmanager
+    async def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[ReusableConnection]:
+        async with super().acquire(pool_key, tls=tls, suits=suits) as pooled:
+            stream = pooled.stream
+            pooled.stream = cast(SocketStream, self.trace.wrap(stream))
+            try:
+                yield pooled
+            finally:
+                pooled.stream = stream
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
+        self.trace.is_sending = True
+        try:
+            return await super().first_of(first, second)
+        finally:
+            self.trace.is_sending = False
 
 
 class RequestBody:
@@ -377,7 +382,8 @@ class RequestBody:
 
     async def aclose(self) -> None:
         """Close the client's iterator for the request body, so that no more chunks are sent."""
-        if isinstance(self._pieces, AsyncGenerator):  # httpx uses async generators for streaming bodies
+        # httpx uses async generators for streaming bodies.
+        if self.octets is None and isinstance(self._pieces, AsyncGenerator):
             await self._pieces.aclose()
 
 
@@ -403,7 +409,7 @@ class ResponseBody:
         self._most = gate.options.most
         self._received = 0
         self._recording = recording
-        self._has_length = any(name == "content-length" for name, _ in reply.meta)
+        self._has_length = "content-length" in dict(reply.meta)
         self._ahead: list[bytes] = []
         self._failure: Exception | None = None
         facts = reply.extra or {}
@@ -452,28 +458,25 @@ class ResponseBody:
         return octets
 
     async def _read(self) -> bytes:
-        if (trace := self.gate.trace) is None:
-            return await self._read_next()
-        await trace.begin_body()
-        try:
-            return await self._read_next()
-        except StopAsyncIteration:
-            await trace.end_body()
-            raise
-        except Exception as error:
-            await trace.fail(error)
-            raise
-
-    async def _read_next(self) -> bytes:
+        trace = self.gate.trace
+        if trace is not None:
+            await trace.begin_body()
         try:
             with self.gate.clock.limit_time():
                 octets = await anext(self._body)
             self._received += len(octets)
             if self._most is not None and self._received > self._most:
                 raise LimitExceeded("body", f"body exceeds the limit of {self._most} bytes")
+        except StopAsyncIteration:
+            if trace is not None:
+                await trace.end_body()
+            raise
         except ResolveError as error:
             self._end_record(error)
-            raise self.gate.translate_error(error) from trim_traceback(error)
+            failure = self.gate.translate_error(error)
+            if trace is not None:
+                await trace.fail(failure)
+            raise failure from trim_traceback(error)
         return octets
 
     @property
@@ -505,6 +508,21 @@ class SwitchedConnection:
 
     def describe(self, name: str) -> object:
         return self._stream.describe(name)
+
+
+class AnswerContext:
+    """The response of a blocking client, as an asynchronous context whose exit closes the body."""
+
+    def __init__(self, answer: Awaitable[httpx.Response]) -> None:
+        self._answer = answer
+
+    async def __aenter__(self) -> httpx.Response:
+        response = await self._answer
+        self._body = cast(ResponseBody, response.stream)
+        return response
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._body.aclose()
 
 
 class HeldBody:
@@ -582,8 +600,8 @@ class HttpxTransport(TransportBase):
         """Handle a request of a `Client`, including requests after a redirect."""
         self._serve(request, "Client")
 
-        async def answer() -> AbstractAsyncContextManager[httpx.Response]:
-            return self._answered(cast("httpx.Request", request))
+        async def answer() -> AnswerContext:
+            return AnswerContext(self._answer(cast("httpx.Request", request)))
 
         return PortalContext(self._home, answer, _hold_response, _read_ahead).__enter__()
 
@@ -605,29 +623,22 @@ class HttpxTransport(TransportBase):
             self._portal.close_at_end(self)
         return self._portal
 
-    @asynccontextmanager
-    async def _answered(self, request: httpx.Request) -> AsyncIterator[httpx.Response]:
-        response = await self._answer(request)
-        body = response.stream
-        assert isinstance(body, ResponseBody)
-        try:
-            yield response
-        finally:
-            await body.aclose()
-
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         await self._network.__aenter__()
         family = family_of(request)
         sent = RequestBody(request, family)
         try:
-            route, gate, url, dialogue = self._prepare(request, sent, family)
-        except BaseException:
+            route, gate, url, relayed = self._judge(request, sent, family)
+        except BaseException as error:
             await sent.aclose()
+            if isinstance(error, ResolveError):
+                raise translate_error(error, family) from trim_traceback(error)
             raise
+        dialogue = relay(relayed, gate.options, gate.limits, tls=url.secured)
         recording = None if self._network.recorder is None else self._record(route, gate, url)
         try:
             conversation = hold(dialogue if recording is None else recording.watch_dialogue(dialogue), gate)
-            reply = await _begin(conversation, gate)
+            reply = await gate.enter(conversation)
         except BaseException as error:
             await sent.aclose()
             if recording is not None:
@@ -660,22 +671,12 @@ class HttpxTransport(TransportBase):
         recording.begin(request, gate, led_by)
         return recording
 
-    def _prepare(
-        self, request: httpx.Request, sent: RequestBody, family: HttpxFamily
-    ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, Dialogue[None]]:
-        """Return the route, the gate, the URL and the protocol exchange of a request."""
-        try:
-            route, gate, url, relayed = self._judge(request, sent, family)
-        except ResolveError as error:
-            raise translate_error(error, family) from trim_traceback(error)
-        return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
-
     def _trace(self, request: httpx.Request) -> RequestTrace | None:
         """Return the trace of a request, or None.
 
         The `trace` function of a blocking client runs in the client's thread.
         """
-        function = cast("Callable[[str, Mapping[str, Any]], Any] | None", request.extensions.get("trace"))
+        function: Callable[[str, Mapping[str, Any]], Any] | None = request.extensions.get("trace")
         if function is None:
             return None
         if self._kind == "Client":
@@ -706,8 +707,9 @@ class HttpxTransport(TransportBase):
         """Check a request against the policy, and prepare it."""
         route = route_of(request, self._origin)
         check_hops(route.hops, self._network.limits.hops)
+        text = str(request.url)
         route, url, headers = route.retry(
-            parse(_WEBSOCKET.sub(r"http\1", str(request.url))),
+            parse(f"http{text[2:]}" if text.startswith(_WEBSOCKET) else text),
             tuple(request.headers.raw),
             self._network.policy,
         )
@@ -720,15 +722,17 @@ class HttpxTransport(TransportBase):
         judged = self._network.judge_url(url, origin=route.origin, referrer=route.referrer, options=options)
         if not isinstance(url, HttpUrl):
             raise UnsupportedScheme(url.scheme, f"httpx does not support {url.scheme} URLs")
-        given = None if route.hops else cast("bytes | None", request.extensions.get("target"))
+        given: bytes | None = None if route.hops else request.extensions.get("target")
         target = target_of(url) if given is None else given
         fields = [
             (name, _filter_codings(value, self._undone) if name.lower() == b"accept-encoding" else value)
             for name, value in headers
         ]
         content = body.next_piece if body.octets is None else body.octets
-        timeouts = request.extensions.get("timeout", {})
-        gate = TimeoutGate(judged, timeouts, route.clock, family, self._trace(request))
+        trace = self._trace(request)
+        make_gate = TimeoutGate if trace is None else TracedGate
+        gate = make_gate(judged, request.extensions.get("timeout", {}), route.clock, family)
+        gate.trace = trace
         return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
 
@@ -758,13 +762,6 @@ def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Respon
         response.extensions["network_stream"] = UpgradedStream(upgraded, held.portal)
     response.stream = cast("httpx.SyncByteStream", join_classes(HeldBody, family.SyncByteStream)(body, held))
     return response
-
-
-async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: TimeoutGate) -> Reply:
-    try:
-        return await gate.enter(conversation)
-    except ResolveError as error:
-        raise gate.translate_error(error) from trim_traceback(error)
 
 
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
