@@ -67,13 +67,14 @@ def join_classes(ours: type[T], theirs: type[object]) -> type[T]:
     The common subclass is necessary, because each library accepts only its own classes of bodies and
     exceptions.
     """
-    if (joined := _JOINED.get((ours, theirs))) is None:
+    joined: type[T] | None = _JOINED.get((ours, theirs))
+    if joined is None:
         names = {"__module__": ours.__module__, "__doc__": ours.__doc__}
         joined = _JOINED.setdefault((ours, theirs), type(ours.__name__, (ours, theirs), names))
-    return cast("type[T]", joined)
+    return joined
 
 
-_JOINED: dict[tuple[type, type], type] = {}
+_JOINED: dict[tuple[type, type], Any] = {}
 
 
 if TYPE_CHECKING:

@@ -411,7 +411,7 @@ class ResponseBody:
         self._recording = recording
         self._has_length = "content-length" in dict(reply.meta)
         self._ahead: list[bytes] = []
-        self._failure: Exception | None = None
+        self._failure: ResolveError | None = None
         facts = reply.extra or {}
         self.upgraded = SwitchedConnection(self, gate) if facts["status"] == SWITCHING else None
 
@@ -421,11 +421,23 @@ class ResponseBody:
     async def __anext__(self) -> bytes:
         if self._ahead:
             return self._ahead.pop(0)
-        if self._failure is not None:
-            raise self._failure
         if self.upgraded is not None:
             raise StopAsyncIteration
-        return await self._read()
+        if (trace := self.gate.trace) is not None:
+            await trace.begin_body()
+        try:
+            with self.gate.clock.limit_time():
+                return await self._read()
+        except StopAsyncIteration:
+            if trace is not None:
+                await trace.end_body()
+            raise
+        except ResolveError as error:
+            self._end_record(error)
+            failure = self.gate.translate_error(error)
+            if trace is not None:
+                await trace.fail(failure)
+            raise failure from trim_traceback(error)
 
     async def read_switched(self) -> bytes:
         """Return received bytes of the new protocol, or empty bytes at the end."""
@@ -448,7 +460,8 @@ class ResponseBody:
                     self._ahead.append(await self._read())
             except StopAsyncIteration:
                 return True
-            except self.gate.family.TransportError as error:
+            except ResolveError as error:
+                self._end_record(error)
                 self._failure = error
         return False
 
@@ -458,25 +471,12 @@ class ResponseBody:
         return octets
 
     async def _read(self) -> bytes:
-        trace = self.gate.trace
-        if trace is not None:
-            await trace.begin_body()
-        try:
-            with self.gate.clock.limit_time():
-                octets = await anext(self._body)
-            self._received += len(octets)
-            if self._most is not None and self._received > self._most:
-                raise LimitExceeded("body", f"body exceeds the limit of {self._most} bytes")
-        except StopAsyncIteration:
-            if trace is not None:
-                await trace.end_body()
-            raise
-        except ResolveError as error:
-            self._end_record(error)
-            failure = self.gate.translate_error(error)
-            if trace is not None:
-                await trace.fail(failure)
-            raise failure from trim_traceback(error)
+        if self._failure is not None:
+            raise self._failure
+        octets = await anext(self._body)
+        self._received += len(octets)
+        if self._most is not None and self._received > self._most:
+            raise LimitExceeded("body", f"body exceeds the limit of {self._most} bytes")
         return octets
 
     @property
@@ -513,13 +513,12 @@ class SwitchedConnection:
 class AnswerContext:
     """The response of a blocking client, as an asynchronous context whose exit closes the body."""
 
-    def __init__(self, answer: Awaitable[httpx.Response]) -> None:
-        self._answer = answer
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._body = cast(ResponseBody, response.stream)
 
     async def __aenter__(self) -> httpx.Response:
-        response = await self._answer
-        self._body = cast(ResponseBody, response.stream)
-        return response
+        return self._response
 
     async def __aexit__(self, *_: object) -> None:
         await self._body.aclose()
@@ -601,7 +600,7 @@ class HttpxTransport(TransportBase):
         self._serve(request, "Client")
 
         async def answer() -> AnswerContext:
-            return AnswerContext(self._answer(cast("httpx.Request", request)))
+            return AnswerContext(await self._answer(cast("httpx.Request", request)))
 
         return PortalContext(self._home, answer, _hold_response, _read_ahead).__enter__()
 
@@ -778,11 +777,11 @@ def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
 
 def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Response:
     """Convert a response to an httpx response; if the reason phrase is missing, httpx adds it."""
-    facts = reply.extra or {}
+    facts: Mapping[str, Any] = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
     upgraded = body.upgraded
     return gate.family.Response(
-        cast(int, facts["status"]),
+        facts["status"],
         headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.meta],
         stream=body,
         extensions={

@@ -99,7 +99,7 @@ class Portal:
             raise RuntimeError(INHERITED)
         if self._over:
             raise PortalClosed
-        if self.is_here:
+        if is_driving():
             raise RuntimeError(_INSIDE)
 
     def run(self, operation: Callable[[], Awaitable[T]]) -> T:

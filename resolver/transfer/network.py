@@ -139,9 +139,11 @@ class Network:
         return proxy_variables(self.environment, self.proxy)
 
     async def __aenter__(self) -> Network:
-        self._run = (self._check_run() or running()).run()
-        self._shared.trust.check()
-        self._shared.pool.open()
+        if self._check_run() is None:
+            run = running().run()
+            self._shared.trust.check()
+            self._shared.pool.open()
+            self._run = run
         self._listen()
         return self
 
