@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -25,7 +25,7 @@ from resolver.network.events import Connected, LookedUp, OnEvent
 from resolver.network.lookup import Deadline, add_zone
 from resolver.network.pool import ReusableConnection
 from resolver.network.stream import SocketStream, TappedStream
-from resolver.network.stream_settings import Bounds, StreamSettings
+from resolver.network.stream_settings import Bounds, CertificateCheck, StreamSettings, TlsSettings
 from resolver.network.task import current
 from resolver.network.tls import check_pin
 from resolver.policy.addresses import literal_addresses
@@ -225,52 +225,48 @@ class Connector:
     def settings(self) -> StreamSettings:
         """Return the settings of every connection made for this URL."""
         if self._settings is None:
-            self._settings = self._settle()
+            admission, limits, place = self._admission, self._admission.limits, self._admission.place
+            self._settings = StreamSettings(
+                url=admission.shown,
+                host=place[0],
+                idle=limits.idle,
+                least=limits.min_rate,
+                connect=limits.connect,
+                tls=partial(_tls_settings, admission),
+                report=self._shared.report,
+                check_secret=admission.check_secret,
+                mask=admission.mask,
+                contact=self._shared.contacts[place],
+                throttle=self.throttle,
+                bounds=self.bounds,
+                loop=admission.loop,
+                tap=admission.tap,
+            )
         return self._settings
 
-    def _settle(self) -> StreamSettings:
-        admission, limits = self._admission, self._admission.limits
-        row = admission.row
-        negotiates = row is not None and row.negotiates and row.tls == "always"
-        trust = self._shared.trust
-        place = admission.place
-        return StreamSettings(
-            url=admission.shown,
-            host=place[0],
-            idle=limits.idle,
-            least=limits.min_rate,
-            connect=limits.connect,
-            trust=trust,
-            report=self._shared.report,
-            check_secret=admission.check_secret,
-            offers=_OFFERS if negotiates and admission.options.http2 is not None else (),
-            shows_certificate=trust.has_personal and trust.shows(admission.full_place),
-            certfile=admission.host.certfile,
-            check_certificate=self._check_of_certificate(*place),
-            mask=admission.mask,
-            contact=self._shared.contacts[place],
-            throttle=self.throttle,
-            bounds=self.bounds,
-            loop=admission.loop,
-            tap=admission.tap,
-        )
 
-    def _check_of_certificate(self, host: str, port: int) -> Callable[[bytes], Awaitable[None]] | None:
-        """Return the function that checks a pinned certificate.
+def _tls_settings(admission: Admission) -> TlsSettings:
+    """Return the TLS settings of a connection to the host of the URL.
 
-        The result is `None` without a pin.
-
-        For a pinned certificate, the check replaces the verification by certificate authorities.
-        """
-        admission, trust = self._admission, self._shared.trust
-        pin = admission.host.pin
-        if pin is None and trust.has_personal:
-            pin = trust.pin_of(admission.full_place)
-        if pin is not None:
-            return partial(check_pin, host, pin)
-        if admission.row is not None and admission.row.certificates == "pin":
-            return partial(self._shared.pins.check, host, port)
-        return None
+    For a pinned certificate, the check replaces the verification by certificate authorities.
+    """
+    row, (host, port), trust = admission.row, admission.place, admission.shared.trust
+    pin = admission.host.pin
+    if pin is None and trust.has_personal:
+        pin = trust.pin_of(admission.full_place)
+    check: CertificateCheck | None = None
+    if pin is not None:
+        check = partial(check_pin, host, pin)
+    elif row is not None and row.certificates == "pin":
+        check = partial(admission.shared.pins.check, host, port)
+    negotiates = row is not None and row.negotiates and row.tls == "always"
+    context = trust.context(
+        _OFFERS if negotiates and admission.options.http2 is not None else (),
+        ours=trust.has_personal and trust.shows(admission.full_place),
+        certfile=admission.host.certfile,
+        pinned=check is not None,
+    )
+    return TlsSettings(context, check)
 
 
 # A connection through a proxy: a TCP connection to the proxy, and a tunnel to the host and port.
@@ -390,14 +386,12 @@ class ProxyConnector(Connector):
 
         TLS verifies the certificate of the proxy. The client certificate is not sent to the proxy.
         """
+        trust = self._shared.trust
         return replace(
             self.settings,
             host=self._proxy.host,
             check_secret=self._admission.check_login,
-            offers=_PROXY_ALPN,
-            shows_certificate=False,
-            certfile=None,
-            check_certificate=None,
+            tls=lambda: TlsSettings(trust.context(_PROXY_ALPN, ours=False)),
             bounds=None,
         )
 

@@ -36,7 +36,6 @@ from resolver.network.stream_settings import (
 from resolver.network.tls import (
     SECURED,
     InnerTls,
-    Secured,
     connection_fault,
     is_cut,
     make_lasting,
@@ -489,7 +488,9 @@ class SocketStream:
         if self._ahead:
             raise ProtocolError("received unencrypted bytes before TLS started")
         try:
-            secure = self._wrap()
+            context, check_certificate = self._settings.tls()
+            session = None if self._first is None else self._first.session_for(context)
+            secure = wrap(self._sock, context, self._settings.host, session)
         except ssl.SSLError as error:
             raise tls_fault(error, self._settings.host) from error
         except OSError as error:
@@ -501,14 +502,9 @@ class SocketStream:
                 break
             except OSError as error:
                 await self._await_ready(error, "connect")
-        if self._settings.check_certificate is not None:
-            await self._settings.check_certificate(secure.getpeercert(True) or b"")
+        if check_certificate is not None:
+            await check_certificate(secure.getpeercert(True) or b"")
         self.secured = True
-
-    def _wrap(self) -> Secured:
-        context = self._settings.context
-        session = None if self._first is None else self._first.session_for(context)
-        return wrap(self._sock, context, self._settings.host, session)
 
     async def aclose(self) -> None:
         """Close the connection without waiting and without errors.
@@ -708,7 +704,7 @@ class TappedStream(SocketStream):
         if self._settings.tap is None or not isinstance(sock, SECURED):
             return
         if isinstance(sock, ssl.SSLSocket):
-            verified = self._settings.check_certificate is None
+            verified = self._settings.tls().check_certificate is None
             self._settings.tap.record_secured(self, tls_facts(sock, self._settings.host, verified=verified))
 
     async def aclose(self) -> None:

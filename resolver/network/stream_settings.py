@@ -20,7 +20,6 @@ from resolver.loops import Loop, running
 from resolver.network.clock import Throttle
 from resolver.network.events import Event, OnEvent
 from resolver.network.mask import Mask
-from resolver.network.tls import Trust
 
 # The tap is the recorder of all bytes on the connections of one URL, for an archive.
 #
@@ -215,6 +214,23 @@ class Bounds(Protocol):
         ...
 
 
+#: A function that checks the server certificate in DER form; it raises `TlsError`.
+CertificateCheck: TypeAlias = Callable[[bytes], Awaitable[None]]
+
+
+class TlsSettings(NamedTuple):
+    """The TLS settings of a connection.
+
+    Attributes:
+        check_certificate: the function that checks a pinned server certificate. The function is awaited after
+            the handshake and before data is sent. If a certificate authority must sign the certificate,
+            `check_certificate` is None.
+    """
+
+    context: ssl.SSLContext
+    check_certificate: CertificateCheck | None = None
+
+
 @dataclass(slots=True, eq=False)
 class StreamSettings:
     """The settings of every connection made for one URL.
@@ -224,16 +240,11 @@ class StreamSettings:
         host: the host name that TLS must verify.
         idle: the idle timeout in seconds.
         connect: the connect timeout in seconds.
+        tls: the function that returns the TLS settings. The TLS settings are needed only for a handshake.
         report: the listener for events; None without a listener.
         check_secret: the function that is called before a password is sent. The arguments are the peer,
             whether TLS is active, and the secrets. The function raises `Refused` if the policy forbids
             sending the password.
-        offers: the protocols offered in the TLS handshake (ALPN, RFC 7301).
-        shows_certificate: whether the user's client certificate may be sent to this host.
-        certfile: the client certificate that applies only to this host.
-        check_certificate: the function that checks a pinned server certificate. The function is awaited after
-            the handshake and before data is sent. If a certificate authority must sign the certificate,
-            `check_certificate` is None.
         least: the minimum rate of a response in bytes per second, measured after the first byte.
         mask: the mask that redacts the secrets that were sent.
         contact: the record which shows whether the host and port have sent a byte in this run.
@@ -246,13 +257,9 @@ class StreamSettings:
     host: str
     idle: float
     connect: float
-    trust: Trust
+    tls: Callable[[], TlsSettings]
     report: OnEvent | None
     check_secret: Callable[[str, bool, Sequence[bytes]], None]
-    offers: tuple[str, ...] = ()
-    shows_certificate: bool = False
-    certfile: str | None = None
-    check_certificate: Callable[[bytes], Awaitable[None]] | None = None
     least: int | None = None
     mask: Mask = field(default_factory=Mask)
     contact: Contact = field(default_factory=Contact)
@@ -260,16 +267,6 @@ class StreamSettings:
     throttle: Throttle | None = None
     bounds: Bounds | None = None
     tap: Tap | None = None
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """Return the TLS context for these settings."""
-        return self.trust.context(
-            self.offers,
-            ours=self.shows_certificate,
-            certfile=self.certfile,
-            pinned=self.check_certificate is not None,
-        )
 
     def tell(self, event: Event) -> None:
         """Report an event to the listener, if a listener is set."""
