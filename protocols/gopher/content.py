@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, TimedOut, Truncated
 from protocols.location import Finding
-from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody, copy_body
+from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class GopherContent:
         self._what = "the reply, until the server closes" if header is None else header.promise
         self._count = None if header is None else header.count
         self._promised = header is not None and header.has_period
-        self._periods = _periods() if self._promised or (textual and header is None) else None
+        self._periods = PeriodUnstuffer() if self._promised or (textual and header is None) else None
         self._completeness = completeness
         self._untouched = (
             IdentityFilter(self._periods, b"" if header is None else header.octets) if raw else None
@@ -153,7 +153,11 @@ class GopherContent:
 
         If `names` is not empty, only these attribute blocks are emitted.
         """
-        blocks = _blocks(names) if names else None
+        blocks = None
+        if names:
+            from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs name attributes.
+
+            blocks = BlockFilter(names)
         if self._periods is not None:
             return self._pass_text(self._periods, self._untouched or ContentFilter(self._periods, blocks))
         return self._pass_octets(self._untouched or (None if blocks is None else ContentFilter(None, blocks)))
@@ -173,7 +177,7 @@ class GopherContent:
         return bytes(kept.octets)
 
     def _pass_octets(self, cleaning: ContentFilter | None, ideal: bytes = b"") -> Dialogue[None]:
-        passed = yield from copy_body(CopyBody(self._what, self._count, filter=cleaning, ideal=ideal))
+        passed: CopiedBody = yield CopyBody(self._what, self._count, filter=cleaning, ideal=ideal)
         if self._count is None:
             self._completeness.closed(close_notify=passed.close_notify)
         else:
@@ -189,7 +193,7 @@ class GopherContent:
         """
         passed = CopiedBody(0)
         try:
-            passed = yield from copy_body(CopyBody(self._what, filter=cleaning, ideal=ideal + b".\n"))
+            passed = yield CopyBody(self._what, filter=cleaning, ideal=ideal + b".\n")
         except (Disconnected, Truncated):
             if not periods.last_line:
                 yield from _give(cleaning.abandon())
@@ -221,17 +225,6 @@ def _give(pieces: tuple[bytes, ...]) -> Dialogue[None]:
     for octets in pieces:
         if octets:
             yield EmitBody(octets)
-
-
-def _periods() -> PeriodUnstuffer:
-
-    return PeriodUnstuffer()
-
-
-def _blocks(names: tuple[str, ...]) -> BlockFilter:
-    from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs request attributes.
-
-    return BlockFilter(names)
 
 
 # Dot-stuffing: RFC 1436 ends a text with a line of one period (a lone period), and doubles a period at the

@@ -6,31 +6,31 @@ that points to another resource (a link, a telnet session, a phone book) needs n
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.contract import Reply
 from protocols.errors import InvalidUrl, Refused
-from protocols.gopher.reply import OCTETS, RECORDS, GopherAnswer, ReplyShape
-from protocols.gopher.request import (
-    SAFE_REQUEST,
-    GopherPlusCommand,
-    RequestedView,
-    command_in,
-    encode_request,
-    line_length,
+from protocols.gopher.content import DataEnding, GopherPlusHeader, read_header, read_promised_header
+from protocols.gopher.menu import build_session, check_linked, linked_url
+from protocols.gopher.reply import (
+    OCTETS,
+    RECORDS,
+    GopherAnswer,
+    ReplyShape,
+    give_form,
+    read_framed,
+    read_unframed,
 )
-from protocols.gopher.url import GopherUrl, build, with_gopherplus
+from protocols.gopher.request import SAFE_REQUEST, RequestedView, command_in, encode_request
+from protocols.gopher.url import ITEM_TYPES, GopherUrl, build, with_gopherplus
 from protocols.location import JsonValue, Kind
 from protocols.options import Limits, Options
 from protocols.step import Connect, Dialogue, Peek, PlanNote, Send, StartBody, receive
 
 if TYPE_CHECKING:
-    from protocols.contract import Line
-    from protocols.gopher.content import GopherPlusHeader
-    from protocols.wire import Buffer, Reader
+    from protocols.wire import Reader
 
 
 class SessionPointer(NamedTuple):
@@ -62,30 +62,35 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         yield PlanNote(f"nothing is sent: the item is a {pointer.kind.value} that points to {pointer.target}")
         yield StartBody(Reply(kind=pointer.kind, target=pointer.target, extra=pointer.extra))
         return
-    limits, raw = limits or Limits(), options is not None and options.raw
-    answer = yield from _request(url, request, limits, raw=raw)
-    if answer.command.requested is RequestedView.FORM and not raw:
-        yield from _give_form(answer, limits)
-    else:
-        yield from answer.give()
-
-
-def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
-    """Emit the form of the item.
-
-    If the item has no form, the item is emitted in its default view.
-    """
-    from protocols.gopher.reply import give_form  # Imported lazily: few URLs request a form.
-
-    has_form = answer.has_records and (yield from give_form(answer))
-    yield PlanNote("the answers make a new URL (RFC 1738 3.4.9), which is fetched on a separate connection")
-    yield PlanNote("an item without a form is fetched in its default view, on a second connection")
-    if has_form:
-        return
-    url = default_view(answer.url)
-    item = yield from _request(url, encode_request(url), limits)
-    item.completeness.warn("gopher:no-form", "the item has no form; fetched the item itself")
-    yield from item.give()
+    limits, raw, lacks_form = limits or Limits(), options is not None and options.raw, False
+    while True:
+        yield Connect(tls=url.scheme == "gophers")
+        if (length := request.octets.index(b"\n") + 1) > SAFE_REQUEST:
+            yield PlanNote(f"request of {length} bytes; some servers read only {SAFE_REQUEST}")
+        yield Send((request,))
+        command, ideal, header = command_in(url), OCTETS, None
+        reader: Reader[ReplyShape] = partial(read_unframed, url)
+        if command.requested is not RequestedView.PLAIN:
+            ideal = RECORDS if command.requests_records else OCTETS
+            header = yield from _hear_header(url)
+            if header is not None:
+                reader = partial(read_framed, url, header)
+        shape: ReplyShape = yield Peek(reader, ideal)
+        answer = GopherAnswer(url, command, length, header, shape, limits.line, raw=raw)
+        if lacks_form:
+            answer.completeness.warn("gopher:no-form", "the item has no form; fetched the item itself")
+        if command.requested is not RequestedView.FORM or raw:
+            break
+        lacks_form = not answer.has_records or not (yield from give_form(answer))
+        yield PlanNote(
+            "the answers make a new URL (RFC 1738 3.4.9), which is fetched on a separate connection"
+        )
+        yield PlanNote("an item without a form is fetched in its default view, on a second connection")
+        if not lacks_form:
+            return
+        url = default_view(url)
+        request = encode_request(url)
+    yield from answer.give()
 
 
 def default_view(url: GopherUrl) -> GopherUrl:
@@ -93,52 +98,12 @@ def default_view(url: GopherUrl) -> GopherUrl:
     return with_gopherplus(url, b"+")
 
 
-def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False) -> Dialogue[GopherAnswer]:
-    """Send the request and read the start of the reply.
-
-    The header line is read if the reply has a header line. The result describes the format of the reply.
-    """
-    yield Connect(tls=url.scheme == "gophers")
-    if (length := line_length(request)) > SAFE_REQUEST:
-        yield PlanNote(f"request of {length} bytes; some servers read only {SAFE_REQUEST}")
-    yield Send((request,))
-    command, header, ideal = command_in(url), None, OCTETS
-    if command.requested is not RequestedView.PLAIN:
-        header = yield from _hear_header(url)
-        ideal = _ideal_shape(command)
-    shape: ReplyShape = yield Peek(partial(_read_shape, url, header), ideal)
-    return GopherAnswer(url, command, length, header, shape, limits.line, raw=raw)
-
-
 def _hear_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:
-    from protocols.gopher.content import (
-        DataEnding,
-        GopherPlusHeader,
-        read_header,
-        read_promised_header,  # Imported lazily: few URLs use Gopher+.
-    )
-
     reader: Reader[GopherPlusHeader | None] = read_promised_header if url.gopherplus else read_header
     willing: GopherPlusHeader | None = GopherPlusHeader(DataEnding.PERIOD)
     header = yield from receive(reader, "the header line of a Gopher+ reply", willing)
     yield PlanNote("a reply without a header line is read as from a server without Gopher+")
     return header
-
-
-def _read_shape(
-    url: GopherUrl, header: GopherPlusHeader | None, buffer: Buffer
-) -> Generator[None, None, ReplyShape]:
-    if header is not None:
-        from protocols.gopher.reply import read_framed  # Imported lazily: few URLs use Gopher+.
-
-        return read_framed(url, header, buffer)
-    from protocols.gopher.reply import read_unframed  # Imported lazily: a plan does not read a reply.
-
-    return read_unframed(url, buffer)
-
-
-def _ideal_shape(command: GopherPlusCommand) -> ReplyShape:
-    return RECORDS if command.requests_records else OCTETS
 
 
 def find_pointer(url: GopherUrl) -> SessionPointer | None:
@@ -157,11 +122,6 @@ def find_pointer(url: GopherUrl) -> SessionPointer | None:
 
 
 def _find_link(selector: bytes) -> SessionPointer | None:
-    from protocols.gopher.menu import (
-        check_linked,
-        linked_url,  # Imported lazily, as are the other functions: most items are fetched.
-    )
-
     target = linked_url(selector)
     if target is None:
         return None
@@ -172,11 +132,8 @@ def _find_link(selector: bytes) -> SessionPointer | None:
 
 
 def _find_service(url: GopherUrl) -> SessionPointer:
-    from protocols.gopher.menu import build_session
-    from protocols.gopher.url import find_type
-
     place: dict[str, JsonValue] = {
-        "service": find_type(url.gophertype).what,
+        "service": ITEM_TYPES[url.gophertype].what,
         "host": url.host,
         "port": url.effective_port,
     }

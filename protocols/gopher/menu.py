@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from protocols.authority import build_host, build_login, build_port, build_userinfo, comparable_host
 from protocols.errors import InvalidUrl
-from protocols.gopher.url import GopherUrl, find_type
+from protocols.gopher.url import ITEM_TYPES, GopherUrl
 from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
 from protocols.syntax import encode
 
@@ -291,7 +291,7 @@ class MenuItems:
 def _kind(item: MenuItem, character: str) -> Kind:
     if character == "h" and (item.selector or b"").removeprefix(b"/").startswith(b"URL:"):
         return Kind.LINK
-    return find_type(character).kind
+    return ITEM_TYPES[character].kind
 
 
 def _complaint(link: MenuLink) -> dict[str, JsonValue]:

@@ -25,8 +25,17 @@ from protocols.gopher.attributes import (
     parse_records,
     reduce_record,
 )
-from protocols.gopher.content import Completeness, GopherContent
-from protocols.gopher.menu import LINE_LIMIT, MenuItems, line_text, link_of, parse_item
+from protocols.gopher.content import TAIL_LENGTH, Completeness, GopherContent, closing_period
+from protocols.gopher.menu import (
+    LINE_LIMIT,
+    MenuItems,
+    MenuLines,
+    MenuReader,
+    display_text,
+    line_text,
+    link_of,
+    parse_item,
+)
 from protocols.gopher.request import (
     ATTRIBUTES_VIEW,
     SAFE_REQUEST,
@@ -35,7 +44,7 @@ from protocols.gopher.request import (
     command_in,
     parse_command,
 )
-from protocols.gopher.url import SIGNATURE_LENGTH, GopherUrl, ReplyReading, find_type, media_type_of
+from protocols.gopher.url import ITEM_TYPES, SIGNATURE_LENGTH, GopherUrl, ReplyReading, media_type_of
 from protocols.location import Entry, Finding, JsonValue, Kind
 from protocols.step import Dialogue, EmitBody, StartBody
 from protocols.wire import Buffer
@@ -100,14 +109,11 @@ class GopherAnswer:
         self.completeness = Completeness(secured=url.scheme == "gophers")
         self.content = GopherContent(header, self.completeness, textual=shape.textual, raw=raw)
         self._header = header
-        self._note_oddities(sent)
-
-    def _note_oddities(self, sent: int) -> None:
         if sent > SAFE_REQUEST:
             self.completeness.warn(
                 "gopher:long-request", f"request of {sent} bytes; some servers read only {SAFE_REQUEST}"
             )
-        if self._header is None and self.url.gopherplus:
+        if header is None and url.gopherplus:
             self.completeness.warn(
                 "gopher:unframed", "the server did not honor Gopher+: its reply has no header line"
             )
@@ -123,42 +129,36 @@ class GopherAnswer:
         The attributes of a single item are read completely before the body begins, because they are metadata.
         The attributes of a directory are streamed. Only the requested attribute blocks are emitted.
         """
-        requested = self.command.requested if self.has_records else RequestedView.PLAIN
+        listing, command, header = self.shape.listing, self.command, self._header
+        requested = command.requested if listing is GopherListing.RECORDS else RequestedView.PLAIN
         if requested is RequestedView.ATTRIBUTES:
             yield from give_record(self)
             return
         legible = requested is RequestedView.DIRECTORY
-        names = self.command.attributes if legible else ()
-        yield StartBody(self._reply(names, legible=legible))
-        yield from self.content.give(names)
-
-    def _reply(self, names: tuple[str, ...], *, legible: bool) -> Reply:
-        view = self.command.view.decode("latin-1")
-        return Reply(
-            kind=self.shape.kind,
-            media_type=self.shape.media_type,
-            size=None if names else self._size,
-            meta=(("view-requested", view),) if view else (),
-            extra={"view_requested": view} if view else None,
-            listing=None if self.shape.listing is None else self._listing(),
-            legible=legible,
-            raw=None if names else self.content.restore,
-            findings=self.completeness.findings,
-            verified=self.completeness.verified,
+        names = command.attributes if legible else ()
+        size = None if names or header is None else header.count
+        if self._raw and header is not None and size is not None:
+            size += len(header.octets)
+        view = command.view and command.view.decode("latin-1")
+        yield StartBody(
+            Reply(
+                kind=self.shape.kind,
+                media_type=self.shape.media_type,
+                size=size,
+                meta=(("view-requested", view),) if view else (),
+                extra={"view_requested": view} if view else None,
+                listing=None if listing is None else self._listing(),
+                legible=legible,
+                raw=None if names else self.content.restore,
+                findings=self.completeness.findings,
+                verified=self.completeness.verified,
+            )
         )
-
-    @property
-    def _size(self) -> int | None:
-        header = self._header
-        if header is None or header.count is None:
-            return None
-        return header.count + len(header.octets) if self._raw else header.count
+        yield from self.content.give(names)
 
     def _listing(self) -> EntryReader | None:
         match self.shape.listing:
             case GopherListing.ITEMS:
-                from protocols.gopher.menu import MenuReader  # Imported lazily: a plan does not read a menu.
-
                 return MenuReader(self.url, self.line_limit)
             case GopherListing.RECORDS:
                 return record_entries(self)
@@ -373,14 +373,24 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
         Declined: The reply is an error.
         ResolveError: The connection failed before the first byte of the reply.
     """
-    item_type = find_type(url.gophertype)
+    item_type = ITEM_TYPES[url.gophertype]
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
     first = (yield from read_first_octets(wanted, buffer)) if wanted else b""
     detector = MenuDetector() if item_type.reading is ReplyReading.MENU else LineDetector()
-    yield from _show(detector, buffer)
+    seen = 0
+    while detector.is_refusal is None:
+        if octets := buffer.peek(WATCH_LIMIT + 1)[seen:]:
+            detector.feed(octets)
+            seen += len(octets)
+        elif buffer.is_all:
+            check_begun(buffer)
+            if _is_whole(buffer):
+                detector.finish()
+            break
+        else:
+            yield
     if detector.is_refusal:
         raise detector.refusal
-    check_begun(buffer)
     return shape_of_unframed(url, first)
 
 
@@ -394,32 +404,9 @@ def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes
     return buffer.peek(count)
 
 
-def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None]:
-    """Feed the reply to `detector`.
-
-    The loop ends when the detector has decided, or when the connection ends.
-    """
-    seen = 0
-    while detector.is_refusal is None:
-        if (came := len(buffer)) > seen:
-            detector.feed(buffer.tail(came - seen))
-            seen = came
-        elif buffer.is_all:
-            break
-        else:
-            yield
-    if detector.is_refusal is None and _is_whole(buffer):
-        detector.finish()
-
-
 def _is_whole(buffer: Buffer) -> bool:
     """Return whether the connection was closed normally, or was reset after a final period."""
     if isinstance(buffer.broken, Disconnected):
-        from protocols.gopher.content import (
-            TAIL_LENGTH,
-            closing_period,  # Imported lazily: a connection seldom breaks so early.
-        )
-
         return closing_period(buffer.tail(TAIL_LENGTH)) != b""
     return buffer.at_end
 
@@ -447,7 +434,7 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
 
 def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
     """Return the format of a reply from the item type in its URL."""
-    item_type = find_type(url.gophertype)
+    item_type = ITEM_TYPES[url.gophertype]
     media_type = media_type_of(item_type, first)
     if item_type.reading is not ReplyReading.MENU:
         return ReplyShape(Kind.DOCUMENT, media_type, None, item_type.reading is ReplyReading.TEXT)
@@ -471,11 +458,10 @@ class ErrorDetector:
         for start in range(0, len(octets), _LOOKED_AT_ONCE):
             if self.is_refusal is not None:
                 return
-            piece = octets[start : start + _LOOKED_AT_ONCE]
-            self._seen += len(piece)
-            self._look(piece)
-            if self.is_refusal is None and self._seen > WATCH_LIMIT:
-                self.is_refusal = False
+            self._look(octets[start : start + _LOOKED_AT_ONCE])
+        self._seen += len(octets)
+        if self.is_refusal is None and self._seen > WATCH_LIMIT:
+            self.is_refusal = False
 
     def finish(self) -> None:
         """Decide whether the complete reply is an error."""
@@ -503,8 +489,6 @@ class MenuDetector(ErrorDetector):
     """
 
     def __init__(self) -> None:
-        from protocols.gopher.menu import MenuLines  # Imported lazily: a document has no menu lines.
-
         super().__init__()
         self._lines = MenuLines()
 
@@ -516,11 +500,6 @@ class MenuDetector(ErrorDetector):
         return bool(self._words) and self.is_refusal is None
 
     def _judge(self, lines: list[TextLine]) -> None:
-        from protocols.gopher.menu import (
-            display_text,
-            parse_item,  # Imported lazily: a document has no menu lines.
-        )
-
         for line in lines:
             if line.octets[:1] == b"3":
                 self._words.append(display_text(parse_item(line.octets).display))
@@ -545,7 +524,7 @@ class LineDetector(ErrorDetector):
         if self._behind is None:
             line, end, octets = octets.partition(b"\n")
             self._line += line
-            if not self._line.startswith((b"3", b"0")) and self._line:
+            if self._line and self._line[0] not in b"30":
                 self.is_refusal = False
             if not end or self.is_refusal is False:
                 return
@@ -560,11 +539,6 @@ class LineDetector(ErrorDetector):
         return self._is_error_line()
 
     def _is_error_line(self) -> bool:
-        from protocols.gopher.menu import (
-            display_text,
-            parse_item,  # Imported lazily: few documents begin like a menu line.
-        )
-
         item = parse_item(bytes(self._line).removesuffix(b"\r"))
         self._words = [display_text(item.display)]
         if item.port is None:
@@ -594,7 +568,7 @@ def read_framed(
         raise parse_refusal(
             (yield from read_first_octets(wanted, buffer)), url
         )  # The error text may be truncated anywhere.
-    wanted = SIGNATURE_LENGTH if find_type(url.gophertype).sniffed else 0
+    wanted = SIGNATURE_LENGTH if ITEM_TYPES[url.gophertype].sniffed else 0
     if header.count is not None:
         wanted = min(wanted, header.count)
     shape = shape_of_framed(url, (yield from read_first_octets(wanted, buffer)))

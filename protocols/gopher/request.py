@@ -121,14 +121,6 @@ def command_in(url: GopherUrl) -> GopherPlusCommand:
     return _PLAIN
 
 
-def line_length(request: Line) -> int:
-    """Return the length of the request line in bytes.
-
-    The answers of a form are not counted.
-    """
-    return request.octets.index(b"\n") + 1
-
-
 def encode_request(url: GopherUrl) -> Line:
     """Encode the request of a URL.
 
@@ -150,7 +142,7 @@ def encode_request(url: GopherUrl) -> Line:
     elif url.gopherplus:
         words.append(url.gopherplus)
     line = encode_line(*words, sep=b"\t")
-    if (length := line_length(line) - 2) > REQUEST_LIMIT:
+    if (length := len(line.octets) - 2) > REQUEST_LIMIT:
         raise Refused("S02", f"request of {length} bytes exceeds the limit of {REQUEST_LIMIT}")
     if command.answers is None:
         return line

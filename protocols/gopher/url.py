@@ -145,7 +145,7 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
 
     gopherplus = url.gopherplus or b"+"
     asked = url.search or gopherplus[:1] != b"+" or b"\t" in gopherplus
-    if asked or find_type(url.gophertype).reading is not ReplyReading.OCTETS:
+    if asked or ITEM_TYPES[url.gophertype].reading is not ReplyReading.OCTETS:
         return None
     name, (menu, slash, _) = b"/".join(names), url.selector.rpartition(b"/")
     selector = name if name.startswith(menu + slash) else menu + slash + name
@@ -252,7 +252,15 @@ _TABLE = (
     ItemType("v", "VRML world", _OCTETS, "model/vrml"),
 )
 
-ITEM_TYPES: dict[str, ItemType] = {row.character: row for row in _TABLE}
+
+class _ItemTypes(dict[str, ItemType]):
+    """The definitions of item types, by type character. An unknown character means binary data."""
+
+    def __missing__(self, character: str) -> ItemType:
+        return ItemType(character, "unknown type", _OCTETS, "application/octet-stream", Kind.UNKNOWN)
+
+
+ITEM_TYPES = _ItemTypes({row.character: row for row in _TABLE})
 
 #: The length of the longest file signature (magic number), in bytes.
 SIGNATURE_LENGTH = 12
@@ -274,17 +282,6 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (rb"\0\0\x01\xba", "video/mpeg"),
     (rb"(?s)....ftyp", "video/mp4"),
 )
-
-
-def find_type(character: str) -> ItemType:
-    """Return the definition of an item type.
-
-    An unknown type character means binary data.
-    """
-    known = ITEM_TYPES.get(character)
-    if known is not None:
-        return known
-    return ItemType(character, "unknown type", ReplyReading.OCTETS, "application/octet-stream", Kind.UNKNOWN)
 
 
 def media_type_of(item_type: ItemType, first: bytes) -> str | None:

@@ -18,7 +18,7 @@ from protocols.gopher.reply import (
     shape_of_framed,
     shape_of_unframed,
 )
-from protocols.gopher.url import ITEM_TYPES, ReplyReading, find_type, media_type_of
+from protocols.gopher.url import ITEM_TYPES, ReplyReading, media_type_of
 from resolver import Declined, GopherUrl, Kind, NotFound, TryLater
 from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
@@ -113,7 +113,7 @@ TYPES = {
 
 @pytest.mark.parametrize("character", TYPES)
 def test_item_types_match_specification(character: str) -> None:
-    row = find_type(character)
+    row = ITEM_TYPES[character]
     assert (row.reading, row.media_type) == TYPES[character]
 
 
@@ -145,7 +145,7 @@ SNIFFED: list[tuple[str, bytes, str]] = [
 
 @pytest.mark.parametrize(("character", "first", "media_type"), SNIFFED)
 def test_media_type_of_ambiguous_type_uses_first_bytes(character: str, first: bytes, media_type: str) -> None:
-    assert media_type_of(find_type(character), first) == media_type
+    assert media_type_of(ITEM_TYPES[character], first) == media_type
 
 
 # Errors: framed errors by their code, unframed errors only by their shape.
