@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -22,6 +20,7 @@ from resolver.network.connecting import ConnectAttempts, first_of
 from resolver.testing.contract.case import check_nothing_left, wait_until_settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancel_at
 from tests.loops.conftest import Run
+from tests.resolver.network.peers import RemoteSocket
 
 #: A runner for each loop.
 RUNS: tuple[Callable[..., Any], ...] = (trio.run, lambda function: asyncio.run(function()))
@@ -67,18 +66,6 @@ def two_addresses() -> Iterator[tuple[list[str], int]]:
             with socket.create_server(("127.0.0.2", port)):
                 yield ["127.0.0.1", "127.0.0.2"], port
             return
-
-
-class RemoteSocket(socket.socket):
-    """A socket that must wait for its connection, as for a remote peer."""
-
-    __slots__ = ("is_asked",)
-
-    def getpeername(self) -> object:
-        if not hasattr(self, "is_asked"):
-            self.is_asked = True
-            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
-        return super().getpeername()
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)

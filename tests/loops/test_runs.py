@@ -7,6 +7,7 @@ one run's clock.
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,11 +18,11 @@ import trio
 
 import fixtures.http
 from resolver import HttpxTransport, Limits, Policy, Resolver, TimedOut
-from resolver.network import connecting
 from resolver.network.lookup import LookupCache
 from resolver.testing.contract.case import ListeningSockets
 from tests.elsewhere import Elsewhere
 from tests.loops.conftest import Run
+from tests.resolver.network.peers import RemoteSocket
 
 #: A runner for each loop.
 RUNS: tuple[Callable[..., Any], ...] = (trio.run, lambda function: asyncio.run(function()))
@@ -111,7 +112,7 @@ def test_lookup_cache_is_valid_only_in_its_run() -> None:
 
 def test_loop_waits_on_descriptors_not_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket object passed to uvloop stays open."""
-    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as for a remote peer, connect must wait
+    monkeypatch.setattr(socket, "socket", RemoteSocket)
     given: list[tuple[str, object]] = []
 
     def keep(name: str, given_to: Callable[..., None]) -> Callable[..., None]:

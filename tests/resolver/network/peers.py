@@ -5,6 +5,8 @@ A function that gets the connection defines the behavior of a server.
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 import struct
@@ -127,3 +129,15 @@ def admit(
 
 async def no_lookup(host: str, port: int) -> list[str]:
     raise AssertionError(f"{host} was looked up")
+
+
+class RemoteSocket(socket.socket):
+    """A socket that must wait for its connection, as for a remote peer."""
+
+    __slots__ = ("is_asked",)
+
+    def getpeername(self) -> object:
+        if not hasattr(self, "is_asked"):
+            self.is_asked = True
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return super().getpeername()
