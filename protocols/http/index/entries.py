@@ -62,7 +62,8 @@ class IndexDirectory:
         self._authority = host_of(url).lower()
         base = b"/" + path.encode("utf-8", "surrogateescape")
         self._base: bytes | None = base
-        self._segments = [decode(segment) for segment in _segments(base)[:-1]]
+        self._written = _segments(base)[:-1]
+        self._segments = [*map(decode, self._written)]
 
     def rebase(self, href: str) -> None:
         """Store the base URL for later relative links (`<base href>`)."""
@@ -100,8 +101,8 @@ class IndexDirectory:
 
     def _place(self, segments: list[bytes]) -> IndexLink:
         own = self._segments
-        above = [decode(segment) for segment in segments[: len(own)]]
-        if above != own:
+        written = segments[: len(own)]
+        if written != self._written and (above := [*map(decode, written)]) != own:
             leads_up = [segment for segment in above if segment] == own[:-1]
             return IndexLink(LinkRole.PARENT if leads_up and len(segments) <= len(own) else LinkRole.OUTSIDE)
         match segments[len(own) :]:
