@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
-from hashlib import sha256
 from typing import Protocol
 from urllib.parse import quote
 
@@ -222,7 +221,7 @@ DEEPEST = 64
 #: because a directory may contain a copy of itself.
 _MOST_ALIKE = 2
 
-_MANY = 1 << 256
+_MANY = 1 << 64
 
 
 def mark_of(url: Url) -> str:
@@ -258,7 +257,10 @@ def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
 
 
 class DirectoryDigest:
-    """A digest of a listing, computed from names, sizes and dates. The order of entries does not matter."""
+    """A digest of a listing, computed from names, sizes and dates. The order of entries does not matter.
+
+    The digest is valid in this process only, because Python randomizes its hashes.
+    """
 
     def __init__(self) -> None:
         self._sum = 0
@@ -266,9 +268,8 @@ class DirectoryDigest:
 
     def add(self, name: bytes, entry: Entry) -> None:
         extra = entry.extra or {}
-        said = (entry.kind, entry.size, extra.get("size_text"), entry.modified, extra.get("modified_text"))
-        octets = sha256(b"\0".join([name, *(str(each).encode("utf-8", "replace") for each in said)])).digest()
-        self._sum = (self._sum + int.from_bytes(octets, "big")) % _MANY
+        said = str(extra.get("size_text")), str(extra.get("modified_text"))
+        self._sum = (self._sum + hash((name, entry.kind, entry.size, entry.modified, *said))) % _MANY
         self._count += 1
 
     @property
