@@ -196,20 +196,19 @@ class DirectoryHandle:
     def _go_down(self, below: str) -> None:
         is_inside = os.path.join(self._shown, "").startswith(below)
         inside = self._shown[len(below) :] if is_inside else f"../{self._shown}"
-        path = below
+        names = [name for name in inside.split(os.sep) if name]
         try:
-            for name in filter(None, inside.split(os.sep)):
-                path = os.path.join(path, name)
-                self._enter(name, path)
+            for depth, name in enumerate(names, 1):
+                self._enter(name, names[:depth])
         except (OSError, LocalError):
             self.close()
             raise
 
-    def _enter(self, name: str, path: str) -> None:
+    def _enter(self, name: str, names: list[str]) -> None:
         if name in (os.curdir, os.pardir):
             raise LocalError(f"{self._shown!r} leads out of {self._below!r}")
         try:
-            inner = self._open_inner(name, path)
+            inner = self._open_inner(name, names)
         except OSError:
             found = self.status_of(name)
             if found is None or not stat.S_ISLNK(found.st_mode):
@@ -221,7 +220,7 @@ class DirectoryHandle:
         os.close(self.fd)
         self.fd = inner
 
-    def _open_inner(self, name: str, path: str) -> int:
+    def _open_inner(self, name: str, names: list[str]) -> int:
         flags = _HELD | os.O_NOFOLLOW
         try:
             return os.open(name, flags, dir_fd=self.fd)
@@ -231,7 +230,7 @@ class DirectoryHandle:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.fd)
                 if self._wait is not None:
-                    self._wait.record_made(path)
+                    self._wait.record_made(os.path.join(self._below or "", *names))
             return os.open(name, flags, dir_fd=self.fd)
 
     def close(self) -> None:
