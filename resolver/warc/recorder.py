@@ -230,7 +230,7 @@ class Recorder:
     Raises:
         NotConfigured: `path` does not end in `.warc.gz` or `.warc`.
         LocalError: Another program created the file, another run has locked the file, the file is damaged or
-            not writable, or an index is not readable.
+            not writable, the index belongs to an archive with the other ending, or an index is not readable.
     """
 
     def __init__(
@@ -270,6 +270,9 @@ class Recorder:
 
     def _open(self) -> None:
         """Open the last file of an earlier run or, if that file is full, a new file."""
+        twin = f"{self._stem}.warc{'' if self._ending.endswith('.gz') else '.gz'}"
+        if os.path.exists(twin):
+            raise LocalError(f"{twin!r} already has the index {self._stem + '.cdxj'!r} (choose another name)")
         self._number = 0
         while os.path.exists(self._name(self._number + 1)):
             self._number += 1

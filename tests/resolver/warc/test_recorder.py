@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,18 @@ async def test_recorder_removes_temporary_indexes_of_killed_runs(tmp_path: Path)
     Recorder(out).close()
     names = set(os.listdir(tmp_path))
     assert names == {"source", "a.warc", "a.cdxj", "a.warc.00000000000000fd", *foreign}
+
+
+@pytest.mark.parametrize("names", [("a.warc", "a.warc.gz"), ("a.warc.gz", "a.warc")])
+async def test_recorder_beside_archive_with_same_index_is_refused(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    source, (first, second) = tmp_path / "source", names
+    source.write_bytes(BODY)
+    with Recorder(tmp_path / first) as recorder:
+        await record(recorder, source)
+    index = (tmp_path / "a.cdxj").read_bytes()
+    with pytest.raises(LocalError, match=re.escape(first)):
+        Recorder(tmp_path / second)
+    assert (tmp_path / "a.cdxj").read_bytes() == index
+    assert not (tmp_path / second).exists()
