@@ -40,7 +40,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from protocols.errors import LocalError, ResolveError
 from protocols.text import Masked, own_text
 from resolver.files.atomic import HeldByAnother, LedgerFile
-from resolver.files.partial_file import finish, has_size, is_that, sync_directories
+from resolver.files.partial_file import finish, finish_killed_run, has_size, is_that, sync_directories
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
 
@@ -513,6 +513,8 @@ class Ledger:
         path = os.path.join(self._below or "", decode_text(stored) or "")
         size, inode = number_of(size), number_of(inode)
         is_done = status == "done" and (self._elsewhere or has_size(path, size))
+        if is_done and not self._elsewhere:
+            finish_killed_run(path, asked.url, asked.below)
         if status == "whole" and finish(
             path, asked.url, inode=inode, size=size, sidecar=self._sidecars, below=asked.below
         ):

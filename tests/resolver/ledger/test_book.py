@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from protocols.text import Masked
-from resolver import NotFound, Validators
+from resolver import NotFound, Resolver, Validators
+from resolver.files.directory import DirectoryHandle
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.ledger import book as database
 from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
@@ -161,3 +163,27 @@ async def test_ledger_is_closed_under_the_lock(tmp_path: Path, monkeypatch: pyte
     assert watched.closed_under_lock == [True]
     with pytest.raises(LedgerFault):
         ledger.admit([asked(1)])
+
+
+async def test_ledger_state_file_of_done_file_is_removed_by_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "source.bin", tmp_path / "out"
+    source.write_bytes(bytes(100_000))
+    forget = DirectoryHandle.forget
+
+    def keep_state(self: DirectoryHandle, name: str) -> None:
+        if not name.endswith(".part-state"):
+            forget(self, name)
+
+    async def status() -> list[str]:
+        async with Resolver() as session:
+            saved = session.save_all([source.as_uri()], directory=out, ledger=tmp_path / "ledger")
+            return [outcome.status async for outcome in saved]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryHandle, "forget", keep_state)
+        assert await status() == ["done"]
+    assert sorted(os.listdir(out)) == ["source.bin", "source.bin.part-state"]
+    assert await status() == ["skipped"]
+    assert os.listdir(out) == ["source.bin"]
