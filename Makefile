@@ -161,7 +161,8 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The interpreter that makes an environment has to be new enough and to bring ensurepip, which Debian keeps in
-# python3-venv. $(call environment,FOLDER) makes one there, unless one with pip is there.
+# python3-venv. $(call environment,FOLDER) makes one there, unless one with pip is there. Without pyvenv.cfg, the
+# Python of a folder installs into the Python that it is a link to.
 define environment
 	@found=; old=; \
 	for candidate in $(if $(PYTHON),'$(PYTHON)',python3.11 python3 python3.12 python3.13 python3.14 /usr/bin/python3); do \
@@ -175,7 +176,7 @@ define environment
 	elif [ -z "$$found" ]; then \
 	    echo "Python 3.11 or later is needed$(if $(PYTHON),: $(PYTHON) is not; , and none is on PATH; )set PYTHON=/path/to/python" >&2; exit 1; \
 	fi; \
-	[ -x $(1)/bin/python ] && $(1)/bin/python -c 'import pip' 2>/dev/null || "$$found" -m venv --clear $(1)
+	[ -f $(1)/pyvenv.cfg ] && $(1)/bin/python -c 'import pip' 2>/dev/null || "$$found" -m venv --clear $(1)
 endef
 
 installed: $(VENV)/.installed

@@ -23,7 +23,9 @@ case "$*" in "-m $(cat broken)"*) exit 1;; esac
 """
 
 
-def make(folder: Path, target: str, broken: str) -> tuple[int, Sequence[str]]:
+def make(
+    folder: Path, target: str, broken: str, *said: str, installed: bool = True
+) -> tuple[int, Sequence[str]]:
     """Run a target with a stand-in for Python. Return the exit status, and the steps that began."""
     (folder / "tools").mkdir()
     (folder / "tools/requirements.py").touch()
@@ -33,10 +35,11 @@ def make(folder: Path, target: str, broken: str) -> tuple[int, Sequence[str]]:
     python.parent.mkdir(parents=True)
     python.write_text(PYTHON)
     python.chmod(0o755)
-    (folder / ".venv/.installed").touch()
+    if installed:
+        (folder / ".venv/.installed").touch()
     (folder / "broken").write_text(broken)
     done = subprocess.run(
-        ["make", "-C", str(folder), target],
+        ["make", "-C", str(folder), target, *said],
         env={"PATH": os.environ["PATH"]},  # a surrounding make passes its variables on
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -56,3 +59,14 @@ def test_make_with_a_step_that_fails_fails(target: str, broken: str, tmp_path: P
 @pytest.mark.parametrize("target", ["check", "test"])
 def test_make_with_steps_that_pass_runs_each(target: str, tmp_path: Path) -> None:
     assert make(tmp_path, target, "nothing") == (0, list(STEPS))
+
+
+@pytest.mark.parametrize("is_environment", [False, True])
+def test_make_installed_makes_environment_unless_there(is_environment: bool, tmp_path: Path) -> None:
+    """A Python in a folder without `pyvenv.cfg` would install into the Python that it is a link to."""
+    (tmp_path / ".venv").mkdir()
+    if is_environment:
+        (tmp_path / ".venv/pyvenv.cfg").touch()
+    status, _ = make(tmp_path, "installed", "nothing", "PYTHON=.venv/bin/python", installed=False)
+    assert status == 0
+    assert ("-m venv --clear .venv" in (tmp_path / "told").read_text()) != is_environment
