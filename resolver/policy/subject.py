@@ -135,11 +135,10 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
     own = None if row is None else row.default_port
     # The class of the URL is not checked, because some URLs have no host, and other classes than `HostUrl`
     # also have the attribute `host`.
-    match url:
-        case object(host=str(host), effective_port=int(port)) if host:
-            return Endpoint(host, port, own or 0)
-        case object(host=str(host)) if host:
-            return None if own is None or hasattr(url, "effective_port") else Endpoint(host, own, own)
+    host: object = getattr(url, "host", None)
+    if isinstance(host, str) and host:
+        port: object = getattr(url, "effective_port", own)
+        return Endpoint(host, port, own or 0) if isinstance(port, int) else None
     if server is not None and row is not None and row.server:
         return Endpoint(server.host, server.port, own or 0, ours=True)
     return None
