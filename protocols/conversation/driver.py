@@ -12,10 +12,11 @@ from functools import partial
 from types import TracebackType
 
 from protocols.contract import Gate, Reply, Sink
-from protocols.conversation.performer import CopiedBodyStream, EmittedBody, Performer
+from protocols.conversation.performer import CopiedBodyStream, Performer
 from protocols.errors import Disconnected, LocalError, ResolveError
 from protocols.step import (
     CloseData,
+    CopiedBody,
     CopyBody,
     Dialogue,
     EmitBody,
@@ -41,8 +42,11 @@ class Conversation:
     it can be iterated or moved into a file. At the end of `async with`, all connections are closed.
 
     States of the body:
-    - `_next`: the next step of the body. It is performed when the caller continues to read.
-    - `_part`: the current step of the body (`EmitBody` or `CopyBody`).
+    - `_octets`: the received bytes that the caller has not read.
+    - `_part`: the current `CopyBody` step.
+    - `_resume`: the function that continues the dialogue after `_octets`. It is called when the caller
+      continues to read. It is None during `_part` and at the end of the dialogue.
+    - `_emitted`: whether the last step of the body was an `EmitBody`.
     - `_broken_off`: the step that was cancelled during a read. The next read repeats the step if no data is
       lost. Otherwise, `Disconnected` is raised in the dialogue.
     - `_failure`: the error that ended the body. Each further read raises this error again.
@@ -50,9 +54,11 @@ class Conversation:
 
     def __init__(self, dialogue: Dialogue[object], gate: Gate) -> None:
         self._dialogue = dialogue
-        self._next: Step | None = None
+        self._octets = b""
+        self._part: CopiedBodyStream | None = None
+        self._resume: Callable[[], Step] | None = None
+        self._emitted = False
         self._broken_off: Step | None = None
-        self._part: EmittedBody | CopiedBodyStream | None = None
         self._failure: ResolveError | None = None
         self._performer = Performer(gate)
 
@@ -95,12 +101,18 @@ class Conversation:
     def _begin_body(self) -> None:
         """Continue after the step `StartBody`.
 
-        The next step, or its error, is stored.
-
-        The stored step is performed when the caller reads the body.
+        The next step, or its error, is stored. The stored step is performed when the caller reads the body. A
+        body that was received with its head needs no further step.
         """
         try:
-            self._take_up(self._dialogue.send(None))
+            step = self._dialogue.send(None)
+            if type(step) is CopyBody and (octets := self._performer.take_whole(step)) is not None:
+                self._octets = octets
+                step = self._dialogue.send(CopiedBody(len(octets), surplus=len(self._performer.buffer)))
+            if self._octets:
+                self._resume = lambda: step
+            else:
+                self._take_up(step)
         except StopIteration as done:
             if done.value is not None:
                 self._performer.keep(done.value)
@@ -112,73 +124,79 @@ class Conversation:
 
     async def __anext__(self) -> bytes:
         """Return the next bytes of the body."""
-        while (part := self._part or await self._next_part()) is not None:
-            try:
-                octets = await part.read_next()
-            except ResolveError as error:
-                await self._go_on(partial(self._dialogue.throw, error))
-                continue
-            if octets:
-                return octets
-            await self._go_on(partial(self._dialogue.send, part.answer))
-        raise StopAsyncIteration
+        while not (octets := self._octets):
+            if (part := self._part) is not None:
+                try:
+                    if octets := await part.read_next():
+                        return octets
+                    self._resume = partial(self._dialogue.send, part.answer)
+                except ResolveError as error:
+                    self._resume = partial(self._dialogue.throw, error)
+                self._part = None
+            if not await self._go_on():
+                raise StopAsyncIteration
+        self._octets = b""
+        return octets
 
     async def drain(self, sink: Sink) -> int:
         """Move the remaining body into `sink`, in bulk if the bytes are not converted."""
         count = 0
-        while (part := self._part or await self._next_part()) is not None:
-            before = part.delivered
-            try:
-                await part.drain(sink)
-                advance = partial(self._dialogue.send, part.answer)
-            except LocalError:
-                raise
-            except ResolveError as error:
-                advance = partial(self._dialogue.throw, error)
-            count += part.delivered - before
-            await self._go_on(advance)
-        return count
+        while True:
+            if octets := self._octets:
+                self._octets = b""
+                sink.write(octets)
+                count += len(octets)
+            if (part := self._part) is not None:
+                before = part.delivered
+                try:
+                    await part.drain(sink)
+                    self._resume = partial(self._dialogue.send, part.answer)
+                except LocalError:
+                    raise
+                except ResolveError as error:
+                    self._resume = partial(self._dialogue.throw, error)
+                count += part.delivered - before
+                self._part = None
+            if not await self._go_on():
+                return count
 
-    async def _next_part(self) -> EmittedBody | CopiedBodyStream | None:
-        """Return the next segment of the body.
-
-        The result is `None` at the end of the body.
+    async def _go_on(self) -> bool:
+        """Advance to the next part of the body, and return whether the body continues.
 
         An earlier error is raised again.
-        """
-        if self._failure is not None:
-            raise self._failure
-        if (step := self._next) is not None:
-            self._next = None
-            await self._go_on(lambda: step)
-        elif self._broken_off is not None:
-            await self._go_on(self._make_retry(self._broken_off))
-        return self._part
-
-    async def _go_on(self, advance: Callable[[], Step]) -> None:
-        """Advance to the next part of the body.
 
         Between two `EmitBody` steps, other tasks run (S16, resource limits).
         """
-        before, self._part = self._part, None
+        if self._failure is not None:
+            raise self._failure
+        resume, self._resume = self._resume, None
+        if resume is None:
+            if self._broken_off is None:
+                return False
+            resume = self._make_retry(self._broken_off)
         try:
-            step = await self._advance(advance)
+            step = await self._advance(resume)
         except ResolveError as error:
             self._broken_off, self._failure = None, error
             raise
-        if step is not None:
-            self._take_up(step)
-        if type(before) is EmittedBody and isinstance(self._part, EmittedBody):
+        if step is None:
+            return False
+        was_emitted = self._emitted
+        self._take_up(step)
+        if was_emitted and self._emitted:
             await self._performer.rest()
+        return True
 
     def _take_up(self, step: Step) -> None:
+        self._emitted = False
         match step:
             case CopyBody():
-                self._part = self._performer.body_of(step)
+                self._part = CopiedBodyStream(step, *self._performer.source_of(step))
             case EmitBody(octets=octets):
-                self._part = EmittedBody(octets)
+                self._emitted = True
+                self._octets, self._resume = octets, partial(self._dialogue.send, None)
             case _:
-                self._next = step
+                self._resume = lambda: step
 
     def _make_retry(self, step: Step) -> Callable[[], Step]:
         """Return a function that repeats the cancelled step and then continues.

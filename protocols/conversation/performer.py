@@ -83,23 +83,6 @@ from protocols.step import (
 from protocols.wire import REST, Buffer, Reader, Rest
 
 
-class EmittedBody:
-    """The bytes of an `EmitBody` step, or of a `CopyBody` step whose bytes have all arrived."""
-
-    def __init__(self, octets: bytes, answer: CopiedBody | None = None) -> None:
-        self._octets = octets
-        self.answer = answer
-        self.delivered = 0
-
-    async def read_next(self) -> bytes:
-        octets, self._octets = self._octets, b""
-        self.delivered += len(octets)
-        return octets
-
-    async def drain(self, sink: Sink) -> None:
-        sink.write(await self.read_next())
-
-
 class BodySource(Protocol):
     """The source of the bytes of a `CopyBody`: a `Stream`, or a file with the same methods."""
 
@@ -422,41 +405,28 @@ class Performer:
     """The open connections and files of a dialogue.
 
     - `stream`, `buffer`: the connection of the dialogue, and the bytes read ahead.
+    - `slot`, `file`: the position of the dialogue in its pipeline, and the opened file.
     - `data`: the data connection.
     - `_waiting`: a reader that a cancellation interrupted. The next `Receive` continues this reader.
     - `_early`: a value, or a protocol error, that was received while a step was sending. The next `Receive`
       returns the value or raises the error.
     """
 
+    # The attributes exist only after a step that opens them.
+    stream: Stream
+    slot: Slot
+    file: LocalFile
+
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._opened: AbstractAsyncContextManager[object] | None = None
-        self._stream: Stream | None = None
         self._pooled: PooledConnection | None = None
-        self._slot: Slot | None = None
-        self._file: LocalFile | None = None
         self._waiting: Generator[Rest | None, None, object] | None = None
         self._early: FirstResult[object] | None = None
         self._timer: Timer | None = None
         self.buffer = Buffer()
         self._data: DataConnection | None = None
         self._exchanges: DatagramSender | None = None
-
-    @property
-    def stream(self) -> Stream:
-        assert self._stream is not None, "the dialogue has not connected"
-        return self._stream
-
-    @property
-    def slot(self) -> Slot:
-        """Return the slot of the dialogue in its pipeline."""
-        assert self._slot is not None, "the dialogue has not joined a pipeline"
-        return self._slot
-
-    @property
-    def file(self) -> LocalFile:
-        assert self._file is not None, "the dialogue has not opened a file"
-        return self._file
 
     @property
     def data(self) -> DataConnection:
@@ -496,13 +466,17 @@ class Performer:
             case Send(lines=lines, unless=None):
                 await self.stream.send(*lines)
             case Acquire():
-                return await self._acquire(step)
+                self._pooled = await self._open(
+                    self._gate.acquire(step.pool_key, tls=step.tls, suits=step.suits)
+                )
+                self.stream = self._pooled.stream
+                return self._pooled.state
             case PlanNote():
                 pass
             case RequestCredentials(user=user, challenged=challenged):
                 return await self._gate.credentials(user, challenged=challenged)
             case Connect(tls=tls):
-                await self._connect(tls)
+                self.stream = await self._open(self._gate.connect(tls=tls))
             case Peek(reader=reader):
                 return await self._peek(reader)
             case ReleaseToPool(state=state):
@@ -524,7 +498,8 @@ class Performer:
             case EndResponse():
                 self.slot.end_response()
             case OpenFile(segments=segments):
-                return await self._open_file(segments)
+                self.file = await self._open(self._gate.open_file(segments))
+                return self.file
             case ReadNames():
                 return await self.file.names()
             case ParseBuffered(reader=reader):
@@ -560,37 +535,23 @@ class Performer:
             case RequestEnd():
                 return self.stream.close_notify_seen if self.stream.secured else None
 
-    async def _connect(self, tls: bool) -> None:
-        """Open a connection, which replaces an earlier connection."""
-        self._stream = await self._open(self._gate.connect(tls=tls))
-
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
         """Open a connection or a file.
 
         The dialogue's earlier connection or file is closed first.
         """
-        if self._stream is not None or self._file is not None:
+        if self._opened is not None:
             await self._begin_anew()
         opened = await opening.__aenter__()
         self._opened = opening
         return opened
 
-    async def _open_file(self, segments: tuple[bytes, ...]) -> LocalFile:
-        self._file = await self._open(self._gate.open_file(segments))
-        return self._file
-
-    async def _acquire(self, step: Acquire) -> object | None:
-        self._pooled = await self._open(self._gate.acquire(step.pool_key, tls=step.tls, suits=step.suits))
-        self._stream = self._pooled.stream
-        return self._pooled.state
-
     async def _join(self, step: JoinPipeline) -> JoinedPipeline:
-        self._slot = await self._open(self._gate.join(step.key, step.state, tls=step.tls, anew=step.anew))
-        self._stream = self._slot.stream
-        state = self._slot.state
+        self.slot = await self._open(self._gate.join(step.key, step.state, tls=step.tls, anew=step.anew))
+        self.stream, state = self.slot.stream, self.slot.state
         assert isinstance(state.buffer, Buffer)
         self.buffer = state.buffer
-        return JoinedPipeline(state, self._stream.peer)
+        return JoinedPipeline(state, self.stream.peer)
 
     async def _begin_anew(self) -> None:
         await self.aclose()
@@ -598,16 +559,13 @@ class Performer:
         self._waiting = None
         self._early = None
         self._pooled = None
-        self._slot = None
 
-    def body_of(self, step: CopyBody) -> EmittedBody | CopiedBodyStream:
-        """Return the bytes that the step copies. A body that was received with its head needs no stream."""
+    def take_whole(self, step: CopyBody) -> bytes | None:
+        """Return the bytes that the step copies, or None if they were not received with the head."""
         count = step.count
-        is_plain = step.source == "connection" and step.filter is None and count is not None
-        if is_plain and len(self.buffer) >= (count or 0):
-            octets = self.buffer.take(count)
-            return EmittedBody(octets, CopiedBody(len(octets), surplus=len(self.buffer)))
-        return CopiedBodyStream(step, *self.source_of(step))
+        if count is None or step.filter is not None or step.source != "connection":
+            return None
+        return self.buffer.take(count) if len(self.buffer) >= count else None
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
         """Return the source for a `CopyBody` step.
@@ -734,8 +692,7 @@ class Performer:
         elif self.buffer.broken is not None:
             raise self.buffer.broken
         else:
-            assert self._stream is not None, "the dialogue has not connected"
-            receive = self._stream.receive
+            receive = self.stream.receive
             self.buffer.feed(await (receive() if self._timer is None else self._timer.run(receive)))
 
     async def rest(self) -> None:

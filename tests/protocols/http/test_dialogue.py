@@ -276,12 +276,19 @@ async def test_connection_is_pooled_only_after_complete_response(said: bytes, ke
     assert (gate.loans[0].kept is not None) is kept
 
 
-@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize("cutter", CUTTERS[1:], ids=lambda cutter: cutter.__name__)
 async def test_connection_with_unread_body_is_not_pooled(cutter: Cutter) -> None:
     gate = gate_of(ANSWER_OK + b"Content-Length: 6\r\n\r\nhello!", cutter)
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         await anext(aiter(reply.body))
     assert gate.loans[0].kept is None
+
+
+async def test_connection_with_body_received_with_head_is_pooled() -> None:
+    gate = gate_of(ANSWER_OK + b"Content-Length: 6\r\n\r\nhello!")
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
+        assert reply.verified == {"length"}
+    assert gate.loans[0].kept is not None
 
 
 async def test_body_iterated_again_after_end_is_empty() -> None:
