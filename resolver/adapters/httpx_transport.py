@@ -15,7 +15,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, Unpack, cast
@@ -394,7 +394,9 @@ async def _iterate_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 class ResponseBody:
-    """The body of a response. `aclose` returns the connection to the pool, or closes the connection."""
+    """The body of `response`. `aclose` returns the connection to the pool, or closes the connection."""
+
+    response: httpx.Response
 
     def __init__(
         self,
@@ -510,38 +512,19 @@ class SwitchedConnection:
         return self._stream.describe(name)
 
 
-class AnswerContext:
-    """The response of a blocking client, as an asynchronous context whose exit closes the body."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self._response = response
-        self._body = cast(ResponseBody, response.stream)
-
-    async def __aenter__(self) -> httpx.Response:
-        return self._response
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._body.aclose()
-
-
 class HeldBody:
-    """The response body for a blocking client; `close` also closes the response."""
+    """The unread response body for a blocking client; `close` also closes the response."""
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
-        self._ahead = body.take_ahead()
         # The `trace` function must not run within the short time limit in which `WaitingBody` collects bytes.
-        most = MOST if body.gate.trace is None else 1
-        self._rest = None if body.is_closed else WaitingBody(body, held, most)
-        self._held = held
+        self._body = WaitingBody(body, held, MOST if body.gate.trace is None else 1)
+        self._ahead = body.take_ahead()
+        self.close = held.leave
 
     def __iter__(self) -> Iterator[bytes]:
         if self._ahead:
             yield self._ahead
-        if self._rest is not None:
-            yield from self._rest
-
-    def close(self) -> None:
-        self._held.leave()
+        yield from self._body
 
 
 class HttpxTransport(TransportBase):
@@ -593,14 +576,14 @@ class HttpxTransport(TransportBase):
     async def handle_async_request(self, request: AnyRequest) -> Any:
         """Handle a request of an `AsyncClient`, including requests after a redirect."""
         self._serve(request, "AsyncClient")
-        return await self._answer(cast("httpx.Request", request))
+        return (await self._answer(cast("httpx.Request", request))).response
 
     def handle_request(self, request: AnyRequest) -> Any:
         """Handle a request of a `Client`, including requests after a redirect."""
         self._serve(request, "Client")
 
-        async def answer() -> AnswerContext:
-            return AnswerContext(await self._answer(cast("httpx.Request", request)))
+        async def answer() -> aclosing[ResponseBody]:
+            return aclosing(await self._answer(cast("httpx.Request", request)))
 
         return PortalContext(self._home, answer, _hold_response, _read_ahead).__enter__()
 
@@ -622,7 +605,7 @@ class HttpxTransport(TransportBase):
             self._portal.close_at_end(self)
         return self._portal
 
-    async def _answer(self, request: httpx.Request) -> httpx.Response:
+    async def _answer(self, request: httpx.Request) -> ResponseBody:
         await self._network.__aenter__()
         family = family_of(request)
         sent = RequestBody(request, family)
@@ -650,7 +633,7 @@ class HttpxTransport(TransportBase):
         )
         try:
             await sent.aclose()
-            response = _response(reply, gate, body)
+            response = body.response = _response(reply, gate, body)
             if gate.trace is not None:
                 version, reason = response.http_version.encode(), response.reason_phrase.encode()
                 head = (version, response.status_code, reason, list(response.headers.raw))
@@ -660,7 +643,7 @@ class HttpxTransport(TransportBase):
         except BaseException:
             await body.aclose()
             raise
-        return response
+        return body
 
     def _record(self, route: RequestRoute, gate: TimeoutGate, url: HttpUrl) -> TryRecording:
         assert self._network.recorder is not None
@@ -743,23 +726,23 @@ def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
     return ", ".join(known).encode("latin-1") or b"identity"
 
 
-async def _read_ahead(response: httpx.Response) -> bool:
+async def _read_ahead(body: ResponseBody) -> bool:
     """Read the received bytes of the body, in the same portal call as the response head."""
-    body = response.stream
-    assert isinstance(body, ResponseBody)
     # A request with a `trace` function is excluded, because the function would run within the short time
     # limit of `read_ahead`.
     return body.upgraded is None and body.gate.trace is None and await body.read_ahead()
 
 
-def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Response:
-    """Convert a response to a response for a blocking client."""
-    body = response.stream
-    assert isinstance(body, ResponseBody)
-    family = body.gate.family
+def _hold_response(body: ResponseBody, held: OpenResource) -> httpx.Response:
+    """Return the response for a blocking client."""
+    response, family = body.response, body.gate.family
     if (upgraded := response.extensions.get("network_stream")) is not None:
         response.extensions["network_stream"] = UpgradedStream(upgraded, held.portal)
-    response.stream = cast("httpx.SyncByteStream", join_classes(HeldBody, family.SyncByteStream)(body, held))
+    if body.is_closed:
+        response.stream = family.ByteStream(body.take_ahead())
+    else:
+        unread = join_classes(HeldBody, family.SyncByteStream)(body, held)
+        response.stream = cast("httpx.SyncByteStream", unread)
     return response
 
 
