@@ -45,15 +45,17 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
             continue
         if encoded and rule is STRICTEST and b"%" in octets:
             octets = unquote_to_bytes(octets)  # the code of a plug-in may decode a component without a rule
-        if not rule.noted.isdisjoint(octets):
-            for decision in _judge_content(url, rule, name, octets, reported):
-                reported.add(f"octet {decision.action}")
+        if octets.translate(None, rule.harmless):
+            decision = _judge_content(url, rule, name, octets, reported)
+            if decision is not None:
+                reported.add(decision.action)
                 yield decision
-        if rule.longest is not None and len(octets) > rule.longest:
+        if rule.longest is not None and len(octets) > rule.longest and "length" not in reported:
             length = len(octets) - 2 * octets.count(b"%") if encoded else len(octets)
-            for decision in _judge_length(url, rule, name, length, reported):
-                reported.add(f"length {decision.action}")
-                yield decision
+            if length > rule.longest:
+                reported.add("length")
+                detail = f"{name} has {length} bytes, and servers accept at most {rule.longest}"
+                yield Decision("S02", "refuse", detail, position=position_in(url, name, _NONE))
     if rules.line is not None:
         yield from _judge_request_length(url, *rules.line)
     if rules.fields is not None:
@@ -62,24 +64,15 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 
 def _judge_content(
     url: Url, rule: ComponentRule, name: str, octets: bytes, reported: set[str]
-) -> Iterator[Decision]:
+) -> Decision | None:
     present = frozenset(octets)
-    if (bad := present & rule.refused) and "octet refuse" not in reported:
-        yield _decision(url, "refuse", name, octets, bad, "could end a command or one of its arguments")
-    elif not bad and (bad := present & rule.warned) and "octet warn" not in reported:
-        yield _decision(url, "warn", name, octets, bad, "is a control character or a blank, unusual in names")
-
-
-def _judge_length(
-    url: Url, rule: ComponentRule, name: str, length: int, reported: set[str]
-) -> Iterator[Decision]:
-    if rule.longest is not None and length > rule.longest and "length refuse" not in reported:
-        yield Decision(
-            rule="S02",
-            action="refuse",
-            detail=f"{name} has {length} bytes, and servers accept at most {rule.longest}",
-            position=position_in(url, name, _NONE),
-        )
+    if bad := present & rule.refused:
+        action: Action = "refuse"
+        reason = "could end a command or one of its arguments"
+    else:
+        bad, action = present & rule.warned, "warn"
+        reason = "is a control character or a blank, unusual in names"
+    return None if action in reported else _decision(url, action, name, octets, bad, reason)
 
 
 def _decision(

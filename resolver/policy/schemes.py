@@ -44,7 +44,7 @@ class ComponentRule:
         self.refused = refused
         self.warned = warned
         self.longest = longest
-        self.noted = refused | warned
+        self.harmless = bytes(frozenset(range(256)) - refused - warned)
 
 
 #: The rule for a component that has no other rule. A component of this kind may become an argument of a
