@@ -10,7 +10,6 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
@@ -234,24 +233,24 @@ def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[A
 
 
 def _words(component: str, name: str, value: object) -> list[Word]:
+    """Return the `Word`s of a URL component, or of one element of it.
+
+    A pair in a tuple, such as a mail header, has two `Word`s: the name and the value.
+    """
+    if isinstance(value, tuple):
+        found: list[Word] = []
+        for at, part in enumerate(value):
+            if isinstance(part, tuple) and len(part) == 2:
+                found += _words(component, f"{name}[{at}].name", part[0])
+                found += _words(component, f"{name}[{at}].value", part[1])
+            else:
+                found += _words(component, f"{name}[{at}]", part)
+        return found
     if isinstance(value, bytes):
         return [(component, name, value, False)]
     if isinstance(value, str):
         return [(component, name, value.encode("utf-8", "surrogatepass"), True)]
-    if isinstance(value, tuple):
-        parts = (_words_of_part(component, f"{name}[{at}]", part) for at, part in enumerate(value))
-        return list(chain.from_iterable(parts))
     return [] if value is None or isinstance(value, int) else [(component, name, None, False)]
-
-
-def _words_of_part(component: str, name: str, part: object) -> list[Word]:
-    """Return the `Word`s of one element of a URL component.
-
-    A pair, such as a mail header, has two `Word`s: the name and the value.
-    """
-    if isinstance(part, tuple) and len(part) == 2:
-        return _words(component, f"{name}.name", part[0]) + _words(component, f"{name}.value", part[1])
-    return _words(component, name, part)
 
 
 def _plain(value: object) -> JsonValue:

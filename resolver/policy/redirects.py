@@ -51,7 +51,13 @@ def _is_inside_tls(scheme: str) -> bool:
 
 def judge_link(subject: Subject) -> Iterator[Decision]:
     """Apply S20 to a link in a menu, and to the target of a URL that only wraps another URL."""
-    yield from _judge_linked(subject)
+    row = subject.row
+    if row is not None and row.stands_for is not None:
+        try:
+            row.stands_for(subject.url)
+        except InvalidUrl as error:
+            place = row.named_by[0] if row.named_by else ""
+            yield Decision("S20", "refuse", error.message, position=subject.start_of(place))
     if subject.origin != "chosen" or subject.source is None:
         return
     offers = rules_of(subject.source.scheme).offers
@@ -61,17 +67,6 @@ def judge_link(subject: Subject) -> Iterator[Decision]:
             action="refuse",
             detail=f"a gopher menu must not link to {subject.url.scheme} URLs",
         )
-
-
-def _judge_linked(subject: Subject) -> Iterator[Decision]:
-    row = subject.row
-    if row is None or row.stands_for is None:
-        return
-    try:
-        row.stands_for(subject.url)
-    except InvalidUrl as error:
-        place = row.named_by[0] if row.named_by else ""
-        yield Decision(rule="S20", action="refuse", detail=error.message, position=subject.start_of(place))
 
 
 def judge_session(subject: Subject) -> Iterator[Decision]:
