@@ -32,9 +32,9 @@ _QUOTED = 40  # the number of characters of a URL that a message quotes
 
 def decode(encoded: str) -> bytes:
     """Decode percent-encoded text to bytes. Each `%` must begin an escape (`%` and two hex digits)."""
+    if "%" not in encoded:
+        return encoded.encode("ascii")
     first, *escaped = encoded.encode("ascii").split(b"%")
-    if not escaped:
-        return first
     return first + b"".join(unhexlify(piece[:2]) + piece[2:] for piece in escaped)
 
 

@@ -53,9 +53,8 @@ def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
 
     Errors in the path or typecode are added as findings.
     """
-    last = text.text.rfind("/", start, text.end) + 1
-    mark = text.text.lower().rfind(";type=", last, text.end)
-    if mark < 0:
+    mark = text.text.lower().rfind(";type=", start, text.end)
+    if mark < 0 or "/" in text.text[mark : text.end]:
         note_characters(text, start, text.end, _DATA + "/")
         return text.end, None
     note_characters(text, start, mark, _DATA + "/")
