@@ -32,7 +32,7 @@ from resolver.transfer.limits import LimitedBody, Most, collect_error_body, loca
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest as RetrievalRequest
 from resolver.transfer.redirects import next_request
-from resolver.transfer.streaming import StreamingResponse
+from resolver.transfer.streaming import OpenRetrieval, StreamingResponse
 from resolver.url import registry
 from resolver.url.tracebacks import trim_traceback
 
@@ -71,7 +71,7 @@ class RedirectPoint:
         self.final |= type(error).retryable and not error.retryable
 
 
-class Retrieval:
+class Retrieval(OpenRetrieval):
     """An attempt to retrieve a URL: an async context manager that returns a `StreamingResponse`.
 
     Exiting the context closes the response and its connection.
@@ -108,9 +108,9 @@ class Retrieval:
         self._heard = heard
         self._clock = clock
         self._attempt = attempt
-        self._requested = request
+        self.requested = request
         self._request = request
-        self._earlier: tuple[Url, ...] = ()
+        self.earlier: tuple[Url, ...] = ()
         self._points: list[RedirectPoint] = []
         self._gone = 0
         self._failures: list[Finding] = []
@@ -127,9 +127,7 @@ class Retrieval:
         clock = Clock(self._limits.total) if self._clock is None else self._clock
         self._opening = None if self._limits.head is None else Clock.for_head(self._limits)
         if self._listener is not None:
-            self._listener(
-                Started(self._requested.url.shown, self._attempt, transfer=self._requested.transfer)
-            )
+            self._listener(Started(self.requested.url.shown, self._attempt, transfer=self.requested.transfer))
         try:
             return await self._open(clock)
         except ResolveError as error:
@@ -142,7 +140,7 @@ class Retrieval:
     async def _open(self, clock: Clock) -> StreamingResponse:
         alternative: Alternative | None = None
         while True:
-            request, earlier = self._request, self._earlier
+            request, earlier = self._request, self.earlier
             try:
                 if alternative is None or isinstance(alternative, str):
                     url_gate, reply = await self._open_request(clock)
@@ -208,7 +206,7 @@ class Retrieval:
         if self._recording is None:
             dialogue = url_gate.wrap_dialogue(dialogue)
         else:
-            via = self._earlier[-1].shown if self._earlier else None
+            via = self.earlier[-1].shown if self.earlier else None
             self._recording.begin(self._request, url_gate, via)
             dialogue = self._recording.watch_dialogue(dialogue)
         opened = hold(dialogue, url_gate)
@@ -230,7 +228,7 @@ class Retrieval:
 
     def _admit(self, request: RetrievalRequest, clock: Clock) -> UrlGate:
         limits, options = self._limits, request.options
-        if request is not self._requested:
+        if request is not self.requested:
             limits = self._network.limits_of(request.url)
         if self._recording is not None:
             options = self._recording.options(request.url, options)
@@ -249,7 +247,7 @@ class Retrieval:
         return self._network.archive.gate(admission)
 
     def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
-        point = RedirectPoint(self._request, url_gate, moved, self._earlier, [moved.location, *moved.others])
+        point = RedirectPoint(self._request, url_gate, moved, self.earlier, [moved.location, *moved.others])
         if moved.failed is not None:
             point.fail(moved.failed)
             self._note_failure(moved.failed)
@@ -263,7 +261,7 @@ class Retrieval:
         point = self._points[-1]
         alternative = point.alternatives.pop(0)
         self._gone += 1
-        self._request, self._earlier = point.request, point.earlier
+        self._request, self.earlier = point.request, point.earlier
         if isinstance(alternative, str):
             policy, hops = self._network.policy, self._limits.hops
             moved = point.moved._replace(location=alternative)
@@ -271,7 +269,7 @@ class Retrieval:
             following = next_request(
                 point.request, moved, source, point.earlier, policy, hops, in_clear=reported
             )
-            self._request, self._earlier = following, (*point.earlier, point.request.url)
+            self._request, self.earlier = following, (*point.earlier, point.request.url)
         return alternative
 
     def _fall_back(self, error: ResolveError) -> Alternative:
@@ -311,7 +309,7 @@ class Retrieval:
 
     @property
     def _shown(self) -> Masked:
-        return self._shown_of(self._request, self._earlier)
+        return self._shown_of(self._request, self.earlier)
 
     def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> Masked:
         """Return the redacted URL of a request. A redirect may copy secrets of earlier requests."""
@@ -332,32 +330,22 @@ class Retrieval:
                 raise
         if self._recording is not None:
             reply = self._recording.body_of(reply)
-        url = self._shown if self._earlier else self._request.url.shown
+        self.shown = self._request.url.shown
+        url = self._hide(self.shown) if self.earlier else self.shown
         reply.findings[:0] = self._failures
         report = None if self._on_progress is None else self._make_report(self._on_progress, reply, url)
         body = self._body = LimitedBody(
             reply, url, clock, most, least, report, self._hide, url_gate.throttle, quota
         )
-        return StreamingResponse(
-            **self._mask.facts(reply),
-            request=self._request,
-            body=body,
-            _reply=reply,
-            _url_gate=url_gate,
-            _clock=clock,
-            _requested=self._requested.url,
-            _earlier=self._earlier,
-            _peers=self._peers() if self._earlier else (),
-        )
-
-    def _peers(self) -> tuple[str | None, ...]:
-        """Return the IP address of the server of each earlier URL."""
-        peers = {len(point.earlier): point.url_gate.peer for point in self._points}
-        return tuple(peers.get(number) for number in range(len(self._earlier)))
+        if self.earlier:
+            peers = {len(point.earlier): point.url_gate.peer for point in self._points}
+            self.peers = tuple([peers.get(number) for number in range(len(self.earlier))])
+        self.facts, self.reply, self.url_gate, self.clock = self._mask.facts(reply), reply, url_gate, clock
+        return StreamingResponse(**self.facts, request=self._request, body=body, _retrieval=self)
 
     def _make_report(self, hear: OnEvent, reply: Reply, url: Masked) -> Callable[[int], None]:
         """Return a function that reports progress."""
-        expected, start, transfer = reply.size, reply.start, self._requested.transfer
+        expected, start, transfer = reply.size, reply.start, self.requested.transfer
         return lambda received: hear(Progress(url, received, expected, start, transfer=transfer))
 
     async def _close(self) -> None:
@@ -391,6 +379,7 @@ class Retrieval:
         finally:
             if self._recording is not None:
                 await self._conclude_record(self._recording, error)
+                self._recording = None  # the response may outlive the recorded blocks
             if self._listener is not None:
                 failed = error if isinstance(error, Exception) else None
-                self._listener(Finished(self._requested.url.shown, failed, transfer=self._requested.transfer))
+                self._listener(Finished(self.requested.url.shown, failed, transfer=self.requested.transfer))

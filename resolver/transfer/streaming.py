@@ -24,7 +24,6 @@ from protocols.contract import (
     Sink,
     Url,
     Validators,
-    facts_of,
 )
 from protocols.errors import Declined, InvalidUrl, ResolveError
 from protocols.location import Kind
@@ -330,6 +329,25 @@ def _link(text: str) -> str:
     return url.text
 
 
+class OpenRetrieval:
+    """A retrieval whose reply has arrived: the source of the metadata of its response.
+
+    - `facts` is the redacted metadata of the reply, by field name.
+    - `shown` is the URL of the reply. After a redirect, the URL may contain a secret that was sent.
+    - `requested` is the request before redirects and before the use of a gateway.
+    - `earlier` are the URLs of redirected requests, and `peers` are the IP addresses of their servers.
+    """
+
+    facts: dict[str, Any]
+    shown: Masked
+    reply: Reply
+    url_gate: UrlGate
+    clock: Clock
+    requested: RetrievalRequest
+    earlier: tuple[Url, ...]
+    peers: tuple[str | None, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveFacts(Facts):
     """The metadata of a response whose connection is open.
@@ -345,22 +363,17 @@ class LiveFacts(Facts):
     meta: tuple[tuple[Masked, Masked], ...] = ()
     target: Masked | None = None
     request: RetrievalRequest
-    _reply: Reply
-    _url_gate: UrlGate
-    _clock: Clock
-    _requested: Url
-    _earlier: tuple[Url, ...]
-    _peers: tuple[str | None, ...] = ()
+    _retrieval: OpenRetrieval
 
     @property
     def url(self) -> Masked:
-        shown = self.request.url.shown
-        return self._url_gate.mask.hide_in_text(shown) if self._earlier else Masked(shown)
+        shown = self._retrieval.shown
+        return self._retrieval.url_gate.mask.hide_in_text(shown) if self._retrieval.earlier else shown
 
     @property
     def requested_url(self) -> Masked:
         """Return the redacted URL of the request, before redirects and before the use of a gateway."""
-        return Masked(self._requested.shown)
+        return self._retrieval.requested.url.shown
 
     @property
     def chain(self) -> tuple[Masked, ...]:
@@ -368,10 +381,10 @@ class LiveFacts(Facts):
 
         The first URL is the requested URL.
         """
-        if not self._earlier:
+        if not self._retrieval.earlier:
             return ()
-        first, *others = [url.shown for url in self._earlier]
-        return (Masked(first), *map(self._url_gate.mask.hide_in_text, others))
+        first, *others = [url.shown for url in self._retrieval.earlier]
+        return (first, *map(self._retrieval.url_gate.mask.hide_in_text, others))
 
     @property
     def addresses(self) -> tuple[str | None, ...]:
@@ -379,12 +392,12 @@ class LiveFacts(Facts):
 
         The order is: the URLs of `chain`, then `url`.
         """
-        return (*self._peers, self.peer)
+        return (*self._retrieval.peers, self.peer)
 
     @property
     def start(self) -> int:
         """Return the offset in the object at which the body starts, in bytes."""
-        return self._reply.start
+        return self._retrieval.reply.start
 
     @property
     def stop(self) -> int | None:
@@ -392,7 +405,7 @@ class LiveFacts(Facts):
 
         Otherwise the result is `None`.
         """
-        return self._reply.stop
+        return self._retrieval.reply.stop
 
     @property
     def validators(self) -> Validators:
@@ -400,7 +413,7 @@ class LiveFacts(Facts):
 
         They are empty for a scheme without validators.
         """
-        row = self._url_gate.row
+        row = self._retrieval.url_gate.row
         known = row is not None and row.resumes
         return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
 
@@ -410,7 +423,7 @@ class LiveFacts(Facts):
 
         The caller describes its copy in `Options.held`.
         """
-        return self._reply.unchanged
+        return self._retrieval.reply.unchanged
 
     @property
     def failure(self) -> ResolveError | None:
@@ -418,8 +431,8 @@ class LiveFacts(Facts):
 
         The body of the response can be read (`Options.refusals`). The result is `None` for other responses.
         """
-        failure = self._reply.failure
-        return None if failure is None else failure.hiding(self._url_gate.mask.hide_in_text)
+        failure = self._retrieval.reply.failure
+        return None if failure is None else failure.hiding(self._retrieval.url_gate.mask.hide_in_text)
 
     @property
     def points(self) -> bool:
@@ -435,7 +448,7 @@ class LiveFacts(Facts):
 
         The result is `None` without a connection.
         """
-        return self._reply.peer or self._url_gate.peer
+        return self._retrieval.reply.peer or self._retrieval.url_gate.peer
 
     @property
     def source(self) -> str | None:
@@ -444,45 +457,46 @@ class LiveFacts(Facts):
         Without a proxy, the result is the address of the server. With a proxy, the result is the address that
         was sent to the proxy. It is `None` if the proxy resolves the host name.
         """
-        return self._reply.peer or self._url_gate.source
+        return self._retrieval.reply.peer or self._retrieval.url_gate.source
 
     @property
     def limits(self) -> Limits:
         """Return the limits for the host of this response."""
-        return self._url_gate.limits
+        return self._retrieval.url_gate.limits
 
     @property
     def proxy(self) -> Masked | None:
         """Return the URL of the proxy, without user and password; None if a proxy was not used."""
-        return self._url_gate.proxy
+        return self._retrieval.url_gate.proxy
 
     @property
     def elapsed(self) -> float:
-        return self._clock.elapsed
+        return self._retrieval.clock.elapsed
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings about the URL, then of the policy, then about the response."""
-        hide = self._url_gate.mask.hide_in_text
+        hide = self._retrieval.url_gate.mask.hide_in_text
         found = self.request.url.spelling
-        for reported in (self._url_gate.findings, self._reply.findings):
+        for reported in (self._retrieval.url_gate.findings, self._retrieval.reply.findings):
             for finding in reported:
                 found += (finding._replace(detail=hide(finding.detail)),)
         return found
 
     @property
     def verified(self) -> tuple[str, ...]:
-        return tuple(sorted(self._reply.verified))
+        return tuple(sorted(self._retrieval.reply.verified))
 
     @property
     def lists(self) -> bool:
         """Return whether the body is a listing, and not a document with links."""
-        return self.has_entries and not self._reply.legible
+        return self.has_entries and not self._retrieval.reply.legible
 
     @property
     def has_entries(self) -> bool:
         """Return whether the body can be read as entries: a listing, or a document with links."""
-        return self._reply.listing is not None and self._reply.records is None and not self._is_raw
+        reply = self._retrieval.reply
+        return reply.listing is not None and reply.records is None and not self._is_raw
 
     @property
     def _is_raw(self) -> bool:
@@ -506,54 +520,55 @@ class StreamingResponse(LiveFacts):
 
         Raises `Declined` if the URL does not name a listing.
         """
-        return EntryStream(*self._listing(), Referrer(self.url, self.source), self._clock.pause)
+        return EntryStream(*self._listing(), Referrer(self.url, self.source), self._retrieval.clock.pause)
 
     def lines(self, line: Line = listing_line) -> LineStream:
         """Return an iterator over the entries as lines of UTF-8 text.
 
         `line` formats an entry.
         """
-        return LineStream(*self._listing(), self.url, self._clock.pause, line)
+        return LineStream(*self._listing(), self.url, self._retrieval.clock.pause, line)
 
     def _listing(self) -> tuple[Body, EntryReader]:
-        if self._reply.listing is None or self._is_raw:
+        reply = self._retrieval.reply
+        if reply.listing is None or self._is_raw:
             if self._is_raw:
                 raise Declined("cannot list entries: the raw bytes were requested", url=self.url)
             article = "an" if self.kind.value[0] in "aeiou" else "a"
             raise Declined(
                 f"this is {article} {self.kind.value} and not a listing; cat shows it", url=self.url
             )
-        records = self._reply.records
-        return self.body if records is None else _Collected(records), self._reply.listing
+        return self.body if reply.records is None else _Collected(reply.records), reply.listing
 
     def entries_in(self, content: bytes) -> EntryStream:
         """Return an iterator over the entries of a listing.
 
         `content` is the complete body of the listing.
         """
-        assert self._reply.listing is not None
-        found_in = Referrer(self.url, self.source)
-        return EntryStream(_Collected(content), self._reply.listing, found_in, self._clock.pause)
+        listing, found_in = self._retrieval.reply.listing, Referrer(self.url, self.source)
+        assert listing is not None
+        return EntryStream(_Collected(content), listing, found_in, self._retrieval.clock.pause)
 
     def raw(self, content: bytes) -> bytes | None:
         """Return the content with the protocol quoting (dot-stuffing) added again, or None."""
-        return None if self._reply.raw is None else self._reply.raw(content)
+        return None if self._retrieval.reply.raw is None else self._retrieval.reply.raw(content)
 
     def finished(self, *findings: Finding, proved: Iterable[str] = ()) -> dict[str, Any]:
         """Return the metadata and the provenance of a completed response.
 
         The arguments are added to the findings and successful checks of this response.
         """
+        retrieval = self._retrieval
         return {
-            **facts_of(self),
+            **retrieval.facts,
             "url": (url := self.url),
-            "requested_url": url if self._requested is self.request.url else self.requested_url,
+            "requested_url": url if retrieval.requested.url is self.request.url else self.requested_url,
             "findings": (*self.findings, *findings),
-            "verified": tuple(sorted({*self._reply.verified, *proved})),
-            "elapsed": self._clock.elapsed,
+            "verified": tuple(sorted({*retrieval.reply.verified, *proved})),
+            "elapsed": retrieval.clock.elapsed,
             "peer": self.peer,
-            "proxy": self._url_gate.proxy,
-            "chain": self.chain if self._earlier else (),
+            "proxy": retrieval.url_gate.proxy,
+            "chain": self.chain if retrieval.earlier else (),
         }
 
 
