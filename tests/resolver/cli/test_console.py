@@ -33,4 +33,4 @@ def test_main_in_host_process_freezes_no_objects(tmp_path: Path) -> None:
 
 def test_entry_point_freezes_imported_objects() -> None:
     done = subprocess.run([sys.executable, "-c", _TELLS], stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout == "True True 10000\n"
+    assert done.stdout == "True True 30000\n"
