@@ -220,8 +220,9 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
     options = command.url_options
     given = redact(target.url) if options or target.known is None else target.known.shown
     shown = given
-    with suppress(ResolveError):  # the command reports the error
-        shown = target.parsed(command).shown if options else given
+    if options:
+        with suppress(ResolveError):  # the command reports the error
+            shown = target.parsed(command).shown
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
     more = None
     if not target.is_bare:
@@ -278,7 +279,7 @@ async def note_saved(entry: LedgerEntry, saved: Saved | None) -> None:
     """Record a completed target, even if the run was cancelled. Raises `LedgerFault`."""
     if saved is not None:
         brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True) if entry.ledger.is_due else nullcontext():
             await entry.record_done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
 
 

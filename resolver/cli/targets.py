@@ -239,8 +239,8 @@ class TargetNaming:
         named = target._replace(claim=NameReservation(self._names, self._number))
         if self._is_by_url:
             with suppress(ResolveError):  # the retrieval reports the error
-                named = named._replace(known=(url := named.parsed(self._command)))
-                named = named._replace(where=named.reserve(url, self._command))
+                url = named.parsed(self._command)
+                named = named._replace(known=url, where=named.reserve(url, self._command))
         return named
 
 

@@ -313,32 +313,30 @@ class LedgerEntry:
         *,
         is_done: bool = False,
     ):
-        self._ledger = ledger
+        self.ledger = ledger
         self._tag = tag
         self.number = number
         self.path = path
         self.size = size
         self.digest = digest
         self.is_done = is_done
+        self._recorded: tuple[str | None, str | None] = None, None
 
     def record_whole(self, facts: CompletedFile) -> Callable[[], None]:
         """Queue the record of a file that is synced to the disk; see `LedgerRow`."""
-        modified = None if facts.known.modified is None else facts.known.modified.timestamp()
-        place = self._ledger.place_of(facts.path)
+        known, place = facts.known, self.ledger.place_of(facts.path)
+        self._recorded = facts.path, place
         values = (
             encode_text(place),
             facts.inode,
             facts.size,
-            _digest(facts.digest),
-            encode_text(facts.known.etag),
+            None if facts.digest is None else f"sha256:{facts.digest}",
+            encode_text(known.etag),
+            None if known.modified is None else known.modified.timestamp(),
+            encode_text(facts.final_url),
+            encode_text(facts.media_type),
         )
-        more = (modified, encode_text(facts.final_url), encode_text(facts.media_type))
-        change = (
-            "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, media_type=?"
-        )
-        return self._ledger.queue(
-            _Change(f"{change}, exit=NULL, error=NULL, message=NULL", (*values, *more), self.number)
-        )
+        return self.ledger.queue(_Change(_WHOLE, values, self.number))
 
     def etag_of(self, path: str, modified: datetime | None) -> str | None:
         """Return the entity tag of the file; see `LedgerRow`."""
@@ -358,25 +356,35 @@ class LedgerEntry:
 
         Raises `LedgerFault`.
         """
-        change = (
-            "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL"
-        )
-        place = None if path is None else self._ledger.place_of(path)
+        recorded, place = self._recorded
+        if path != recorded:
+            place = None if path is None else self.ledger.place_of(path)
         status = "skipped" if skipped else "done"
         values = (status, encode_text(place), size, brought, attempts, _now())
-        await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self.number, path))
+        await self.ledger.write_later(_Change(_DONE, values, self.number, path))
 
     async def forget(self) -> None:
         """Delete the row of an object that is not a file. Raises `LedgerFault`."""
-        await self._ledger.forget(self.number)
+        await self.ledger.forget(self.number)
 
     async def record_failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
         """Record that the request failed. Raises `LedgerFault`."""
-        change = "status=?, attempts=attempts+?, ended=?, exit=?, error=?, message=?"
         status, message = "refused" if refused else "failed", error.message[:_MOST_MESSAGE]
         attempts = 0 if refused else error.attempts
         values = (status, attempts, _now(), error.exit_code, kind, encode_text(message))
-        await self._ledger.write_later(_Change(change, values, self.number))
+        await self.ledger.write_later(_Change(_FAILED, values, self.number))
+
+
+# The assignments of the updates of a row.
+_WHOLE = (
+    "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, media_type=?, "
+    "exit=NULL, error=NULL, message=NULL"
+)
+_DONE = (
+    "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL, "
+    "message=NULL"
+)
+_FAILED = "status=?, attempts=attempts+?, ended=?, exit=?, error=?, message=?"
 
 
 class _Change(NamedTuple):
@@ -558,6 +566,11 @@ class Ledger:
         self._later.append(change)
         return self._write_all
 
+    @property
+    def is_due(self) -> bool:
+        """Return whether the next call of `write_later` writes all queued row updates."""
+        return len(self._later) >= _AT_ONCE - 1
+
     async def write_later(self, change: _Change) -> None:
         """Queue a row update, which is later written in one transaction with other updates."""
         self._later.append(change)
@@ -605,10 +618,6 @@ class Ledger:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _digest(text: str | None) -> str | None:
-    return None if text is None else f"sha256:{text}"
 
 
 def _now() -> float:
