@@ -295,9 +295,8 @@ class TimeoutGate(UrlGate):
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
         """Receive the response head, within the timeout for the response head."""
         try:
-            if self.limits.head is None:
-                with self.clock.limit_time():
-                    return await conversation.__aenter__()
+            if self.limits.head is None and not self.clock.is_bound:
+                return await conversation.__aenter__()
             with self.clock.loop.move_on_at(self.clock.deadline) as scope:
                 self._times.scope = scope
                 return await conversation.__aenter__()

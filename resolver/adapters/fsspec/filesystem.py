@@ -30,6 +30,7 @@ from resolver.adapters.fsspec.file import ObjectBytes, RemoteObject, UrlFile, Wh
 from resolver.adapters.fsspec.listings import (
     DIRECTORIES,
     Walks,
+    fault,
     login_of,
     no_file,
     parent,
@@ -182,8 +183,10 @@ class UrlFileSystem(Walks):
     ) -> bytes:
         name = self._resolve_name(path)
         if self.ranges and start is None and end is None:
-            with translate_errors(name):
+            try:
                 return await read_complete(await self._session(), self._url(name))
+            except resolver.ResolveError as error:
+                raise fault(error, name) from error
         async with self._reading(name) as octets:
             return await octets.read(start, end)
 
