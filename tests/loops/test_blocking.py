@@ -18,6 +18,7 @@ from fixtures.faulty import serve
 from resolver import Event, Kind, Policy, ResolveError, blocking
 from resolver.blocking.portal import portal
 from resolver.loops.calls import ThreadTask
+from resolver.loops.on_thread import checkpoint
 from resolver.testing.contract import Case, CaseSetting, ContractCheck
 from resolver.testing.contract.endings import is_whole, spread
 from tests.elsewhere import Elsewhere
@@ -47,6 +48,7 @@ CELLS = sampled([row for row in ROWS if not is_raced(row)], fault_of, 2)
 
 @pytest.mark.parametrize(("setting", "check"), TESTS, indirect=["setting"], ids=str)
 def test_blocking_session_keeps_contract(setting: CaseSetting, check: ContractCheck, tmp_path: Path) -> None:
+    portal().run(checkpoint)  # The first call of a thread opens a pipe, which later calls of the thread use.
     asyncio.run(check.function(BlockingSetting.of(setting), tmp_path))
 
 
