@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import NoReturn, Protocol, TypeAlias, TypeVar
 
@@ -119,6 +119,7 @@ class Loop:
     Times are in seconds of the loop's clock. Each run of the loop has a separate clock.
 
     - `run` returns an object that identifies the current run of the loop.
+    - `clock` returns the function that returns the time of the current run.
     - `cancelled` is the exception that a cancellation raises.
     - `notify_closing` must be called before a descriptor is closed. `notify_closing` raises `closed` in all
       tasks that wait for the descriptor.
@@ -128,6 +129,7 @@ class Loop:
     """
 
     run: Callable[[], object]
+    clock: Callable[[], Callable[[], float]]
     current_time: Callable[[], float]
     move_on_at: Callable[[float], CancelScope]
     move_on_after: Callable[[float], CancelScope]
@@ -147,3 +149,7 @@ class Loop:
     getaddrinfo: GetAddrInfo
     cancelled: type[BaseException]
     closed: type[Exception]
+
+    def bind(self) -> Loop:
+        """Return a copy for the current run, whose `current_time` does not look up the clock of the run."""
+        return replace(self, current_time=self.clock())

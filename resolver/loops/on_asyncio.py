@@ -187,6 +187,7 @@ def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
 
 LOOP = Loop(
     run=asyncio.get_running_loop,
+    clock=lambda: asyncio.get_running_loop().time,
     current_time=lambda: asyncio.get_running_loop().time(),
     move_on_at=move_on_at,
     move_on_after=anyio.move_on_after,

@@ -250,6 +250,7 @@ def _begin(function: Callable[[], object], *, daemon: bool) -> Abort:
 
 LOOP = Loop(
     run=lambda: current_task().call.home,
+    clock=lambda: monotonic,
     current_time=monotonic,
     move_on_at=ThreadScope,
     move_on_after=move_on_after,

@@ -131,6 +131,7 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
 
 LOOP = Loop(
     run=trio.lowlevel.current_trio_token,
+    clock=lambda: trio.lowlevel.current_clock().current_time,
     current_time=trio.current_time,
     move_on_at=trio.move_on_at,
     move_on_after=trio.move_on_after,

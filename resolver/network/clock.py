@@ -31,12 +31,17 @@ class Clock:
         missed: the error message, with a placeholder for the seconds. The default message says that the
             complete retrieval took too long.
         setting: the name of the setting that changes the limit.
+        loop: the current event loop, if the caller knows it.
     """
 
     def __init__(
-        self, limit: float | None, missed: str = "not complete within {:g} s", setting: str = "max_time"
+        self,
+        limit: float | None,
+        missed: str = "not complete within {:g} s",
+        setting: str = "max_time",
+        loop: Loop | None = None,
     ) -> None:
-        self.loop = running()
+        self.loop = loop or running()
         self._limit = limit
         self.is_bound = limit is not None
         self._missed = missed

@@ -14,7 +14,7 @@ from protocols.errors import NotConfigured
 from protocols.text import Masked
 from resolver.loops import Loop, running
 from resolver.network.admission import Admission, RunState
-from resolver.network.clock import Bucket, check_rate
+from resolver.network.clock import Bucket, Clock, check_rate
 from resolver.network.events import (
     ATTEMPTS,
     PROGRESS,
@@ -91,6 +91,7 @@ class Network:
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
+        self._loop: Loop | None = None
         self._closing: set[Closeable] = set()
         self.proxy, self.environment = proxy, environment
         self._news_server = settings.get("news_server")
@@ -139,11 +140,12 @@ class Network:
         return proxy_variables(self.environment, self.proxy)
 
     async def __aenter__(self) -> Network:
-        if self._check_run() is None:
-            run = running().run()
+        if self.check_run() is None:
+            loop = running().bind()
+            run = loop.run()
             self._shared.trust.check()
             self._shared.pool.open()
-            self._run = run
+            self._loop, self._run = loop, run
         self._listen()
         return self
 
@@ -157,7 +159,7 @@ class Network:
                 leaving.push_async_callback(each.aclose)
 
     async def _leave(self) -> None:
-        self._run = None
+        self._run = self._loop = None
         await self._shared.pool.aclose()
 
     def hold(self, closing: C) -> C:
@@ -169,7 +171,7 @@ class Network:
         """
         if self._run is None:
             raise RuntimeError(_NOT_ENTERED)
-        self._check_run()
+        self.check_run()
         self._closing.add(closing)
         closing.when_ended = partial(self._closing.discard, closing)
         return closing
@@ -188,26 +190,27 @@ class Network:
         own = None if self._shared.hosts is None else self.host_of(url).limits
         return self.limits if own is None else own
 
+    def clock_of(self, url: Url) -> Clock:
+        """Return the deadline for a retrieval of the URL that starts now."""
+        return Clock(self.limits_of(url).total, loop=self.check_run())
+
     def host_of(self, url: Url) -> Host:
         """Return the settings of the URL's host."""
         hosts = self._shared.hosts
         place = None if hosts is None else endpoint_of(url)
         return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
-    def _check_run(self, loop: Loop | None = None) -> Loop | None:
-        """Return the event loop of the run.
+    def check_run(self) -> Loop | None:
+        """Return the event loop of the run, bound to the run.
 
         The result is `None` if this network was not entered.
 
         Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is another
         event loop than that of the run, for example in another thread.
         """
-        if self._run is None:
-            return None
-        loop = loop or running()
-        if self._run is not loop.run():
+        if self._loop is not None and self._run is not running().run():
             raise RuntimeError(_ANOTHER_RUN)
-        return loop
+        return self._loop
 
     def on_event(self, event: Event) -> None:
         """Pass the event to the listener, if there is one."""
@@ -291,7 +294,8 @@ class Network:
             UnsupportedScheme: if the scheme is not supported, before any DNS lookup.
             NotConfigured: if the server of a `news:` URL is neither in the URL nor configured.
         """
-        loop = self._check_run(loop)
+        if loop is None or loop is not self._loop:
+            loop = self.check_run()
         judge = partial(Admission, self._shared, url, origin, referrer)
         admission = judge(server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:

@@ -35,7 +35,6 @@ from resolver.files.names import (
 from resolver.files.partial_file import PartialFile, finish_killed_run
 from resolver.files.sidecar import FORMAT, sidecar_of
 from resolver.ledger import CompletedFile, etag_of_row, make_recorder
-from resolver.network.clock import Clock
 from resolver.network.connecting import first_of
 from resolver.network.events import Kept
 from resolver.network.task import current
@@ -230,7 +229,7 @@ class Saver:
         self._order = order
         self._retry_policy = retry_policy
         self._first = order.requests[0]
-        self._clock = Clock(network.limits_of(self._first.url).total)
+        self._clock = network.clock_of(self._first.url)
         self._path = order.path
         self._findings: list[Finding] = []
         self._attempts = 0

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
-from resolver.network.clock import Clock
 from resolver.transfer import extras
 from resolver.transfer.batch import Batch, RunningBatch
 from resolver.transfer.extras import find_codings
@@ -217,7 +216,7 @@ class Resolver:
 
         retrier = self._retrier(request, memory, fill, max_collected, patience)
         try:
-            reply = await retrier.retry(Clock(self._network.limits_of(request.url).total))
+            reply = await retrier.retry(self._network.clock_of(request.url))
         except ResolveError as error:
             raise trim_traceback(locate_error(error, request.url.shown)) from error.__cause__
         content = memory.content()
@@ -328,7 +327,7 @@ class Resolver:
         return server_file_name(reply.suggested)
 
     async def _facts_of(self, request: RetrievalRequest) -> StreamingResponse:
-        clock = Clock(self.limits_of(request.url).total)
+        clock = self._network.clock_of(request.url)
         try:
             return await self._retrier(request, MemoryStore(), leave, ignore_limits).retry(clock)
         except ResolveError as error:
@@ -714,7 +713,7 @@ class ConfinedSession(Resolver):
         request = self._request(url, origin, referrer, "listing")
         retrier = self._retrier(request, keep, fill, max_streamed)
         try:
-            return await retrier.retry(Clock(self.limits_of(url).total))
+            return await retrier.retry(self._network.clock_of(url))
         except ResolveError as error:
             give_way_for_room(error, url, self._network)
             raise trim_traceback(locate_error(error, url.shown)) from error.__cause__

@@ -18,6 +18,7 @@ import trio
 
 import fixtures.http
 from resolver import HttpxTransport, Limits, Policy, Resolver, TimedOut
+from resolver.loops import running
 from resolver.network.lookup import LookupCache
 from resolver.testing.contract.case import ListeningSockets
 from tests.elsewhere import Elsewhere
@@ -108,6 +109,16 @@ def test_lookup_cache_is_valid_only_in_its_run() -> None:
     for number, one in enumerate([*RUNS, *RUNS], 1):
         one(ask)
         assert len(asked) == number
+
+
+def test_bound_loop_has_clock_of_its_run() -> None:
+    async def compare() -> None:
+        bound = running().bind()
+        before = running().current_time()
+        assert before <= bound.current_time() <= running().current_time()
+
+    for one in RUNS:
+        one(compare)
 
 
 def test_loop_waits_on_descriptors_not_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
