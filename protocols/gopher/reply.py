@@ -449,10 +449,9 @@ class ErrorDetector:
     an error.
     """
 
-    def __init__(self) -> None:
-        self.is_refusal: bool | None = None
-        self._seen = 0
-        self._words: list[str] = []
+    is_refusal: bool | None = None
+    _seen = 0
+    _words: tuple[str, ...] = ()
 
     def feed(self, octets: bytes) -> None:
         for start in range(0, len(octets), _LOOKED_AT_ONCE):
@@ -489,7 +488,6 @@ class MenuDetector(ErrorDetector):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._lines = MenuLines()
 
     def _look(self, octets: bytes) -> None:
@@ -502,7 +500,7 @@ class MenuDetector(ErrorDetector):
     def _judge(self, lines: list[TextLine]) -> None:
         for line in lines:
             if line.octets[:1] == b"3":
-                self._words.append(display_text(parse_item(line.octets).display))
+                self._words += (display_text(parse_item(line.octets).display),)
             elif line.octets not in (b"", b".") and line.octets[:1] != b"i":
                 self.is_refusal = False
 
@@ -516,7 +514,6 @@ class LineDetector(ErrorDetector):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._line = bytearray()
         self._behind: bytearray | None = None
 
@@ -540,7 +537,7 @@ class LineDetector(ErrorDetector):
 
     def _is_error_line(self) -> bool:
         item = parse_item(bytes(self._line).removesuffix(b"\r"))
-        self._words = [display_text(item.display)]
+        self._words = (display_text(item.display),)
         if item.port is None:
             return False
         return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")

@@ -112,7 +112,7 @@ def most_descriptors() -> int:
 def check_spare(fd: int) -> None:
     """Raise `OSError` (EMFILE) if the descriptor is reserved."""
     limit = most_descriptors()
-    if fd >= limit - min(SPARE, limit // 4):
+    if fd >= limit - SPARE and fd >= limit - limit // 4:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 

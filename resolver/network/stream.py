@@ -274,7 +274,7 @@ class SocketStream:
     @property
     def quiet(self) -> bool:
         """Return whether an idle connection is still open and has no unread data."""
-        if self._ahead or self._at_end or self._held is not None or self._sock.fileno() == -1:
+        if self._ahead or self._at_end or self._held is not None:
             return False
         if self._packing is not None and self._packing.has_more:
             return False
@@ -288,7 +288,7 @@ class SocketStream:
             socket.socket.recv(sock, 1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
-        except OSError:
+        except OSError:  # The socket is closed, or the connection is broken.
             return False
         return False
 
@@ -445,7 +445,9 @@ class SocketStream:
                 self._at_end = moved == 0
                 if self._at_end:
                     return None
-                self._record_received(moved)
+                self.received += moved
+                if self._settings.throttle is not None:
+                    self._settings.throttle.record_received(moved)
                 pipe.push(sink, moved)
         return None
 
@@ -464,11 +466,6 @@ class SocketStream:
 
     def _share(self, most: int) -> int:
         return most if self._settings.throttle is None else min(most, self._settings.throttle.share)
-
-    def _record_received(self, count: int) -> None:
-        self.received += count
-        if self._settings.throttle is not None:
-            self._settings.throttle.record_received(count)
 
     def start_packing(self, machine: StreamCodec) -> None:
         assert not self._ahead, "unread bytes remain"
@@ -551,7 +548,9 @@ class SocketStream:
                 break
             except OSError as error:
                 await self._await_ready(error, "read")
-        self._record_received(count)
+        self.received += count
+        if settings.throttle is not None:
+            settings.throttle.record_received(count)
         if count:
             settings.contact.made = True
         self._unshared = self._unshared + (count if count > _CALL else _CALL) if waits == self._waits else 0
