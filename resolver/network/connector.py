@@ -167,9 +167,11 @@ class Connector:
         assert self.first is not None, "a data connection requires a control connection"
         self._for_data = True
         try:
-            return await self.connect(self.first.peer, port, tls=False)
+            stream = await self.connect(self.first.peer, port, tls=False)
         finally:
             self._for_data = False
+        stream.has_only_data()
+        return stream
 
     def place(self, host: str, port: int, tls: bool) -> Hashable:
         """Return the key for the connection pool.

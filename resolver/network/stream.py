@@ -226,6 +226,7 @@ class SocketStream:
         self._packing: StreamCodec | None = None
         self.beyond: str | None = None
         self.received = self._unshared = self._waits = self._waiting = 0
+        self._quickack = _QUICKACK
         self._since: float | None = None  # start of the first wait of the current read
         self._has_only_data = False
         self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
@@ -606,9 +607,11 @@ class SocketStream:
                 raise tls_fault(error, self._settings.host, self._sock) from error
             case _:
                 raise connection_fault(error, self.peer) from error
-        if _QUICKACK is not None and wait is self.loop.readable_by:
-            with suppress(OSError):  # The option only makes the transfer faster.
-                self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+        if self._quickack is not None and wait is self.loop.readable_by:
+            try:
+                self._sock.setsockopt(socket.IPPROTO_TCP, self._quickack, 1)
+            except OSError:  # The option only makes the transfer faster.
+                self._quickack = None
         self._waits, self._waiting = self._waits + 1, self._waiting + 1
         settings, since = self._settings, self.loop.current_time()
         until = since + settings.idle

@@ -104,11 +104,15 @@ class UrlGate:
         return self._connector.source
 
     def connect(self, *, tls: bool) -> AbstractAsyncContextManager[SocketStream]:
-        return _Connection(partial(self.find_or_connect, None, *self._admission.place, tls))
+        if self._connector.bounds is not None:
+            self._connector.bounds.begin("connect")
+        return _Connection(partial(self.open_connection, *self._admission.place, tls=tls))
 
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Suits | None = None
     ) -> AbstractAsyncContextManager[ReusableConnection]:
+        if self._connector.bounds is not None:
+            self._connector.bounds.begin("connect")
         host, port = self._admission.place
         key: Hashable = (self._admission.url.scheme, self._connector.place(host, port, tls), pool_key)
         if (held := self._shared.credentials) is not None:
@@ -117,23 +121,23 @@ class UrlGate:
         return _Acquisition(self._shared.pool, opening)
 
     async def find_or_connect(
-        self, key: Hashable | None, host: str, port: int, tls: bool, suits: Suits | None = None
+        self, key: Hashable, host: str, port: int, tls: bool, suits: Suits | None = None
     ) -> ReusableConnection:
         """Return a pooled connection with the key, or a new connection."""
-        connector = self._connector
-        if connector.bounds is not None:
-            connector.bounds.begin("connect")
-        pooled = None if key is None else await connector.find_pooled(key, host, port, suits)
+        pooled = await self._connector.find_pooled(key, host, port, suits)
         if pooled is None:
-            pooled = ReusableConnection(await self.open_connection(host, port, tls=tls), key)
-        connector.first = pooled.stream
-        if connector.bounds is not None:
-            connector.bounds.record_connected()
+            return ReusableConnection(await self.open_connection(host, port, tls=tls), key)
+        self._connector.first = pooled.stream
+        if self._connector.bounds is not None:
+            self._connector.bounds.record_connected()
         return pooled
 
     async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
         """Open a new connection."""
-        return await self._connector.connect(host, port, tls=tls)
+        stream = self._connector.first = await self._connector.connect(host, port, tls=tls)
+        if self._connector.bounds is not None:
+            self._connector.bounds.record_connected()
+        return stream
 
     @asynccontextmanager
     async def join(
@@ -162,15 +166,9 @@ class UrlGate:
         finally:
             await self._shared.pipelines.leave(place, pipeline, slot)
 
-    @asynccontextmanager
-    async def connect_data(self, port: int) -> AsyncIterator[SocketStream]:
+    def connect_data(self, port: int) -> AbstractAsyncContextManager[SocketStream]:
         check_data_port(port, self._shared.policy)
-        stream = await self._connector.connect_data(port)
-        stream.has_only_data()
-        try:
-            yield stream
-        finally:
-            await stream.aclose()
+        return _Connection(partial(self._connector.connect_data, port))
 
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[UdpSocket]:
@@ -243,11 +241,11 @@ class UrlGate:
 class _Connection:
     """The context of a new connection."""
 
-    def __init__(self, opening: Callable[[], Awaitable[ReusableConnection]]) -> None:
+    def __init__(self, opening: Callable[[], Awaitable[SocketStream]]) -> None:
         self._opening = opening
 
     async def __aenter__(self) -> SocketStream:
-        self._stream = (await self._opening()).stream
+        self._stream = await self._opening()
         return self._stream
 
     async def __aexit__(self, *_: object) -> None:
