@@ -1,8 +1,7 @@
 """The scheduler, which groups requests into slices without I/O, and the database of waiting requests.
 
-The scheduler, which groups requests into slices without I/O, and the database of waiting requests. This
-module represents a slice as a `HostShare`, which has the number of requests for each host. A host belongs to
-one partition. A partition is in one of three states:
+This module represents a slice as a `HostShare`, which has the number of requests for each host. A host
+belongs to one partition. A partition is in one of three states:
 
 - Waiting: the partition has requests, and an entry in the heap. The key of the entry is the remaining time of
   the partition in seconds.

@@ -74,7 +74,6 @@ class Admission:
         reported_in_clear: whether this retrieval warned about a password sent without TLS.
         mask: the filter that redacts the secrets in events and log lines of this retrieval.
         shown: the redacted URL.
-        way: the route through a proxy; None for a direct connection.
         way: the route through a proxy. None for a direct connection.
         limits: the limits for this host and port.
         tap: the recorder of the bytes on the connections of this URL. The caller sets `tap` before a

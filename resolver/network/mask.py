@@ -65,8 +65,6 @@ class SentSecrets:
     def count_safe(self, octets: bytes) -> int:
         """Return how many leading bytes can be shown before the next block arrives.
 
-        The bytes after them may be the start of a secret.
-
         The remaining bytes may be the start of a secret that continues in the next block.
         """
         done = 0

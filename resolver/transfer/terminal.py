@@ -208,8 +208,7 @@ Expected: TypeAlias = "bytes | re.Pattern[bytes] | Prompt"
 class TerminalSession:
     """A telnet session, which `Resolver.open_terminal` opens.
 
-    One task may wait for output while another task sends input. One task may wait for output while another
-    task sends input.
+    One task may wait for output while another task sends input.
 
     Examples:
         >>> async with resolver.Resolver() as session:
