@@ -203,7 +203,7 @@ def test_warc_on_full_disk_has_no_damage(folder: Path) -> None:
     ):
         (folder / name).write_bytes(octets)
         urls.append((folder / name).as_uri())
-    words = [sys.executable, "-m", "resolver", "cat", "-q", "--warc", str(folder / "a.warc.gz"), *urls]
+    words = [sys.executable, "-B", "-m", "resolver", "cat", "-q", "--warc", str(folder / "a.warc.gz"), *urls]
     # in blocks of 512 or 1,024 bytes, depending on the shell
     limit = f"ulimit -f 10; exec {shlex.join(words)}"
     done = subprocess.run(["sh", "-c", limit], cwd=CHECKOUT, capture_output=True, timeout=HANG, check=False)
