@@ -16,7 +16,6 @@ from protocols.conversation.performer import CopiedBodyStream, Performer
 from protocols.errors import Disconnected, LocalError, ResolveError
 from protocols.step import (
     CloseData,
-    CopiedBody,
     CopyBody,
     Dialogue,
     EmitBody,
@@ -106,9 +105,9 @@ class Conversation:
         """
         try:
             step = self._dialogue.send(None)
-            if type(step) is CopyBody and (octets := self._performer.take_whole(step)) is not None:
-                self._octets = octets
-                step = self._dialogue.send(CopiedBody(len(octets), surplus=len(self._performer.buffer)))
+            if type(step) is CopyBody and (whole := self._performer.take_whole(step)) is not None:
+                self._octets, answer = whole
+                step = self._dialogue.send(answer)
             if self._octets:
                 self._resume = lambda: step
             else:

@@ -560,12 +560,15 @@ class Performer:
         self._early = None
         self._pooled = None
 
-    def take_whole(self, step: CopyBody) -> bytes | None:
-        """Return the bytes that the step copies, or None if they were not received with the head."""
-        count = step.count
-        if count is None or step.filter is not None or step.source != "connection":
+    def take_whole(self, step: CopyBody) -> tuple[bytes, CopiedBody] | None:
+        """Return the bytes that the step copies, and its result.
+
+        The result is `None` if the bytes were not received with the head.
+        """
+        count, waiting = step.count, len(self.buffer)
+        if count is None or count > waiting or step.filter is not None or step.source != "connection":
             return None
-        return self.buffer.take(count) if len(self.buffer) >= count else None
+        return self.buffer.take(count), CopiedBody(count, surplus=waiting - count)
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
         """Return the source for a `CopyBody` step.
