@@ -9,7 +9,7 @@ body.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from protocols.contract import Reply
@@ -166,19 +166,6 @@ _LOGIN_WANTED = 407
 _UNGUESSABLE = 16
 
 
-def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
-    """Send a request and return the head of the response.
-
-    The request is sent directly, or through the forward proxy.
-
-    Raises:
-        Refused: the request cannot be sent (S02, command injection). No connection was opened.
-    """
-    if options.via is None:
-        return _perform(request, options, limits, tls=tls)
-    return _perform_by_proxy(request, options.via, options, limits)
-
-
 def _perform_by_proxy(
     request: HttpRequest, via: ForwardProxy, options: Options, limits: Limits
 ) -> Dialogue[HttpAnswer]:
@@ -191,7 +178,7 @@ def _perform_by_proxy(
     while True:
         whole = request.route_through(via.place)
         sent = via.login.fields(whole.method, whole.target)
-        answer = yield from _perform(whole.add_fields(sent), options, limits, tls=False)
+        answer = yield from perform(whole.add_fields(sent), replace(options, via=None), limits, tls=False)
         if answer.head.status != _LOGIN_WANTED:
             return answer
         yield from answer.pass_over([])
@@ -201,12 +188,17 @@ def _perform_by_proxy(
             raise LoginRequired("the proxy requires a login, but the body cannot be sent twice", code="407")
 
 
-def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
-    """Send the request and receive the head of the response, on a pooled connection or a new connection.
+def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
+    """Send a request and receive the head of the response, on a pooled connection or a new connection.
 
-    HTTP/2 is used if the connection already uses HTTP/2. On a new connection, HTTP/2 is used if the peer
-    chose h2 in ALPN.
+    The request is sent directly, or through the forward proxy. HTTP/2 is used if the connection already uses
+    HTTP/2. On a new connection, HTTP/2 is used if the peer chose h2 in ALPN.
+
+    Raises:
+        Refused: the request cannot be sent (S02, command injection). No connection was opened.
     """
+    if options.via is not None:
+        return (yield from _perform_by_proxy(request, options.via, options, limits))
     exchange, sending = _prepare(request, limits)
     key = request.pool_key(exchange.secrets)
     used = yield Acquire(key, tls=tls)

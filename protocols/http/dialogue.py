@@ -147,11 +147,12 @@ def _describe(
         start, stop = 0, None
     is_part = start > 0 or stop is not None
     coded = bool(head.codings) and not raw
+    media_type, charset = head.content_type
     modified, suggested = head.first.get("last-modified"), head.first.get("content-disposition")
     return Reply(
         kind=Kind.DOCUMENT,
-        media_type=head.media_type,
-        charset=head.charset,
+        media_type=media_type,
+        charset=charset,
         size=check_part(head, start, stop) if is_part else None if coded else head.announced,
         start=start,
         stop=stop,

@@ -127,11 +127,11 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
         NotConfigured: the caller set a header field that callers must not set.
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
-    check_headers(options.headers)
     own = _collect_own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
     asked = _make_conditional_fields(options)
     if not (options.headers or asked):
         return _request(method, target_of(url), own, b"")
+    check_headers(options.headers)
     set_already = {name.lower() for name, _ in options.headers}
     fields = (
         (name, value) for name, value in {**dict(own), **asked}.items() if name.lower() not in set_already

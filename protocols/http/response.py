@@ -107,16 +107,11 @@ class ResponseHead:
         return f"{self.status} {self.reason}".rstrip()
 
     @property
-    def media_type(self) -> str | None:
-        """Return the media type and subtype in lower case, or None if the field is absent or invalid."""
-        found = _ESSENCE.match(self.first.get("content-type", ""))
-        return None if found is None else found[1].lower()
-
-    @property
-    def charset(self) -> str | None:
-        """Return the charset parameter unchanged."""
-        found = _PARAMETER.search(self.first.get("content-type", ""))
-        return None if found is None else (found[1] or found[2] or None)
+    def content_type(self) -> tuple[str | None, str | None]:
+        """Return the media type in lower case and the charset unchanged, each None if absent or invalid."""
+        value = self.first.get("content-type", "")
+        essence, charset = _ESSENCE.match(value), _PARAMETER.search(value)
+        return essence and essence[1].lower(), charset and (charset[1] or charset[2] or None)
 
     @property
     def announced(self) -> int | None:

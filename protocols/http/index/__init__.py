@@ -30,16 +30,17 @@ def index_reader(
     ends_in_slash = not url.path or url.path.endswith("/")
     if head.status != _OK or not ends_in_slash or head.values("content-disposition"):
         return None
-    if head.media_type in _MARKUP:
+    media_type, _ = head.content_type
+    if media_type in _MARKUP:
         from protocols.http.index.html import MarkupReader  # lazy import: the module loads an HTML parser
 
         return MarkupReader(url, limits, findings)
-    if head.media_type == "application/json":
+    if media_type == "application/json":
         # lazy import: few servers have JSON indexes
         from protocols.http.index.structured import ObjectReader
 
         return ObjectReader(url, limits, findings)
-    if head.media_type in _XML:
+    if media_type in _XML:
         from protocols.http.index.structured import ElementReader  # lazy import: few servers have XML indexes
 
         return ElementReader(url, limits, findings)
