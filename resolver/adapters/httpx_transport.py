@@ -647,7 +647,7 @@ class HttpxTransport(TransportBase):
     def _record(self, route: RequestRoute, gate: TimeoutGate, url: HttpUrl) -> TryRecording:
         assert self._network.recorder is not None
         recording = self._network.recorder.recording(gate.mask, 1)
-        request = HopRequest(url, route.origin, route.referrer, gate.options)
+        request = HopRequest(url, gate.options, route.origin, route.referrer)
         led_by = None if route.hops == 0 or route.referrer is None else route.referrer.url
         recording.begin(request, gate, led_by)
         return recording

@@ -239,7 +239,7 @@ class AttachmentSaver:
         listing = post.list_parts(part)
         request = self._make_request(parse(build(listing.url), origin="user"))
         options = replace(request.options, entries=listing.entries, before=listing.before)
-        overview = await self._collect(replace(request, options=options))
+        overview = await self._collect(request._replace(options=options))
         found = post.find_parts(part, overview.entries or ())
         total = listing.total
         missing = [number for number in range(1, total + 1) if number != part.number and number not in found]

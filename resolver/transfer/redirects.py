@@ -8,8 +8,8 @@ are not sent to another host or port.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 from protocols.contract import Credentials, Moved, Options
 from protocols.errors import InvalidUrl, NotConfigured, ProtocolError, Refused
@@ -35,8 +35,7 @@ class NoDocument(Refused):
 Leads: TypeAlias = Callable[[Url, Url], None]
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalRequest:
+class RetrievalRequest(NamedTuple):
     """A request for a URL: the URL, its origin, its referrer and the options.
 
     - `in_clear`: whether the user was already warned that this host and port receive a password without TLS.
@@ -48,9 +47,9 @@ class RetrievalRequest:
     """
 
     url: Url
+    options: Options
     origin: Origin = "user"
     referrer: Referrer | None = None
-    options: Options = field(default_factory=Options)
     in_clear: bool = False
     transfer: int = 0
     learnt: int = 0
@@ -97,11 +96,9 @@ def next_request(
     carried = may_carry_credentials(request.url, url, policy)
     return RetrievalRequest(
         url,
+        replace(_retry(request) if carried else _drop(request.options), asked=_find_original_user(request)),
         origin="derived",
         referrer=moved.found_in or Referrer(request.url.shown, peer),
-        options=replace(
-            _retry(request) if carried else _drop(request.options), asked=_find_original_user(request)
-        ),
         in_clear=in_clear and is_same_place(request.url, url),
         transfer=request.transfer,
         learnt=now,

@@ -165,7 +165,7 @@ class Retrier:
         turn.follow(lambda: self._keep.position)
         if self._name in turn.memory:
             self.attempts, first.failures_in_a_row, transfer = turn.memory.pop(self._name)
-            first.request = replace(first.request, transfer=transfer)
+            first.request = first.request._replace(transfer=transfer)
         refusal = turn.refusal(first.request.url.shown)
         if refusal is not None and len(self._places) == 1:
             raise refusal.tried(self.attempts)
@@ -244,10 +244,10 @@ class Retrier:
         known, start = (self._known_at(place), self._start_at(place)) if held else (NOTHING, 0)
         request = place.request
         if start or request.options.start:
-            request = replace(request, options=replace(request.options, start=start, known=known))
+            request = request._replace(options=replace(request.options, start=start, known=known))
         # Before a retry, discard the metadata from the listing, because the metadata may be outdated.
         if self.attempts > 1 and request.options.listed != NOTHING:
-            request = replace(request, options=replace(request.options, listed=NOTHING))
+            request = request._replace(options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
             self._opened = reply
             if held:

@@ -319,7 +319,7 @@ class Saver:
         the modification time of the object.
         """
         if self._held is not None:
-            facts = replace(self._first, options=replace(self._first.options, want="facts"))
+            facts = self._first._replace(options=replace(self._first.options, want="facts"))
             reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)
             if self._covers(reply):
                 return self._left_alone()
@@ -467,7 +467,7 @@ class Saver:
 
         Pipelining on the same connection is disabled, because the body of the response may stay unread.
         """
-        return replace(request, options=replace(request.options, held=self._held, prompt=False))
+        return request._replace(options=replace(request.options, held=self._held, prompt=False))
 
     async def _fill(self, sink: PartialFile, reply: StreamingResponse) -> None:
         if self._covers(reply):

@@ -194,7 +194,7 @@ class SegmentedDownload:
         row = registry.find(request.url.scheme)
         if row is None or not row.resumes:
             return None
-        request = replace(request, options=replace(request.options, want="facts"))
+        request = request._replace(options=replace(request.options, want="facts"))
         while True:
             try:
                 async with self._open(request, clock, 1) as reply:
@@ -280,7 +280,7 @@ class SegmentedDownload:
         came = begin
         known = place.known or Validators(size=self._known.size)
         options = replace(place.request.options, start=begin, stop=end, known=known)
-        request = replace(place.request, options=options)
+        request = place.request._replace(options=options)
         try:
             async with self._open(request, self._clock, self.attempts) as reply:
                 self._check(place, reply, piece)

@@ -174,7 +174,7 @@ class Resolver:
         request = self._request(url, origin, referrer, want="file")
         if start or known is not None:
             options = replace(request.options, start=start, known=known or Validators())
-            request = replace(request, options=options)
+            request = request._replace(options=options)
         return Retrieval(self._network, request, most=max_streamed)
 
     def listing(
@@ -392,9 +392,9 @@ class Resolver:
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
         if listed != NOTHING and not registry.is_of_the_web(first.url.scheme):  # every http response has them
-            first = replace(first, options=replace(first.options, listed=listed))
+            first = first._replace(options=replace(first.options, listed=listed))
         order = SaveOrder(
-            requests=(first, *(replace(other, transfer=first.transfer) for other in others)),
+            requests=(first, *(other._replace(transfer=first.transfer) for other in others)),
             path=fspath(path),
             checksum=checksum_of(checksum),
             segments=self._segments,
@@ -675,7 +675,7 @@ class Resolver:
         knows = count_learnt(options) if options.memory else 0
         leads = self._lists if want == "listing" else self._leads
         return RetrievalRequest(
-            parsed, origin, found_in, options, transfer=transfer, learnt=knows, leads=leads
+            parsed, options, origin, found_in, transfer=transfer, learnt=knows, leads=leads
         )
 
 
