@@ -145,7 +145,7 @@ class Retrieval(OpenRetrieval):
                 if alternative is None or isinstance(alternative, str):
                     url_gate, reply = await self._open_request(clock)
                 else:  # the server that sent the redirect also serves this location
-                    url_gate = self._points[-1].url_gate
+                    url_gate, self.shown = self._points[-1].url_gate, request.url.shown
                     reply = await self._enter(url_gate, alternative(), clock)
                 if reply.moved is None:
                     if reply.failure is not None and not request.options.refusals:
@@ -242,6 +242,7 @@ class Retrieval(OpenRetrieval):
             mask=self._mask,
             loop=clock.loop,
         )
+        self.shown = admission.shown
         if self._network.archive is None:
             return UrlGate(admission)
         return self._network.archive.gate(admission)
@@ -330,7 +331,6 @@ class Retrieval(OpenRetrieval):
                 raise
         if self._recording is not None:
             reply = self._recording.body_of(reply)
-        self.shown = self._request.url.shown
         url = self._hide(self.shown) if self.earlier else self.shown
         reply.findings[:0] = self._failures
         report = None if self._on_progress is None else self._make_report(self._on_progress, reply, url)
