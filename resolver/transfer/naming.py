@@ -296,14 +296,16 @@ class NameReservations:
         """
         directory, _, name = wanted.rpartition("/")
         place = self._directory(directory)
-        path = join(place, name)
-        key = name_key(path)
+        found = join(place, name)
+        key = first = name_key(found)
         for number in itertools.count(self._last.get(key) + 1):
-            found = join(place, number_name(name, number))
-            if self._is_new(found) and self._is_free(found, url):
+            if number > 1:
+                found = join(place, number_name(name, number))
+                key = name_key(found)
+            if not self._files.get(key) and not self._directories.get(key) and self._is_free(found, url):
                 if number > 1:
-                    self._last.put(key, number)
-                self._files.put(name_key(found), _NAMED)
+                    self._last.put(first, number)
+                self._files.put(key, _NAMED)
                 return found
         raise AssertionError("unreachable: the numbers do not end")
 
@@ -341,10 +343,6 @@ class NameReservations:
         self._files.put(key, _HELD)
         self._held.put(found, 1)
         return True
-
-    def _is_new(self, path: str) -> bool:
-        key = name_key(path)
-        return not self._files.get(key) and not self._directories.get(key)
 
     def _directory(self, wanted: str) -> str:
         """Return the path of a directory.
