@@ -123,7 +123,6 @@ class PartialFile:
         )
 
     async def __aenter__(self) -> PartialFile:
-        self._loop = running()
         try:
             if self._holds and self._part.look():
                 self._held = bytearray()
@@ -211,10 +210,10 @@ class PartialFile:
         if self._held is not None:
             self._part.known = known
             if known.size is not None and known.size > self._holds:
-                await self._loop.in_thread(self.grow)
+                await running().in_thread(self.grow)
             return
         try:
-            await self._loop.in_thread(partial(self._part.note, known, complete=False))
+            await running().in_thread(partial(self._part.note, known, complete=False))
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
@@ -289,7 +288,7 @@ class PartialFile:
     async def note_whole(self, whole: Ranges) -> None:
         """Sync the file, and then record the ranges in the state file."""
         try:
-            await self._loop.in_thread(os.fdatasync, self._part.fd)
+            await running().in_thread(os.fdatasync, self._part.fd)
         except OSError as error:
             self._part.kept = False  # After a failed sync, Linux may drop the data.
             raise writing_fault(error, self.path) from error
@@ -345,10 +344,10 @@ class PartialFile:
         begin, self.allocated = self.position, 0
         try:
             while True:
-                await self._loop.in_thread(self._allocate, begin, size)
-                await self._loop.sleep(_SET_GOING_EVERY)
+                await running().in_thread(self._allocate, begin, size)
+                await running().sleep(_SET_GOING_EVERY)
                 if (end := self.position) > begin:
-                    await self._loop.in_thread(set_going, self._part.fd, begin, end)
+                    await running().in_thread(set_going, self._part.fd, begin, end)
                     begin = end
         finally:
             self._give_back()
@@ -367,7 +366,7 @@ class PartialFile:
 
     async def set_going(self) -> None:
         """Start writeback of all received bytes."""
-        await self._loop.in_thread(set_going, self._part.fd, 0, 0)
+        await running().in_thread(set_going, self._part.fd, 0, 0)
 
     async def digest(self, algorithm: str) -> str:
         """Return the digest (checksum) of the file in hexadecimal form.
@@ -378,7 +377,7 @@ class PartialFile:
             return hashlib.new(algorithm, self._held).hexdigest()
         digest = hashlib.new(algorithm)
         offset = 0
-        while count := await self._loop.in_thread(self._add_to, digest, offset):
+        while count := await running().in_thread(self._add_to, digest, offset):
             offset += count
         return digest.hexdigest()
 
