@@ -85,18 +85,17 @@ class LedgerInput:
         self._records = EarlierRecords(command) if command.json else None
         self._at_once = _AT_ONCE if all(map(streams.is_file, command.lists)) else 1
 
-    async def read(self) -> AsyncGenerator[Part, None]:
-        """Yield all targets lazily.
+    async def read(self) -> AsyncGenerator[list[Part], None]:
+        """Yield all targets lazily, in groups.
 
         For an unreadable line, the targets before the line are yielded first. Then `LocalError` is raised.
         """
         fault: LocalError | None = None
         while fault is None:
             taken, fault = await self._take_next()
-            for each in taken:
-                yield each
             if not taken:
                 break
+            yield taken
         if fault is not None:
             raise fault
 

@@ -340,27 +340,29 @@ class _RetrievalRun:
 
     async def _plant(self, session: Resolver, trees: Trees) -> None:
         async with aclosing(self._targets(session, None)) as found:
-            async for part in found:
-                assert not isinstance(part, SkippedLines), "trees are walked again"
-                self._admit(part[0])
-                await trees.plant(part[0])
+            async for parts in found:
+                for part in parts:
+                    assert not isinstance(part, SkippedLines), "trees are walked again"
+                    self._admit(part[0])
+                    await trees.plant(part[0])
         trees.no_more()
 
     async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[BatchTask[None]]:
         """Yield a task for each URL; the lists of URLs are read lazily."""
         async with aclosing(self._targets(session, ledger)) as found:
-            async for part in found:
-                if isinstance(part, SkippedLines):
-                    self._pass_over_all(part)
-                    continue
-                target, entry = part
-                number = self._tally.begin(target)
-                if entry is not None and entry.is_done:
-                    self.pass_over(number, find_earlier(target, entry, self._command), target.place[1])
-                else:
-                    yield _TargetTask(self, session, number, target, entry)
+            async for parts in found:
+                for part in parts:
+                    if isinstance(part, SkippedLines):
+                        self._pass_over_all(part)
+                        continue
+                    target, entry = part
+                    number = self._tally.begin(target)
+                    if entry is not None and entry.is_done:
+                        self.pass_over(number, find_earlier(target, entry, self._command), target.place[1])
+                    else:
+                        yield _TargetTask(self, session, number, target, entry)
 
-    async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[Part, None]:
+    async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[list[Part], None]:
         fetched: Mapping[str, FetchedList] = {}
         if self._command.lists:
             from resolver.cli.lists import fetch_lists  # lazy import: few runs have a list

@@ -120,8 +120,9 @@ class CommandTarget(NamedTuple):
             return self.known
         url = parse(self.url, strict=command.strict, origin=self.origin)
         registry.check_tls(url, command.tls)
-        scheme = registry.find(url.scheme) if command.url_options else None
-        for name, value in command.url_options:
+        options = command.url_options
+        scheme = registry.find(url.scheme) if options else None
+        for name, value in options:
             refine = None if scheme is None else scheme.refine.get(name)
             if refine is None:
                 raise NotConfigured(f"--{name} does not apply to a {url.scheme} URL", url=url.shown)

@@ -83,8 +83,8 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
         raise
     if saved is None:  # the URL is a directory; each of its files is a separate task
         return None
-    saved = _with_findings(saved, target)
-    if saved.findings:
+    if target.findings or saved.findings:
+        saved = _with_findings(saved, target)
         _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
         dry_run = command.dry_run
