@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, closing, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -360,7 +360,8 @@ class _RetrievalRun:
                     if entry is not None and entry.is_done:
                         self.pass_over(number, find_earlier(target, entry, self._command), target.place[1])
                     else:
-                        yield _TargetTask(self, session, number, target, entry)
+                        work = partial(self.process_target, session, number, target, entry)
+                        yield _TargetTask(*target.place, work)
 
     async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[list[Part], None]:
         fetched: Mapping[str, FetchedList] = {}
@@ -500,24 +501,10 @@ class _RetrievalRun:
         self._scope.cancel()
 
 
-class _TargetTask:
-    def __init__(
-        self,
-        run: _RetrievalRun,
-        session: Resolver,
-        number: int,
-        target: CommandTarget,
-        entry: LedgerEntry | None,
-    ) -> None:
-        self._run = run
-        self._session = session
-        self._number = number
-        self._target = target
-        self._entry = entry
-        self.host, self.scheme = target.place
-
-    def run(self) -> Coroutine[object, object, None]:
-        return self._run.process_target(self._session, self._number, self._target, self._entry)
+class _TargetTask(NamedTuple):
+    host: str
+    scheme: str
+    run: Callable[[], Coroutine[object, object, None]]
 
 
 async def _forget(result: TaskResult[None]) -> None:
