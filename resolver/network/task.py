@@ -7,10 +7,10 @@ task. `memory` stores the state of the task until the restart.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Protocol
 
 from protocols.errors import ResolveError, TryLater
 from protocols.text import Masked
@@ -33,36 +33,17 @@ class Requeue(Exception):
     """A request to queue the task again, which does not count as a failure."""
 
 
-class TaskState(Protocol):
-    """The methods of the batch engine that a task calls."""
-
-    @property
-    def is_alone(self) -> bool: ...
-
-    @property
-    def room(self) -> int | None: ...
-
-    def lower(self) -> bool: ...
-
-    def push_back(self, pause: float) -> None: ...
-
-    def rest(self) -> None: ...
-
-    def close(self, until: float, error: TryLater) -> None: ...
-
-    def closed(self) -> tuple[float, TryLater] | None: ...
-
-
-class TaskContext:
+class TaskContext(ABC):
     """The context of a task. All restarts of the task have the same context.
+
+    The batch engine implements the abstract methods.
 
     Attributes:
         memory: for each URL, the number of attempts, the number of consecutive failed attempts, and the
             transfer number of its events.
     """
 
-    def __init__(self, bench: TaskState, now: Callable[[], float]) -> None:
-        self._bench = bench
+    def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._gave_way = 0
         self._position: Callable[[], int] | None = None
@@ -70,12 +51,22 @@ class TaskContext:
         self.memory: dict[str, tuple[int, int, int]] = {}
 
     @property
+    @abstractmethod
     def room(self) -> int | None:
         """Return the maximum number of idle connections to the host in the pool.
 
         The result is `None` without a limit.
         """
-        return self._bench.room
+
+    @property
+    @abstractmethod
+    def is_alone(self) -> bool:
+        """Return whether no other task uses the host."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> tuple[float, TryLater] | None:
+        """Return the end of a long pause of the host, and the error that requested the pause."""
 
     def follow(self, position: Callable[[], int]) -> None:
         """Set the function that returns the number of received bytes.
@@ -93,12 +84,12 @@ class TaskContext:
         self._seen = position, reached
         return self._seen != before
 
+    @abstractmethod
     def rest(self) -> None:
         """Report that the task waits only for the disk now.
 
         Another task may then use the host.
         """
-        self._bench.rest()
 
     def counts(self) -> bool:
         """Return whether a "too many requests" response counts as a failure of this task.
@@ -106,28 +97,27 @@ class TaskContext:
         The response counts if no other task uses the host. It also counts if the task was queued again
         `_MOST_OFTEN` times.
         """
-        return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
+        return self.is_alone or self._gave_way >= _MOST_OFTEN
 
+    @abstractmethod
     def lower(self) -> bool:
         """Reduce the number of concurrent tasks, because this machine lacks resources.
 
         Returns:
             True if the number was reduced. False if this task is the only running task.
         """
-        return self._bench.lower()
 
     def push_back(self, pause: float) -> None:
         """Report that the host requests a lower request rate, and a pause of `pause` seconds (backoff)."""
         self._gave_way += 1
-        self._bench.push_back(pause)
 
+    @abstractmethod
     def close(self, error: TryLater, pause: float) -> None:
         """Report that the host requests a pause above `LONGEST_WAIT`."""
-        self._bench.close(self._now() + pause, error)
 
     def refusal(self, url: Masked) -> TryLater | None:
         """Return the error for a request during a long pause of the host; None outside such a pause."""
-        closed = self._bench.closed()
+        closed = self.closed
         if closed is None or closed[0] <= self._now():
             return None
         until, error = closed

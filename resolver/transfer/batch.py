@@ -78,35 +78,38 @@ class TaskResult(Generic[T]):
 Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
-@dataclass(slots=True)
-class TaskSlot(Generic[T]):
-    """The state of a running task in a batch. The class implements `resolver.network.task.TaskState`."""
+class TaskSlot(TaskContext, Generic[T]):
+    """The context of a task in a batch."""
 
-    batch: Batch[T]
-    waiting: QueuedTask[BatchTask[T]]
+    def __init__(self, batch: Batch[T], waiting: QueuedTask[BatchTask[T]]) -> None:
+        super().__init__(batch.now)
+        self._batch = batch
+        self._waiting = waiting
 
     def rest(self) -> None:
-        self.batch.rest(self.waiting)
+        self._batch.rest(self._waiting)
 
     def lower(self) -> bool:
-        return self.batch.lower()
+        return self._batch.lower()
 
     @property
     def is_alone(self) -> bool:
-        return self.batch.hosts.is_alone(self.waiting)
+        return self._batch.hosts.is_alone(self._waiting)
 
     @property
     def room(self) -> int | None:
-        return self.batch.hosts.room(self.waiting)
+        return self._batch.hosts.room(self._waiting)
+
+    @property
+    def closed(self) -> tuple[float, TryLater] | None:
+        return self._waiting.place.closed
 
     def push_back(self, pause: float) -> None:
-        self.batch.hosts.push_back(self.waiting, self.batch.now(), pause)
+        super().push_back(pause)
+        self._batch.hosts.push_back(self._waiting, self._now(), pause)
 
-    def close(self, until: float, error: TryLater) -> None:
-        self.waiting.place.closed = until, error
-
-    def closed(self) -> tuple[float, TryLater] | None:
-        return self.waiting.place.closed
+    def close(self, error: TryLater, pause: float) -> None:
+        self._waiting.place.closed = self._now() + pause, error
 
 
 class Batch(Generic[T]):
@@ -306,7 +309,7 @@ class Batch(Generic[T]):
     def _turn(self, waiting: QueuedTask[BatchTask[T]]) -> TaskContext:
         turn = self._turns.get(waiting)
         if turn is None:
-            turn = self._turns[waiting] = TaskContext(TaskSlot(self, waiting), self.now)
+            turn = self._turns[waiting] = TaskSlot(self, waiting)
         return turn
 
 
