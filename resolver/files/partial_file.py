@@ -429,9 +429,7 @@ class PartialFile:
             self.grow()
         self.left = self.position
         if self._part.whole is not None:
-            with suppress(
-                OSError, LocalError
-            ):  # After a failed update, the previous state file is still correct.
+            with suppress(OSError, LocalError):  # The previous state file is still correct.
                 self._part.note(self.known, complete=False)
         self._part.close()
 

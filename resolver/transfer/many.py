@@ -160,8 +160,9 @@ class SavingOne:
         except LedgerFault:
             raise
         except ResolveError as error:
-            elapsed = running().current_time() - began
-            outcome = outcome_of_failure(error, self._text, elapsed, self._judge_error(error))
+            elapsed, request = running().current_time() - began, self.request
+            judged = judge_failed(error, self._text, self._how.network, request.origin, request.referrer)
+            outcome = outcome_of_failure(error, self._text, elapsed, judged)
         if self.entry is not None:
             await note(self.entry, outcome)
         return outcome
@@ -207,10 +208,6 @@ class SavingOne:
             bytes=entry.size,
             digest=entry.digest,
         )
-
-    def _judge_error(self, error: ResolveError) -> tuple[Finding, ...]:
-        request = self.request
-        return judge_failed(error, self._text, self._how.network, request.origin, request.referrer)
 
     async def _save(self) -> Outcome:
         how, request, url = self._how, self.request, self._url

@@ -449,8 +449,11 @@ class Saver:
         requests = self._order.requests
         if self._wrong:
             requests = sorted(requests, key=lambda place: place.url in self._wrong)
-        if self._held is not None:
-            requests = list(map(self._conditional, requests))
+        # Without pipelining (`prompt`), because the body of a conditional request may stay unread.
+        if (held := self._held) is not None:
+            requests = [
+                each._replace(options=replace(each.options, held=held, prompt=False)) for each in requests
+            ]
         retrier = self._retrier(requests, sink, partial(self._fill, sink))
         try:
             return await retrier.retry(self._clock)
@@ -461,13 +464,6 @@ class Saver:
             self._resumed_from = retrier.resumed_from
             self._served = retrier.served
             self._findings += retrier.findings
-
-    def _conditional(self, request: RetrievalRequest) -> RetrievalRequest:
-        """Make the request conditional on the validators of the existing file.
-
-        Pipelining on the same connection is disabled, because the body of the response may stay unread.
-        """
-        return request._replace(options=replace(request.options, held=self._held, prompt=False))
 
     async def _fill(self, sink: PartialFile, reply: StreamingResponse) -> None:
         if self._covers(reply):
