@@ -223,9 +223,8 @@ class Batch(Generic[T]):
             self._under_way += 1
             self._taken.append(waiting)
             self._begin()
-            if (
-                self.hosts.waiting <= self._window // 2
-            ):  # reading many tasks from the source together is faster
+            # reading many tasks from the source together is faster
+            if self.hosts.waiting <= self._window // 2:
                 self._read_on.set()
         return has_room
 

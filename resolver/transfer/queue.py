@@ -313,9 +313,7 @@ class HostScheduler(Generic[T]):
 
     def slow_down(self, host: str, pause: float) -> None:
         """Raise the minimum time between two starts at a host to `pause` seconds."""
-        place = self._places.get(host)
-        if place is None:
-            place = self._places[host] = HostState(host)
+        place = self._places.setdefault(host, HostState(host))
         place.pause = max(place.pause, pause)
 
     def leave_alone(self, host: str, until: float) -> None:
@@ -323,9 +321,7 @@ class HostScheduler(Generic[T]):
 
         The server of the host requested this time (`Retry-After`).
         """
-        place = self._places.get(host)
-        if place is None:
-            place = self._places[host] = HostState(host)
+        place = self._places.setdefault(host, HostState(host))
         place.ready = max(place.ready, until)
 
     def pauses(self, now: float) -> dict[str, float]:
