@@ -229,6 +229,7 @@ class Saver:
         self._order = order
         self._retry_policy = retry_policy
         self._first = order.requests[0]
+        self._shown = self._first.url.shown
         self._clock = network.clock_of(self._first.url)
         self._path = order.path
         self._findings: list[Finding] = []
@@ -249,17 +250,17 @@ class Saver:
             check_name(self._path)
             if self._order.below is not None:
                 check_way(self._path, self._order.below)
-        exists, source = self._order.exists, self._first.url.shown
+        exists = self._order.exists
         if self._stays():
             if not self._order.dry_run:
-                finish_killed_run(self._path, source, self._order.below)
+                finish_killed_run(self._path, self._shown, self._order.below)
             return self._left_alone()
         if self._order.dry_run:
             return await self._foresee()
         file = PartialFile(
             self._path,
             exists="replace" if exists in ("replace", "newer") else "fail",
-            source=source,
+            source=self._shown,
             adopt=exists == "resume",
             make_directory=self._order.make_directory,
             below=self._order.below,
@@ -276,9 +277,9 @@ class Saver:
             return self._left_alone()  # another process created the file in the meantime
         finally:
             if file.left:
-                url, row = self._first.url, registry.find(self._first.url.scheme)
+                row = registry.find(self._first.url.scheme)
                 resumes = row is not None and row.resumes
-                self._network.on_event(Kept(url.shown, self._path, file.left, resumes))
+                self._network.on_event(Kept(self._shown, self._path, file.left, resumes))
 
     def _stays(self) -> bool:
         """Return whether the existing file is not changed.
@@ -289,11 +290,11 @@ class Saver:
             case "skip":
                 return is_there(self._path)
             case "newer" if (held := state_of(self._path)) is not None:
-                told = etag_told(sidecar_of(self._path), self._first.url.shown, held)
+                told = etag_told(sidecar_of(self._path), self._shown, held)
                 self._held = held._replace(etag=told or etag_of_row(self._path, held))
                 return self._is_listed_as_held(held)
             case "rename":
-                self._path = free_name(self._path, self._first.url.shown)
+                self._path = free_name(self._path, self._shown)
         return False
 
     def _is_listed_as_held(self, held: Validators) -> bool:
@@ -343,7 +344,7 @@ class Saver:
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
             # the URL in the call, even if a mirror sent the object
-            "requested_url": self._first.url.shown,
+            "requested_url": self._shown,
             "path": self._path,
             "bytes": (size := sink.position),
             "resumed_from": self._resumed_from,
@@ -498,8 +499,8 @@ class Saver:
     def _left_alone(self) -> Saved:
         """Return the result for an existing file that is not changed."""
         return Saved(
-            url=self._first.url.shown,
-            requested_url=self._first.url.shown,
+            url=self._shown,
+            requested_url=self._shown,
             path=self._path,
             bytes=size_of(self._path),
             resumed_from=0,
