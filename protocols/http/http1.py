@@ -41,7 +41,6 @@ _REQUEST = re.compile(
     r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)"
     rf"{_TOKEN}: {_VALUE})\r\n)*\r\n".encode("ascii")
 )
-_FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
 #: A response head after which the connection stays open. No field except Content-Length gives the body
 #: length. A length with more than 19 digits exceeds every file size.
 _ANSWER = re.compile(
@@ -49,6 +48,8 @@ _ANSWER = re.compile(
     r"(?i:connection):[ \t]*(?i:keep-alive)|(?i:content-length):[ \t]*[0-9]{1,19}|"
     rf"(?!(?i:connection|content-length|transfer-encoding):){_TOKEN}:[ \t]*{_VALUE})\r\n)+)\r\n"
 )
+#: A field of a head that `_ANSWER` matches. The simple classes are three times as fast as `_VALUE`.
+_FIELDS = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
 
 
 def write_plain(request: HttpRequest) -> bytes | None:
