@@ -7,7 +7,9 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from tempfile import SpooledTemporaryFile
+from io import BytesIO
+from tempfile import TemporaryFile
+from typing import IO
 
 from protocols.errors import LocalError
 from resolver.files.atomic import TEMPORARY, forget, lock, replace
@@ -132,7 +134,7 @@ class ArchiveOutput:
 
     def settle(self) -> None:
         """Write the buffer to the file."""
-        held, self._held = memoryview(bytes(self._held)), bytearray()
+        held, self._held = memoryview(self._held), bytearray()
         try:
             while held:
                 held = held[os.write(self._fd, held) :]
@@ -202,29 +204,34 @@ class ByteSpool:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY, dir=directory)  # noqa: SIM115
+        self._file: IO[bytes] = BytesIO()
         self.size = 0
 
     def write(self, octets: bytes) -> None:
         """Append bytes."""
+        is_full = self.size <= IN_MEMORY < self.size + len(octets)
         try:
+            if is_full:
+                held = self.read_first(self.size)
+                self._file = TemporaryFile(dir=self._directory)  # noqa: SIM115
+                self._file.write(held)
             self._file.write(octets)
-            if (
-                self.size <= IN_MEMORY < self.size + len(octets)
-            ):  # The bytes exceed the memory limit and move to a file.
+            if is_full:
                 check_spare(self._file.fileno())
         except OSError as error:
             raise writing_fault(error, self._directory) from error
         self.size += len(octets)
 
-    def pieces(self, begin: int = 0) -> Iterator[bytes]:
-        """Yield the bytes from offset `begin` on, in blocks.
+    def pieces(self, begin: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield `size` bytes from offset `begin` on, or all bytes, in blocks.
 
         The caller must not write during the iteration.
         """
+        left = self.size - begin if size is None else size
         try:
             self._file.seek(begin)
-            while octets := self._file.read(_SPOOL_CHUNK):
+            while octets := self._file.read(min(left, _SPOOL_CHUNK)):
+                left -= len(octets)
                 yield octets
             self._file.seek(0, 2)
         except OSError as error:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Hashable, Iterator
 from hashlib import sha1, sha256
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from protocols.contract import FileStatus, LocalFile, Reply
@@ -154,18 +155,9 @@ class AnswerListing:
 
         def pieces() -> Iterator[bytes]:
             for begin, end in ranges:
-                yield from take_first_octets(self._spool.pieces(begin), end - begin)
+                yield from self._spool.pieces(begin, end - begin)
 
         return media_type, RecordBlock(sum(end - begin for begin, end in ranges), pieces)
-
-
-def take_first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Yield the first `size` bytes of the chunks."""
-    for piece in pieces:
-        if size <= 0:
-            return
-        yield piece[:size]
-        size -= len(piece)
 
 
 def _drop_repeated(commands: list[str]) -> list[str]:
@@ -253,17 +245,18 @@ class HttpCapture:
             masked += [f"response:{name}" for name in names]
             said = [("send", request), *([("receive", octets)] if octets else [])]
             return HttpCaptureFacts(None, None, is_head, False, None, said, {}, masked, None)
-        interim, early_names = mask(came[: answer.interim])
         head, names = mask(answer.head)
-        masked += [f"response:{name}" for name in dict.fromkeys(early_names + names)]
         if answer.interim:
+            interim, early_names = mask(came[: answer.interim])
+            names = early_names + names
             said.append(("receive", interim))
+        masked += [f"response:{name}" for name in dict.fromkeys(names)]
         if is_head:
             said = [("send", request), *said, ("receive", head)]
             return HttpCaptureFacts(None, None, True, True, answer.version, said, {}, masked, None)
         coded, length = answer.coded, answer.length
-        kept, whole, expected = self._object(answer, head, is_whole=is_whole)
-        kept = kept._replace(is_found=request.startswith(b"GET "))
+        is_found = request.startswith(b"GET ")
+        kept, whole, expected = self._object(answer, head, is_whole=is_whole, is_found=is_found)
         body: dict[str, JsonValue] = {
             "count": kept.block.size - len(head),
             "block": [len(head), kept.block.size],
@@ -276,7 +269,7 @@ class HttpCapture:
         return HttpCaptureFacts(kept, asked, False, whole, answer.version, said, body, masked, expected)
 
     def _object(
-        self, answer: AnswerSpan, head: bytes, *, is_whole: bool
+        self, answer: AnswerSpan, head: bytes, *, is_whole: bool, is_found: bool
     ) -> tuple[CapturedObject, bool, int | None]:
         begin = answer.interim + len(answer.head)
         size = self._came.size - begin
@@ -285,7 +278,7 @@ class HttpCapture:
             size = min(size, length)  # Bytes after the stated length are not part of the body.
         raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
         block = sha1(head, usedforsecurity=False)
-        for piece in take_first_octets(self._came.pieces(begin), size):
+        for piece in self._came.pieces(begin, size):
             block.update(piece)
             made = piece if unchunked is None else unchunked.take(piece)
             raw.update(made)
@@ -297,14 +290,14 @@ class HttpCapture:
 
         digest = digest_text(raw.digest())
 
-        def pieces() -> Iterator[bytes]:
-            yield head
-            yield from take_first_octets(self._came.pieces(begin), size)
-
         kept = CapturedObject(
             type="response",
             content_type=RESPONSE,
-            block=RecordBlock(len(head) + size, pieces, digest_text(block.digest())),
+            block=RecordBlock(
+                len(head) + size,
+                lambda: chain((head,), self._came.pieces(begin, size)),
+                digest_text(block.digest()),
+            ),
             head=head,
             payload_digest=None if unchunked is not None else digest,
             digest=digest,
@@ -313,11 +306,15 @@ class HttpCapture:
             truncated=None,
             status=answer.status,
             media_type=AnswerSpan(0, head).media_type,
+            is_found=is_found,
         )
         return kept, whole, None if whole else length
 
 
 T = TypeVar("T")
+
+#: The steps that show which received bytes belong to the object.
+_WATCHED = (Receive, AwaitData, CopyBody, StartBody)
 
 _PASSWORD = re.compile(rb"(?m)^(PASS|ACCT) [^\r\n]+")
 
@@ -371,7 +368,7 @@ class Capture:
         self._take(way, link)
 
     def _take(self, key: Hashable, link: TappedConnection) -> CapturedConnection:
-        way = self._ways[key] = CapturedConnection(len(self._ways) + 1, link)
+        way = self._ways[key] = CapturedConnection(len(self._ways) + 1, key, link)
         self._main = way
         way.opened = self._add(
             way.number,
@@ -473,22 +470,23 @@ class Capture:
 
     def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
         """Return a dialogue that records each step of `dialogue`."""
-        advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
+        answer: object = None
+        failed: ResolveError | None = None
         try:
             while True:
+                step = dialogue.send(answer) if failed is None else dialogue.throw(failed)
+                answer = failed = None
                 try:
-                    step = advance()
-                except StopIteration as done:
-                    result: T = done.value
-                    return result
-                try:
-                    answer = yield self._watch_step(step)
+                    answer = yield self._watch_step(step) if isinstance(step, _WATCHED) else step
                 except ResolveError as error:
-                    self._record_answer(step, None)
-                    advance = _make_throw(dialogue, error)
-                else:
-                    self._record_answer(step, answer)
-                    advance = _make_send(dialogue, answer)
+                    failed = error
+                if self._answers is not None:
+                    self._answers.record_step(step, answer)
+                if isinstance(step, CopyBody):
+                    self._record_copied(step, answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
         finally:
             dialogue.close()
 
@@ -508,11 +506,7 @@ class Capture:
                     self._main.turn_into_body(self._events)
         return step
 
-    def _record_answer(self, step: Step, answer: object) -> None:
-        if self._answers is not None:
-            self._answers.record_step(step, answer)
-        if not isinstance(step, CopyBody):
-            return
+    def _record_copied(self, step: CopyBody, answer: object) -> None:
         self._passing = None
         way = self._main
         if step.source == "connection" and way is not None and isinstance(answer, CopiedBody):
@@ -599,7 +593,7 @@ class Capture:
         if facts.object is not None:
             if not facts.is_whole:
                 truncated = truncation_of(error, late=late)
-            self._add(way.number, "body", facts.body)
+            self._events.add(now, way.number, "body", facts.body)
         if truncated is not None and facts.object is not None:
             facts = facts._replace(object=facts.object._replace(truncated=truncated))
         outcome = "info" if facts.is_head else "failed" if facts.object is None else _outcome(truncated)
@@ -674,8 +668,7 @@ class Capture:
         request: RecordBlock | None,
     ) -> None:
         now = self._keeper.now()
-        key = next((key for key, each in list(self._ways.items()) if each is way), None)
-        tls = self._tls.get(key)
+        tls = None if way is None else self._tls.get(way.key)
         group = RecordGroup(
             subject=self._subject,
             date=self._events.begun,
@@ -696,11 +689,3 @@ def _outcome(truncated: str | None) -> str:
 def _is_nothing(error: BaseException | None) -> bool:
     """Return whether the error occurred before any request, so that no record is written."""
     return isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError)
-
-
-def _make_throw(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
-    return lambda: dialogue.throw(error)
-
-
-def _make_send(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
-    return lambda: dialogue.send(answer)

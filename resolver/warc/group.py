@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha1, sha256
@@ -324,8 +324,9 @@ def frame_pieces(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
 class CapturedConnection:
     """A captured connection, with its number, its unassigned bytes, and its bytes of the object."""
 
-    def __init__(self, number: int, link: TappedConnection) -> None:
+    def __init__(self, number: int, key: Hashable, link: TappedConnection) -> None:
         self.number = number
+        self.key = key
         self.link = link
         self.pending = bytearray()
         self.last = b""
@@ -356,7 +357,7 @@ class SpooledBytes(Protocol):
 
     def write(self, octets: bytes, /) -> None: ...
 
-    def pieces(self, begin: int = 0, /) -> Iterator[bytes]: ...
+    def pieces(self, begin: int = 0, size: int | None = None, /) -> Iterator[bytes]: ...
 
     def read_first(self, most: int, /) -> bytes: ...
 

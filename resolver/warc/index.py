@@ -93,8 +93,9 @@ def key_of(target: str) -> str:
     path = path if path.startswith("/") else f"/{path}"
     if len(path) > 1:
         path = path.rstrip("/") or "/"
-    query = _SESSION.sub("", _normalize_escapes(query).lower()).strip("&")
-    query = "&".join(sorted(query.split("&"))) if query else ""
+    if query:
+        query = _SESSION.sub("", _normalize_escapes(query).lower()).strip("&")
+        query = "&".join(sorted(query.split("&")))
     return f"{host}{port}){path}{question if query else ''}{query}"
 
 

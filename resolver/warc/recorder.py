@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 from zlib import decompressobj
 
@@ -30,14 +30,9 @@ from resolver.version import VERSION
 from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
 from resolver.warc.http import target_of
-from resolver.warc.index import IndexBuilder, IndexLine, RevisitOriginal, Revisits
+from resolver.warc.index import EarlierArchives, IndexBuilder, IndexLine, RevisitOriginal, Revisits
 from resolver.warc.records import GZIP, GZIP_ONLY, DamagedSpan, RecordHead, read_records
 from resolver.warc.writing import Fields, RecordBlock, Writer, fields_block
-
-if TYPE_CHECKING:
-    from resolver.network.mask import Mask
-    from resolver.warc.index import EarlierArchives
-
 
 _OURS = b"software: url-resolver/"
 _MOST_INFO = 65_536
@@ -50,6 +45,7 @@ class WarcVolume:
     Attributes:
         mode: The permissions of the file.
         cut: The number of bytes that were removed because an interrupted run left an incomplete record.
+        rows: The lines of the CDXJ index of this file.
 
     Raises:
         LocalError: Another program created the file, another run has locked the file, or the file is damaged
@@ -59,7 +55,7 @@ class WarcVolume:
     def __init__(self, path: str, mode: int = 0o600) -> None:
         self.path = path
         self.cut = 0
-        self._rows: list[IndexLine] = []
+        self.rows: list[IndexLine] = []
         self._file = ArchiveOutput(path, mode)
         try:
             self._go_on()
@@ -90,23 +86,14 @@ class WarcVolume:
 
         Without transactions, a full disk could leave an incomplete record in the middle of the file.
         """
-        begin, rows = self._file.size, len(self._rows)
+        begin, rows = self._file.size, len(self.rows)
         try:
             yield
             self._file.settle()
         except BaseException:
-            del self._rows[rows:]
+            del self.rows[rows:]
             self._file.cut(begin)
             raise
-
-    @property
-    def rows(self) -> Sequence[IndexLine]:
-        """Return the index lines of the records that were written."""
-        return self._rows
-
-    def index(self, row: IndexLine) -> None:
-        """Add a line to the CDXJ index of this file."""
-        self._rows.append(row)
 
     def sync(self) -> None:
         """Sync the file to the disk."""
@@ -114,9 +101,10 @@ class WarcVolume:
 
     def write_index(self) -> None:
         """Write the index, sorted by bytes."""
-        lines = sorted(row.line(self.name) for row in self._rows)
+        name = self.name
+        lines = sorted(row.line(name) for row in self.rows)
         index = self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj"
-        self._file.put_beside(index, lines, IndexLine.ending(self.name))
+        self._file.put_beside(index, lines, IndexLine.ending(name))
 
     def release(self) -> None:
         """Close the file, and release the lock on the file."""
@@ -147,7 +135,7 @@ class WarcVolume:
             if not number and not found.reader.is_ours:
                 raise LocalError(f"{self.path!r} is an archive of another program (choose another file)")
             if (row := found.reader.index.row(found.offset, found.end - found.offset)) is not None:
-                self._rows.append(row)
+                self.rows.append(row)
             end, number = found.end, number + 1
         self.cut = self._file.size - end
         if self.cut:
@@ -260,7 +248,7 @@ class Recorder:
         self._kept = self._flushed = 0
         self._revisits = Revisits()
         self._once = once
-        self._earlier = _open_earlier([os.fspath(each) for each in dedup])
+        self._earlier = EarlierArchives([os.fspath(each) for each in dedup]) if dedup else None
         try:
             self._open()
         except BaseException:
@@ -323,10 +311,6 @@ class Recorder:
             if self._earlier is not None:
                 self._earlier.close()
 
-    def begin(self, subject: CaptureSubject, mask: Mask) -> Capture:
-        """Start the capture of one request."""
-        return Capture(subject, self, mask)
-
     def now(self) -> datetime:
         return datetime.now(UTC)
 
@@ -343,11 +327,9 @@ class Recorder:
             if not self._volume.size:
                 self._info = self._write_info()
             with self._volume.open_transaction():
-                id = self._write(group)
-            if group.object is not None and self._revisits.find(group.object) is None:
-                self._revisits.note(
-                    group.object, RevisitOriginal(id, group.subject.target, _date(group.date))
-                )
+                original = self._write(group)
+            if group.object is not None and original is not None:
+                self._revisits.note(group.object, original)
             self._kept += 1
             place = self._kept
         if self._sync:
@@ -356,7 +338,7 @@ class Recorder:
     def _is_there(self, group: RecordGroup) -> bool:
         """Return whether an earlier run wrote the same capture; each earlier capture matches only once."""
         kept = group.object
-        if kept is None:
+        if kept is None or not self._there:
             return False
         key = (group.subject.target, kept.status, kept.digest, kept.truncated)
         with self._lock:
@@ -376,23 +358,26 @@ class Recorder:
                 self._volume.sync()
                 self._flushed = kept
 
-    def _write(self, group: RecordGroup) -> str:
-        """Write the records, and return the ID of the record of the object."""
-        fields, first = self._fields(group), ""
+    def _write(self, group: RecordGroup) -> RevisitOriginal | None:
+        """Write the records, and return the record of the object, unless it is a revisit record."""
+        fields, written = self._fields(group), None
         if group.object is not None:
-            first = self._keep_object(group, group.object, fields)
-            fields.append(("WARC-Concurrent-To", first))
+            id = _make_id()
+            written = self._keep_object(group, group.object, [id, *fields])
+            fields.append(("WARC-Concurrent-To", id[1]))
         if group.request is not None:
             type = "application/http;msgtype=request"
             self._volume.write("request", [_make_id(), *fields], type, group.request)
         metadata = RecordBlock.from_octets(group.metadata)
         self._volume.write("metadata", [_make_id(), *fields], _FIELDS, metadata)
-        return first
+        return written
 
-    def _keep_object(self, group: RecordGroup, kept: CapturedObject, common: Fields) -> str:
-        """Write the record of the object, and return the ID of the record."""
-        fields = [_make_id(), *common]
-        id, target = fields[0][1], group.subject.target
+    def _keep_object(
+        self, group: RecordGroup, kept: CapturedObject, fields: Fields
+    ) -> RevisitOriginal | None:
+        """Write the record of the object, and return the record, unless it is a revisit record."""
+        (_, id), (_, date), *_ = fields
+        written = RevisitOriginal(id, group.subject.target, date)
         original = self._revisits.find(kept)
         if original is None and self._earlier is not None:
             original = self._earlier.find(kept)
@@ -411,8 +396,9 @@ class Recorder:
             offset, length = self._volume.write("revisit", fields, type, RecordBlock.from_octets(kept.head))
         mime = kept.media_type if original is None else "warc/revisit"
         if kept.is_found:
-            self._volume.index(IndexLine(target, group.date, mime, kept.status, kept.digest, length, offset))
-        return id
+            line = IndexLine(written.target, group.date, mime, kept.status, kept.digest, length, offset)
+            self._volume.rows.append(line)
+        return written if original is None else None
 
     def _turn(self) -> None:
         """Open the next file if no other thread has opened it; after an error, the next capture tries."""
@@ -461,14 +447,6 @@ class Recorder:
         return fields[0][1]
 
 
-def _open_earlier(indexes: list[str]) -> EarlierArchives | None:
-    if not indexes:
-        return None
-    from resolver.warc.index import EarlierArchives  # Imported lazily: the module loads sqlite3.
-
-    return EarlierArchives(indexes)
-
-
 def _make_id() -> tuple[str, str]:
     return "WARC-Record-ID", f"<urn:uuid:{uuid4()}>"
 
@@ -510,7 +488,7 @@ class CaptureRecording:
             protocol=row.archived_as,
             wants=request.options.want,
         )
-        self._capture = self._recorder.begin(subject, self._mask)
+        self._capture = Capture(subject, self._recorder, self._mask)
         url_gate.tap(self._capture)
 
     def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
@@ -524,10 +502,11 @@ class CaptureRecording:
         A download is resumed only over HTTP, because only the archived HTTP exchange shows that a response is
         a range.
         """
+        if not options.start and options.stop is None:
+            return options
         row = registry.find(url.scheme)
-        if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
-            return replace(options, start=0, stop=None)
-        return options
+        is_exchange = row is not None and row.kept_as == "exchange"
+        return options if is_exchange else replace(options, start=0, stop=None)
 
     def body_of(self, reply: Reply) -> Reply:
         """Return the reply with a body that records each byte read."""

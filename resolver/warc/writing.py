@@ -14,6 +14,9 @@ from resolver.warc.records import GZIP_ONLY
 #: The header fields of a record, as pairs of name and value.
 Fields = list[tuple[str, str]]
 
+#: The size in bytes below which a block is written together with its head, in one piece.
+_AT_ONCE = 1_048_576
+
 
 class WarcOutput(Protocol):
     """The output file of a writer."""
@@ -52,7 +55,7 @@ def digest_text(digest: bytes) -> str:
 
 def fields_block(lines: Iterable[str]) -> bytes:
     """Return a block of `application/warc-fields`, or the head of a record."""
-    return "".join(f"{line}\r\n" for line in lines).encode()
+    return "\r\n".join([*lines, ""]).encode()
 
 
 _RECORD_END = fields_block(["", ""])
@@ -71,8 +74,10 @@ class Writer:
         if content_type is not None:
             written.append(("Content-Type", content_type))
         written.append(("Content-Length", str(block.size)))
-        head = fields_block(["WARC/1.1", *(f"{name}: {value}" for name, value in written), ""])
-        pieces = chain((head,), block.pieces(), (_RECORD_END,))
+        head = fields_block(["WARC/1.1", *[f"{name}: {value}" for name, value in written], ""])
+        pieces: Iterable[bytes] = chain((head,), block.pieces(), (_RECORD_END,))
+        if block.size < _AT_ONCE:
+            pieces = (b"".join(pieces),)
         for octets in _compress(pieces) if self._packed else pieces:
             self._out.write(octets)
 
