@@ -361,6 +361,11 @@ class Capture:
     def _add(self, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         return self._events.add(self._keeper.now(), way, event, members)
 
+    @property
+    def size(self) -> int:
+        """Return the number of bytes of the object, over HTTP with the heads of the responses."""
+        return self._block.size
+
     # the bytes of the connections
 
     def record_connected(self, way: Hashable, link: TappedConnection) -> None:

@@ -185,6 +185,10 @@ class _IndexedRecord:
 #: Annex C).
 SIZE = 1_000_000_000
 
+#: The maximum size in bytes of an object that is recorded without a worker thread. The system stores the
+#: records in its page cache, so a write of this size rarely waits for the disk.
+_LITTLE = 32_768
+
 _FORMAT = "WARC File Format 1.1"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -246,6 +250,8 @@ class Recorder:
         self._lock = Lock()
         self._flushing = Lock()  # To prevent a deadlock, `_flushing` is acquired before `_lock`.
         self._kept = self._flushed = 0
+        self._packs = self._ending.endswith(".gz")
+        self._in_threads: set[Capture] = set()
         self._revisits = Revisits()
         self._once = once
         self._earlier = EarlierArchives([os.fspath(each) for each in dedup]) if dedup else None
@@ -310,6 +316,19 @@ class Recorder:
             self._volume.close()
             if self._earlier is not None:
                 self._earlier.close()
+
+    async def conclude(self, capture: Capture) -> None:
+        """End a capture in a worker thread if it is large or has to wait.
+
+        It waits for a sync, for the index of a full file, for earlier archives, and for other threads.
+        """
+        must_wait = self._sync or self._earlier is not None or self._volume.size >= self._size
+        if must_wait or self._in_threads or self._packs or capture.size > _LITTLE:
+            self._in_threads.add(capture)
+            try:
+                await running().in_thread(capture.end, None)
+            finally:
+                self._in_threads.discard(capture)
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -513,15 +532,14 @@ class CaptureRecording:
         return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
 
     async def conclude(self) -> None:
-        """End a successful capture in a worker thread, as `end` does.
+        """End a successful capture, as `end` does; other tasks do not wait for compression or a slow disk.
 
-        With a worker thread, compression and a slow disk do not block other tasks. If a connection is closed
-        at the same time, the recorded dialogue may lack the close.
+        If a connection is closed at the same time, the recorded dialogue may lack the close.
         """
         if self._capture is None:
             return
         try:
-            await running().in_thread(self._capture.end, None)
+            await self._recorder.conclude(self._capture)
         finally:
             self.end(None)  # A cancellation before the start of the thread must not lose the capture.
 

@@ -534,6 +534,25 @@ async def test_warc_cancel_during_write_keeps_record(
     assert archived_targets(folder / "a.warc.gz") == [url]
 
 
+@pytest.mark.parametrize(("settings", "is_here"), [({}, True), ({"sync": True}, False), ({"size": 1}, False)])
+async def test_warc_small_record_needs_thread_only_to_wait(
+    settings: dict[str, Any], is_here: bool, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, keep, found = threading.get_ident(), Recorder.keep, list[bool]()
+
+    def record(recorder: Recorder, group: RecordGroup) -> None:
+        found.append(threading.get_ident() == here)
+        keep(recorder, group)
+
+    monkeypatch.setattr(Recorder, "keep", record)
+    (folder / "large.txt").write_bytes(b"x" * 32_769)
+    with Recorder("a.warc", **settings) as recorder:
+        async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
+            await session.fetch(f"{at['http']}/about.txt")
+            await session.fetch((folder / "large.txt").as_uri())
+    assert found == [is_here, False]
+
+
 async def test_warc_cancel_before_write_keeps_record(at: dict[str, str], folder: Path) -> None:
     url = f"{at['http']}/about.txt"
     with Recorder("a.warc.gz") as recorder:
