@@ -42,6 +42,8 @@ _HIDDEN = b"****"
 _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
 #: Response fields whose value is derived from a sent secret.
 _PROVED = frozenset({b"authentication-info"})
+#: Matches a head in which a cookie, a proof or the password of a URL may be masked.
+_MAY_HIDE = re.compile(rb"@|\n(?:set-cookie|authentication-info)", re.IGNORECASE)
 _BODILESS = frozenset({204, 304})
 
 
@@ -103,6 +105,8 @@ def mask_answer(
     """Return the heads with masked secrets, and the names of the masked fields."""
     names: list[str] = []
     if hide(head) == head:
+        if _MAY_HIDE.search(head) is None:
+            return head, names
         hide = bytes  # No part of the head contains a secret.
     given = (frozenset() if keeps_cookies else _COOKIES) | (_PROVED if asked_secretly else frozenset())
 
