@@ -467,7 +467,7 @@ def test_warc_dedup_refers_to_wget_archive(at: dict[str, str], folder: Path) -> 
     assert revisit.head.get_first("WARC-Refers-To-Target-URI") == url
 
 
-# Records are compressed and written in a thread: only the recorded exchange waits for the disk.
+# Records that may wait for the disk are written in a thread: only the recorded exchange waits.
 
 ANY_PORT = Policy(allow_port=frozenset(range(1, 65_536)))
 
@@ -506,7 +506,7 @@ async def test_warc_slow_write_delays_only_its_response(
         await session.fetch(url)
         done.append(url)
 
-    with Recorder("a.warc.gz") as recorder:
+    with Recorder("a.warc.gz", sync=True) as recorder:
         slow = SlowRecorder(recorder, first, monkeypatch)
         opened = Resolver(recorder=recorder, policy=ANY_PORT)
         async with opened as session, trio.open_nursery() as nursery:
@@ -523,7 +523,7 @@ async def test_warc_cancel_during_write_keeps_record(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{at['http']}/about.txt"
-    with Recorder("a.warc.gz") as recorder:
+    with Recorder("a.warc.gz", sync=True) as recorder:
         slow = SlowRecorder(recorder, url, monkeypatch)
         opened = Resolver(recorder=recorder, policy=ANY_PORT)
         async with opened as session, trio.open_nursery() as nursery:
@@ -546,7 +546,7 @@ async def test_warc_small_record_needs_thread_only_to_wait(
 
     monkeypatch.setattr(Recorder, "keep", record)
     (folder / "large.txt").write_bytes(b"x" * 32_769)
-    with Recorder("a.warc", **settings) as recorder:
+    with Recorder("a.warc.gz", **settings) as recorder:
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
             await session.fetch(f"{at['http']}/about.txt")
             await session.fetch((folder / "large.txt").as_uri())
