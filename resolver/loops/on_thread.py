@@ -6,7 +6,7 @@ import math
 import select
 import socket
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
 from time import monotonic
 from typing import Any, NoReturn, TypeVar
@@ -189,11 +189,11 @@ def move_on_after(seconds: float) -> ThreadScope:
     return ThreadScope(monotonic() + seconds)
 
 
-async def _wait_by(event: int, descriptor: Descriptor, deadline: float) -> bool:
+def _wait_by(event: int, descriptor: Descriptor, deadline: float) -> Awaitable[bool]:
     """Implement `Loop.readable_by` and `Loop.writable_by`."""
     if (fd := descriptor.fileno()) == -1:
         raise DescriptorClosed("the descriptor was closed")
-    return await _wait_for(event, fd, deadline)
+    return _wait_for(event, fd, deadline)
 
 
 async def _wait_for(event: int, fd: int, deadline: float) -> bool:
