@@ -217,20 +217,20 @@ async def read_complete(session: resolver.Resolver, url: str) -> bytes:
 
     Without a `RemoteObject`, `cat` of small files makes a tenth fewer calls.
     """
-    octets, known, size = bytearray(), _UNKNOWN, None
+    octets, reply = bytearray(), None
     try:
         async with session.resume(url) as reply:
             if reply.kind in DIRECTORIES:
                 no_file(url.partition("://")[2])
-            known, size = reply.validators, reply.size
             async for piece in reply.body:
                 octets += piece
-                if size is None:
+                if reply.size is None:
                     _check_room(session, url, len(octets))
         return bytes(octets)
     except resolver.ResolveError as error:
         if not error.retryable:
             raise
+    size, known = (None, _UNKNOWN) if reply is None else (reply.size, reply.validators)
     remote = RemoteObject(session, url, size, known)
     try:
         return await remote.read_all(0, size, octets)
