@@ -228,10 +228,6 @@ class HttpxTimeouts:
         if phase == "connect":
             self.leave_head()
 
-    def record_connected(self) -> None:
-        """Start the timeout for the response head, because a short request is sent immediately."""
-        self.await_head()
-
     def deadline(self, phase: Phase) -> float:
         """Return the deadline of the httpx timeout for a phase."""
         return self._until.get(phase, _NEVER)
@@ -258,6 +254,9 @@ class HttpxTimeouts:
         """Start the timeout for the response head, because the complete request has been sent."""
         if self.scope is not None and self._head is not None:
             self.scope.deadline = min(self._clock.deadline, self._clock.loop.current_time() + self._head)
+
+    #: A short request is sent immediately after the connection was opened.
+    record_connected = await_head
 
 
 class TimeoutGate(UrlGate):
