@@ -5,6 +5,7 @@ The transport applies the timeouts of the client, and raises exceptions of the c
 
 from __future__ import annotations
 
+import re
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -91,9 +92,9 @@ if TYPE_CHECKING:
 # is the same request, sent again, for example for authentication.
 
 _MARK = "resolver.hop"
-#: The URL schemes of WebSocket. A WebSocket connection begins with an http request (RFC 6455 4.1), so "ws" is
-#: replaced by "http".
-_WEBSOCKET = ("ws:", "wss:")
+#: A pattern for the URL schemes of WebSocket. A WebSocket connection begins with an http request (RFC 6455
+#: 4.1), so the scheme is replaced by http or https.
+_WEBSOCKET = re.compile(r"\Aws(s?)(?=:)")
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
@@ -689,7 +690,7 @@ class HttpxTransport(TransportBase):
         check_hops(route.hops, self._network.limits.hops)
         text = str(request.url)
         route, url, headers = route.retry(
-            parse(f"http{text[2:]}" if text.startswith(_WEBSOCKET) else text),
+            parse(_WEBSOCKET.sub(r"http\1", text) if text.startswith("ws") else text),
             tuple(request.headers.raw),
             self._network.policy,
         )
