@@ -63,7 +63,12 @@ class Connector:
         return until if self.bounds is None else min(until, self.bounds.deadline("connect"))
 
     async def find_pooled(
-        self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
+        self,
+        key: Hashable,
+        host: str,
+        port: int,
+        suits: Callable[[object], bool] | None = None,
+        addresses: tuple[str, ...] | None = None,
     ) -> ReusableConnection | None:
         """Return an idle connection from the pool.
 
@@ -71,11 +76,13 @@ class Connector:
 
         The pool may contain only connections with other logins. If a batch limits the connections per host,
         the idle connections with other logins are closed, so that a new connection does not exceed the limit.
+        `addresses` are the allowed addresses, if the caller has already checked them.
         """
         if not self._shared.pool.idle:
             return None
         try:
-            addresses = await self.addresses(host, port, self._compute_deadline)
+            if addresses is None:
+                addresses = await self.addresses(host, port, self._compute_deadline)
         except TimedOut:  # The later call of `connect` raises the error.
             return None
         kept = await self._shared.pool.take(key, addresses, suits)

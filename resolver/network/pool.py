@@ -238,7 +238,7 @@ class PipelineSlot:
         self.generation: int | None = None
         self.abandoned = False
         self.ended = False
-        self.woken = running().event()
+        self.woken: Event | None = None
 
     @property
     def stream(self) -> SlotStream:
@@ -269,6 +269,11 @@ class PipelineSlot:
     async def _sleep(self) -> None:
         self.woken = running().event()
         await self.woken.wait()
+
+    def wake(self) -> None:
+        """Wake the slot if it waits for an earlier slot."""
+        if self.woken is not None:
+            self.woken.set()
 
 
 class Pipeline:
@@ -345,7 +350,7 @@ class Pipeline:
         while self._slots[-1] is not slot:
             behind = self._slots.pop()
             behind.abandoned = True
-            behind.woken.set()
+            behind.wake()
         self._unsent = deque(each for each in self._unsent if not each.abandoned)
 
     def _check(self, slot: PipelineSlot) -> None:
@@ -361,17 +366,20 @@ class Pipeline:
             self._generation = self.state.generation
             self._unsent = deque(slot for slot in self._slots if slot.generation != self._generation)
             for slot in self._unsent:
-                slot.woken.set()
+                slot.wake()
         for waiting in (self._slots, self._unsent):
-            if waiting:
-                waiting[0].woken.set()
+            if waiting and (woken := waiting[0].woken) is not None:
+                woken.set()
 
 
 @dataclass
 class _OpeningPipeline:
-    """A pipeline whose connection attempt is still running, with the error of a failed attempt."""
+    """A pipeline whose connection attempt is still running, with the error of a failed attempt.
 
-    ready: Event
+    `ready` is None while no other caller waits for the attempt.
+    """
+
+    ready: Event | None = None
     error: NetworkError | None = None
 
 
@@ -398,12 +406,14 @@ class Pipelines:
             forming = self._forming.get(key)
             if forming is None:
                 return await self._form(key, open_)
+            if forming.ready is None:
+                forming.ready = running().event()
             await forming.ready.wait()
             if forming.error is not None:
                 raise type(forming.error)(forming.error.message) from forming.error
 
     async def _form(self, key: Hashable, open_: Opener) -> Pipeline:
-        forming = self._forming[key] = _OpeningPipeline(running().event())
+        forming = self._forming[key] = _OpeningPipeline()
         try:
             pipeline = self._pipelines[key] = Pipeline(*await open_())
         except NetworkError as error:
@@ -411,7 +421,8 @@ class Pipelines:
             raise
         finally:
             del self._forming[key]
-            forming.ready.set()
+            if forming.ready is not None:
+                forming.ready.set()
         return pipeline
 
     async def leave(self, key: Hashable, pipeline: Pipeline, slot: PipelineSlot) -> None:

@@ -19,14 +19,13 @@ from protocols.errors import TimedOut
 from protocols.scheme import Scheme
 from protocols.step import Dialogue
 from protocols.text import Masked
-from resolver.loops import running
 from resolver.network import connecting as race
 from resolver.network.admission import Admission
 from resolver.network.clock import Throttle
 from resolver.network.connecting import interleave
 from resolver.network.connector import Connector, ProxyConnector
 from resolver.network.mask import Mask
-from resolver.network.pool import ConnectionPool, Pipeline, PipelineSlot, ReusableConnection
+from resolver.network.pool import ConnectionPool, Pipeline, Pipelines, PipelineSlot, ReusableConnection
 from resolver.network.stream import LoopTimer, SocketStream
 from resolver.network.stream_settings import Tap
 from resolver.policy.components import check_data_port
@@ -139,32 +138,34 @@ class UrlGate:
             self._connector.bounds.record_connected()
         return stream
 
-    @asynccontextmanager
-    async def join(
+    def join(
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
-    ) -> AsyncIterator[PipelineSlot]:
+    ) -> AbstractAsyncContextManager[PipelineSlot]:
         host, port = self._admission.place
         place: Hashable = ("joined", self._connector.place(host, port, tls), key)
         if (held := self._shared.credentials) is not None:
             place = (place, held.round)
+        joining = partial(self._join, place, host, port, state, tls, anew)
+        return _PipelineMembership(self._shared.pipelines, place, joining)
+
+    async def _join(
+        self, place: Hashable, host: str, port: int, state: PipelineState, tls: bool, anew: bool
+    ) -> tuple[Pipeline, PipelineSlot]:
+        connector = self._connector
+        addresses = await connector.addresses(host, port) if self.options.prompt else None
 
         async def open_() -> tuple[SocketStream, PipelineState]:
-            if not anew and (kept := await self._connector.find_pooled(place, host, port)) is not None:
+            kept = None if anew else await connector.find_pooled(place, host, port, addresses=addresses)
+            if kept is not None:
                 return kept.stream, cast("PipelineState", kept.state)
-            return await self._connector.connect(host, port, tls=tls), state
+            return await connector.connect(host, port, tls=tls), state
 
-        if self.options.prompt:
-            pipeline = await self._shared.pipelines.join(
-                place, await self._connector.addresses(host, port), open_
-            )
+        if addresses is not None:
+            pipeline = await self._shared.pipelines.join(place, addresses, open_)
         else:
             pipeline = Pipeline(*await open_())
-        self._connector.note(pipeline.stream)
-        slot = pipeline.add(self._connector.settings)
-        try:
-            yield slot
-        finally:
-            await self._shared.pipelines.leave(place, pipeline, slot)
+        connector.note(pipeline.stream)
+        return pipeline, pipeline.add(connector.settings)
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[SocketStream]:
         check_data_port(port, self._shared.policy)
@@ -173,7 +174,7 @@ class UrlGate:
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[UdpSocket]:
         host, port = self._admission.place
-        with running().move_on_after(self.limits.connect) as scope:
+        with self._admission.loop.move_on_after(self.limits.connect) as scope:
             addresses = await self._connector.addresses(host, port)
         if scope.cancelled_caught:
             words = f"timed out: no address for {host} within {self.limits.connect:g} s"
@@ -206,13 +207,13 @@ class UrlGate:
             file.close()
 
     async def stand_by(self) -> NoReturn:
-        await running().sleep_forever()
+        await self._admission.loop.sleep_forever()
 
     async def pause(self) -> None:
-        await running().checkpoint()
+        await self._admission.loop.checkpoint()
 
     def timer(self, seconds: float) -> LoopTimer:
-        return LoopTimer(running(), seconds)
+        return LoopTimer(self._admission.loop, seconds)
 
     def derive_gate(self, location: str) -> UrlGate:
         if location not in self._elsewhere:
@@ -272,3 +273,24 @@ class _Acquisition:
         else:
             pooled.state, pooled.left = pooled.left, None
             await self._pool.put(pooled)
+
+
+class _PipelineMembership:
+    """The context of a slot in a pipeline."""
+
+    def __init__(
+        self,
+        pipelines: Pipelines,
+        key: Hashable,
+        joining: Callable[[], Awaitable[tuple[Pipeline, PipelineSlot]]],
+    ) -> None:
+        self._pipelines = pipelines
+        self._key = key
+        self._joining = joining
+
+    async def __aenter__(self) -> PipelineSlot:
+        self._joined = await self._joining()
+        return self._joined[1]
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pipelines.leave(self._key, *self._joined)
