@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from protocols.errors import ResolveError
 from protocols.location import JsonValue, Url
+from protocols.text import Masked
 from resolver.bulk.messages import BulkRequest, RequestSlice
 from resolver.bulk.queue import BOX, PARTITIONS, BulkScheduler, HostPace, HostShare, PendingRequests
 from resolver.policy.schemes import MANY, at_once
@@ -277,7 +278,9 @@ def place_request(request: UrlLike | SaveRequest) -> PlannedRequest:
         url = url_of(wanted.url, origin=wanted.origin)
     except ResolveError:
         return PlannedRequest(
-            BulkRequest(text, wanted.path or _place_below(_HERE, text), _encode_options(wanted)), "", ""
+            BulkRequest(text, wanted.path or _place_below(_HERE, redact(text)), _encode_options(wanted)),
+            "",
+            "",
         )
     host = host_key(url)
     return PlannedRequest(
@@ -323,7 +326,8 @@ def _place(url: Url, host: str, text: str) -> str:
 
     The path has a digest of the URL and a readable name (slug).
     """
-    place = _place_below(host.removesuffix(":") or _HERE, text)
+    shown = url.shown if url.text == text else redact(text)
+    place = _place_below(host.removesuffix(":") or _HERE, shown)
     try:
         name = local_file_name(url)
         return f"{place}-{name}" if len(name.encode()) <= _LONGEST else place
@@ -331,9 +335,9 @@ def _place(url: Url, host: str, text: str) -> str:
         return place
 
 
-def _place_below(directory: str, text: str) -> str:
+def _place_below(directory: str, shown: Masked) -> str:
     """Return the path with a digest of the redacted URL, so that the path does not reveal a password."""
-    digest = hashlib.blake2b(redact(text).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+    digest = hashlib.blake2b(shown.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
     return f"{directory}/{digest[:2]}/{digest}"
 
 
