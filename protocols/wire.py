@@ -112,6 +112,18 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
     return Line(first.octets + block, first.shown + shown, secrets)
 
 
+def join_head(lines: Sequence[bytes]) -> bytes:
+    """Return the head of a message from its lines, for `encode_head`.
+
+    Raises:
+        Refused: A line contains CR LF (S02, command injection). `encode_head` refuses a single CR or LF.
+    """
+    head = _CRLF.join([*lines, b"", b""])
+    if head.count(_CRLF) != len(lines) + 1:
+        raise Refused("S02", "cannot send the request head: a line would end early")
+    return head
+
+
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
     """Return a complete request head.
 

@@ -17,7 +17,7 @@ from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.http.request import HttpRequest
 from protocols.http.response import BodyFraming, ResponseHead, check_head_size
 from protocols.options import Limits
-from protocols.wire import Buffer, encode_head, encode_payload
+from protocols.wire import Buffer, encode_head, encode_payload, join_head
 
 if TYPE_CHECKING:
     from protocols.http.h11_machine import Answered, H11Machine
@@ -61,8 +61,8 @@ def write_plain(request: HttpRequest) -> bytes | None:
     """
     if request.body != b"":
         return None
-    fields = b"".join([b"%b: %b\r\n" % field for field in request.headers])
-    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, fields)
+    lines = [b"%b %b HTTP/1.1" % (request.method, request.target)]
+    head = join_head(lines + [b"%b: %b" % field for field in request.headers])
     return head if _REQUEST.fullmatch(head) else None
 
 

@@ -35,7 +35,7 @@ from protocols.http.proxy_server import (
 )
 from protocols.location import HostUrl
 from protocols.text import Masked
-from protocols.wire import Buffer, encode_counted, encode_head
+from protocols.wire import Buffer, encode_counted, join_head
 from resolver.network.lookup import Lookup, look_up
 from resolver.network.stream import SocketStream
 from resolver.policy.components import check_tunnel_port
@@ -58,7 +58,7 @@ _IDLE_TIMEOUT = 300.0
 _LINGER = 1.0
 
 
-_ESTABLISHED = encode_head(b"HTTP/1.1 200 Connection established\r\n\r\n").octets
+_ESTABLISHED = join_head((b"HTTP/1.1 200 Connection established",))
 
 Action: TypeAlias = Literal["allowed", "refused", "invalid", "failed"]
 

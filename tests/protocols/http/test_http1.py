@@ -337,11 +337,26 @@ def written_by_h11(request: HttpRequest) -> bytes | None:
     FIELDS,
 )
 @example(b"GET", b"/a?b", [(b"User-Agent", b"a b"), (b"Accept", b"*/*")])
+@example(b"GET", b"/", [(b"Accept", b"a\r\nX: y")])
 def test_write_plain_matches_h11(method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -> None:
     for headers in (fields, [PLAIN_HOST, *fields]):
         request = HttpRequest(method, target, tuple(headers))
-        written = write_plain(request)
-        assert written is None or written == written_by_h11(request)
+        expected = written_by_h11(request)
+        try:
+            assert write_plain(request) in (None, expected)
+        except Refused:
+            assert expected is None
+
+
+@pytest.mark.parametrize("value", [b"a\r\nX: b", b"a\nX: b", b"a\rX: b", b"a\r", b"a\n", b"a\r\n", b"a\0"])
+def test_exchange_refuses_line_end_in_unchecked_field(value: bytes) -> None:
+    for request in (
+        HttpRequest(b"GET", b"/x", (PLAIN_HOST, (b"Accept", value))),
+        HttpRequest(b"GET", b"/x HTTP/1.1\r\nX: " + value, (PLAIN_HOST,)),
+    ):
+        with pytest.raises(Refused) as caught:
+            Http1Exchange(request, Limits())
+        assert caught.value.rule == "S02"
 
 
 def test_write_plain_accepts_only_simple_requests() -> None:
