@@ -209,15 +209,13 @@ class ByteSpool:
 
     def write(self, octets: bytes) -> None:
         """Append bytes."""
-        is_full = self.size <= IN_MEMORY < self.size + len(octets)
         try:
-            if is_full:
+            if self.size <= IN_MEMORY < self.size + len(octets):
                 held = self.read_first(self.size)
                 self._file = TemporaryFile(dir=self._directory)  # noqa: SIM115
                 self._file.write(held)
-            self._file.write(octets)
-            if is_full:
                 check_spare(self._file.fileno())
+            self._file.write(octets)
         except OSError as error:
             raise writing_fault(error, self._directory) from error
         self.size += len(octets)

@@ -557,7 +557,7 @@ class Capture:
     # the end of the capture
 
     def end(self, error: BaseException | None, *, late: bool = False) -> None:
-        """End the capture and write its records.
+        """End the capture and write its records, unless the error occurred before any request.
 
         Args:
             error: The error of the retrieval; None after a success.
@@ -572,7 +572,7 @@ class Capture:
         try:
             if self._exchange is not None:
                 self._end_exchange(error, late=late)
-            elif not _is_nothing(error):
+            elif not isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError):
                 self._end_object(error, late=late)
         finally:
             for spool in (self._block, self._exchange, self._answers):
@@ -689,8 +689,3 @@ class Capture:
 
 def _outcome(truncated: str | None) -> str:
     return "done" if truncated is None else "truncated"
-
-
-def _is_nothing(error: BaseException | None) -> bool:
-    """Return whether the error occurred before any request, so that no record is written."""
-    return isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError)
