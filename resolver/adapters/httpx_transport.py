@@ -466,6 +466,12 @@ class ResponseBody:
                 self._failure = error
         return False
 
+    def take_response(self) -> httpx.Response:
+        """Return the response, and forget it, so that the response and its body are no reference cycle."""
+        response = self.response
+        del self.response
+        return response
+
     def take_ahead(self) -> bytes:
         """Return and clear the bytes that `read_ahead` has read."""
         octets, self._ahead = b"".join(self._ahead), []
@@ -575,7 +581,7 @@ class HttpxTransport(TransportBase):
     async def handle_async_request(self, request: AnyRequest) -> Any:
         """Handle a request of an `AsyncClient`, including requests after a redirect."""
         self._serve(request, "AsyncClient")
-        return (await self._answer(cast("httpx.Request", request))).response
+        return (await self._answer(cast("httpx.Request", request))).take_response()
 
     def handle_request(self, request: AnyRequest) -> Any:
         """Handle a request of a `Client`, including requests after a redirect."""
@@ -734,7 +740,7 @@ async def _read_ahead(body: ResponseBody) -> bool:
 
 def _hold_response(body: ResponseBody, held: OpenResource) -> httpx.Response:
     """Return the response for a blocking client."""
-    response, family = body.response, body.gate.family
+    response, family = body.take_response(), body.gate.family
     if (upgraded := response.extensions.get("network_stream")) is not None:
         response.extensions["network_stream"] = UpgradedStream(upgraded, held.portal)
     if body.is_closed:

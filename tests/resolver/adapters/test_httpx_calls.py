@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from weakref import ref
 
 import httpx
 import pytest
@@ -358,6 +359,14 @@ def test_sync_body_is_sent_in_segments_from_calling_thread(server: HttpServer) -
         with pytest.raises(Own):
             plain.post(server.url("/about.txt"), content=failing())
     assert sending == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("path", ["/about.txt", "/large"])
+def test_sync_response_is_no_reference_cycle(server: HttpServer, path: str) -> None:
+    """The connection of a response that the caller drops is closed without the garbage collector."""
+    with HttpxTransport(policy=Policy(allow_port=frozenset({server.port}))) as transport:
+        dropped = ref(transport.handle_request(httpx.Request("GET", server.url(path))))
+        assert dropped() is None
 
 
 def test_sync_body_left_unread_is_closed(server: HttpServer) -> None:
