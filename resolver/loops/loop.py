@@ -151,5 +151,5 @@ class Loop:
     closed: type[Exception]
 
     def bind(self) -> Loop:
-        """Return a copy for the current run, whose `current_time` does not look up the clock of the run."""
+        """Return a copy for the current run. Its `current_time` does not look up the clock of the run."""
         return replace(self, current_time=self.clock())

@@ -376,7 +376,7 @@ class Pipeline:
 class _OpeningPipeline:
     """A pipeline whose connection attempt is still running, with the error of a failed attempt.
 
-    `ready` is None while no other caller waits for the attempt.
+    `ready` exists only if another caller waits for the attempt.
     """
 
     ready: Event | None = None
