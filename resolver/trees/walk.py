@@ -80,6 +80,7 @@ class TreeTop:
         self.stays = rules is not None and rules.stays
         self.host, self.scheme = host_key(top.url), top.url.scheme
         self.is_of_the_web = registry.is_of_the_web(self.scheme)
+        self.referrer = None if top.referrer is None else Referrer(*top.referrer)
         self.left = 0
         self.session = ConfinedSession(
             session, top.url, leads=self._judge_file, lists=self._judge, below=top.below
@@ -159,10 +160,9 @@ class TreeItem:
 
     @property
     def referrer(self) -> Referrer | None:
-        if not self.is_top:
-            return None if self.row.referrer is None else Referrer(self.row.referrer, self.row.address)
-        found_in = self.tree.top.referrer
-        return None if found_in is None else Referrer(*found_in)
+        if self.is_top:
+            return self.tree.referrer
+        return None if self.row.referrer is None else Referrer(self.row.referrer, self.row.address)
 
     async def _left_alone(self) -> Saved | None:
         """Return the outcome of an item that robots.txt forbids (RFC 9309).
@@ -171,11 +171,10 @@ class TreeItem:
 
         A URL from the user is always allowed. Raises `TryLater` if the rules are unknown.
         """
-        robots, top = self._walk.robots, self.tree.top
+        robots = self._walk.robots
         if robots is None or self.is_top or not self.tree.is_of_the_web:
             return None
-        referrer = None if top.referrer is None else Referrer(*top.referrer)
-        finding = await robots.check(self.url, top.origin, referrer)
+        finding = await robots.check(self.url, self.tree.top.origin, self.tree.referrer)
         if finding is None:
             return None
         return Saved(
