@@ -29,6 +29,7 @@ CLOCKS = {
 }
 #: Modules that may read the time, though they do not set it with trio's `MockClock`.
 ASKS_THE_TIME = {
+    "tests.loops.test_runs": "compares the clocks of a run",
     "tests.scheduled": "makes a clock",
     "tests.test_scheduled": "is about it",
     "tests.resolver.testing.test_virtual_loop": "is about a virtual clock",
