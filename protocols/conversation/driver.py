@@ -44,7 +44,7 @@ class Conversation:
     - `_octets`: the received bytes that the caller has not read.
     - `_part`: the current `CopyBody` step.
     - `_resume`: the function that continues the dialogue after `_octets`. It is called when the caller
-      continues to read. It is None during `_part` and at the end of the dialogue.
+      continues to read. It is not set during `_part` and at the end of the dialogue.
     - `_emitted`: whether the last step of the body was an `EmitBody`.
     - `_broken_off`: the step that was cancelled during a read. The next read repeats the step if no data is
       lost. Otherwise, `Disconnected` is raised in the dialogue.

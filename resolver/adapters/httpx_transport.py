@@ -467,7 +467,10 @@ class ResponseBody:
         return False
 
     def take_response(self) -> httpx.Response:
-        """Return the response, and forget it, so that the response and its body are no reference cycle."""
+        """Return the response, and forget it.
+
+        Otherwise the response and its body would form a reference cycle.
+        """
         response = self.response
         del self.response
         return response

@@ -547,7 +547,10 @@ class Call(Generic[T]):
             self._cancel_tasks()
 
     def _cancel_tasks(self) -> None:
-        """Cancel all tasks. Their outermost scope does not refer to the call, so it is no reference cycle."""
+        """Cancel all tasks.
+
+        The outermost scope does not refer to the call. A reference would form a cycle.
+        """
         self._scope.cancelled = True
         self.interrupt_cancelled()
 

@@ -368,7 +368,7 @@ class Saver:
     ) -> tuple[StreamingResponse, set[str] | None]:
         """Retrieve the complete object, and verify its digest.
 
-        The second value is None if the existing file is up to date.
+        The second value is the set of passed checks, or None for an existing file that is up to date.
 
         After a digest mismatch, the complete object is requested again over one connection. The object then
         comes from another location, unless there is only one location. After a digest mismatch of a segmented
