@@ -60,16 +60,17 @@ def aims(data: Data) -> Iterator[str]:
 
 
 def machines(data: Data) -> Iterator[str]:
-    """Yield the table of ratios before the optimizations, on each machine of `machines.json`, and now."""
+    """Yield the table of ratios: of the tables above, and of the measurements in `machines.json`."""
     measured: Sequence[Measured] = data["rows"]["rows"]
-    now = {ratio_of(row, verdict): verdict["value"] for row in measured for verdict in row["aims"]}
-    earlier: Mapping[str, Mapping[str, float]] = data["machines"]
-    yield f"| ratio | {' | '.join(earlier)} | now |"
-    yield f"|---|{'---|' * len(earlier)}---|"
-    for name, value in now.items():
-        before = [ratios.get(name) for ratios in earlier.values()]
-        cells = " | ".join("–" if each is None else number(each) for each in before)
-        yield f"| {name} | {cells} | {number(value)} |"
+    above = {ratio_of(row, verdict): verdict["value"] for row in measured for verdict in row["aims"]}
+    others: Mapping[str, Mapping[str, float]] = data["machines"]
+    yield f"| ratio | above | {' | '.join(others)} |"
+    yield f"|---|---|{'---|' * len(others)}"
+    for name, value in above.items():
+        found = [ratios.get(name) for ratios in others.values()]
+        if any(found):
+            cells = " | ".join("–" if each is None else number(each) for each in found)
+            yield f"| {name} | {number(value)} | {cells} |"
 
 
 def ratio_of(row: Measured, verdict: Verdict) -> str:

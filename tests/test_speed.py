@@ -120,20 +120,19 @@ def test_winners_table_shows_ratios() -> None:
     ]
 
 
-def test_machines_table_shows_ratios_before_and_now() -> None:
+def test_machines_table_shows_ratios_of_other_machines() -> None:
     aims = [
         {"of": "resolver", "to": "aiohttp", "value": 0.5},
         {"of": "resolve cat", "to": "", "value": 31.27},
     ]
     data = {
-        "machines": {"one, before": {"http: resolver / aiohttp": 0.42}, "another, before": {}},
+        "machines": {"another, before": {"http: resolver / aiohttp": 0.42}, "another, now": {}},
         "rows": {"rows": [{"name": "http", "aims": aims}]},
     }
     assert list(page.machines(data)) == [
-        "| ratio | one, before | another, before | now |",
+        "| ratio | above | another, before | another, now |",
         "|---|---|---|---|",
-        "| http: resolver / aiohttp | 0.42 | – | 0.50 |",
-        "| http: resolve cat | – | – | 31.3 |",
+        "| http: resolver / aiohttp | 0.50 | 0.42 | – |",
     ]
 
 
