@@ -46,7 +46,7 @@ def _keep_certificate(
     connection: ssl.SSLSocket | ssl.SSLObject,
     direction: str,
     version: int,
-    _content: int,
+    content: int,
     kind: int,
     message: bytes,
 ) -> None:
@@ -56,14 +56,19 @@ def _keep_certificate(
     that is internal to Python's `ssl` (3.8 to 3.14) calls this function. Without the hook, error messages do
     not contain the digest.
     """
-    if direction == "read" and kind == _CERTIFICATE_MESSAGE:
+    if direction == "read" and content == _HANDSHAKE and kind == _CERTIFICATE_MESSAGE:
         # Sizes of the fields in bytes: type (1), length (3), context (1 + n, since TLS 1.3 only), length of
         # all certificates (3).
         start = 4 + (1 + message[4] if version >= ssl.TLSVersion.TLSv1_3 else 0) + 3
         vars(connection)["certificates"] = message[start:]
 
 
+#: The content type of a TLS record, and the type of a handshake message (RFC 8446 B.1, B.3).
+_HANDSHAKE = 22
 _CERTIFICATE_MESSAGE = 11
+#: The hook of the `_ssl` module. The property of `ssl.SSLContext` converts the arguments for each TLS record
+#: into enumerations, which takes a quarter of the processor time of a large body.
+_HOOK = getattr(ssl.SSLContext.__base__, "_msg_callback", None)
 
 
 def digest_of(certificate: bytes) -> str:
@@ -180,8 +185,8 @@ class Trust:
             context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = WrappedSocket
-        if not pinned and hasattr(context, "_msg_callback"):
-            context._msg_callback = _keep_certificate
+        if not pinned and _HOOK is not None:
+            _HOOK.__set__(context, _keep_certificate)
         # By default, Python sets an OpenSSL option that accepts an end of stream without close_notify. This
         # module clears the option, so that a truncation attack causes an error.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
