@@ -18,6 +18,7 @@ from protocols.contract import Datagram, Line
 from protocols.errors import Unreachable
 from resolver.files.faults import reason
 from resolver.network.clock import AnswerPace
+from resolver.network.connecting import family_of
 from resolver.network.events import Received, Sent
 from resolver.network.lookup import address_of, socket_address
 from resolver.network.stream_settings import StreamSettings, TappedConnection
@@ -147,10 +148,6 @@ def canonical(address: str) -> str:
     """
     found = ipaddress.ip_address(address)
     return str(getattr(found, "ipv4_mapped", None) or found)
-
-
-def family_of(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def _open_socket(addresses: Sequence[str]) -> socket.socket:
