@@ -368,8 +368,8 @@ class Pipeline:
             for slot in self._unsent:
                 slot.wake()
         for waiting in (self._slots, self._unsent):
-            if waiting and (woken := waiting[0].woken) is not None:
-                woken.set()
+            if waiting:
+                waiting[0].wake()
 
 
 @dataclass
