@@ -100,11 +100,11 @@ class Connector:
             TimedOut: the connect timeout, or a limit of the caller, has passed.
         """
         until = self._compute_deadline()
-        attempts = ConnectAttempts(f"{host} port {port}", until)
+        attempts = ConnectAttempts(goal := self._goal(host, port), until)
         try:
             return await self._open(host, port, tls, attempts, until)
         except ConnectTimeout:
-            raise self._make_timeout(self._goal(host, port), attempts, until) from None
+            raise self._make_timeout(goal, attempts, until) from None
         except TimedOut:
             if self.bounds is not None:
                 self.bounds.late = "connect"
@@ -115,10 +115,8 @@ class Connector:
             self.bounds.late = "connect"
             if until == self.bounds.deadline("connect"):
                 return self.bounds.make_timeout("connect")
-        limit, reported = (
-            self._admission.limits.connect,
-            f": {attempts.reported}" if attempts.failures else "",
-        )
+        limit = self._admission.limits.connect
+        reported = f": {attempts.reported}" if attempts.failures else ""
         words = f"timed out: no connection to {goal} within {limit:g} s{reported}"
         return TimedOut(words).with_setting("connect_timeout")
 
