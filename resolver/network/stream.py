@@ -706,7 +706,7 @@ class TappedStream(SocketStream):
         if self._settings.tap is None or not isinstance(sock, SECURED):
             return
         if isinstance(sock, ssl.SSLSocket):
-            verified = self._settings.tls().check_certificate is None
+            verified = sock.context.verify_mode is not ssl.CERT_NONE  # a pinned certificate is compared
             self._settings.tap.record_secured(self, tls_facts(sock, self._settings.host, verified=verified))
 
     async def aclose(self) -> None:
