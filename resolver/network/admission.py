@@ -119,9 +119,7 @@ class Admission:
         if self.mask.watched:  # A URL from a server may contain a secret that was sent earlier.
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
-        verdict = judge_subject(self._subject, shared.gateways)
-        if verdict is not ALLOW:
-            self._heed(verdict)
+        self._heed(judge_subject(self._subject, shared.gateways))
         if self.options.tls == "require":
             registry.check_tls(url, self.options.tls)
         self.way = self._way() if self._variables else None
@@ -193,8 +191,7 @@ class Admission:
             Refused: the policy allows none of the addresses.
         """
         allowed, verdict = sift_addresses(self._subject, addresses)
-        if verdict is not ALLOW:
-            self._heed(verdict)
+        self._heed(verdict)
         return allowed
 
     def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
@@ -247,6 +244,8 @@ class Admission:
         )
 
     def _heed(self, verdict: Verdict) -> None:
+        if verdict is ALLOW:
+            return
         error = verdict.error(self.url)
         if error is not None:
             error = error.at(self.shown)
