@@ -29,31 +29,32 @@ class DescriptorWait:
 class DescriptorWatch:
     """The waits for descriptors in one run, and a system task that ends each wait at its deadline.
 
-    The system task sleeps until the earliest deadline, which is `wakes`. If a wait with an earlier deadline
-    starts, the system task is woken. An earlier deadline is rare, because most waits have the same timeout.
+    The system task sleeps until the earliest deadline. If a wait with an earlier deadline starts, the system
+    task is woken. An earlier deadline is rare, because most waits have the same timeout.
     """
 
     def __init__(self) -> None:
         self.waiting: set[DescriptorWait] = set()
-        self.wakes = math.inf
+        self._wakes = math.inf
         self._scope = trio.CancelScope()
         trio.lowlevel.spawn_system_task(self._look)
 
     def wake_at(self, deadline: float) -> None:
-        """Wake the system task at `deadline`."""
-        self.wakes = self._scope.deadline = deadline
+        """Wake the system task at `deadline` at the latest."""
+        if deadline < self._wakes:
+            self._wakes = self._scope.deadline = deadline
 
     async def _look(self) -> None:
         while True:
             with self._scope:
                 await trio.sleep_forever()
-            self._scope, self.wakes = trio.CancelScope(), math.inf
+            self._scope, self._wakes = trio.CancelScope(), math.inf
             now = trio.current_time()
             for each in self.waiting:
                 each.late = each.late or each.deadline <= now
                 if each.late:  # also wakes other tasks that wait for this descriptor, and they wait again
                     trio.lowlevel.notify_closing(each.fd)
-                elif each.deadline < self.wakes:
+                else:
                     self.wake_at(each.deadline)
 
 
@@ -69,8 +70,7 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
         _watches.set(watch)
     waiting = DescriptorWait(descriptor.fileno(), deadline)
     watch.waiting.add(waiting)
-    if deadline < watch.wakes:
-        watch.wake_at(deadline)
+    watch.wake_at(deadline)
     try:
         while not waiting.late:
             try:
