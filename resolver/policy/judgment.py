@@ -145,11 +145,11 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
         asked.append((judge_file, origin))
     if not rules.host_is_data:
         asked.append((judge_session, origin))
-    has_form = rules.form is not None and getattr(subject.url, rules.form) is not None
-    form: tuple[tuple[Rule, Origin], ...] = ((judge_form, origin),) if has_form else ()
+    asked += ((judge_octets, origin),)
+    if rules.form is not None and getattr(subject.url, rules.form) is not None:
+        asked.append((judge_form, origin))
     at_place = subject.origin_at_place
-    asked += (judge_octets, origin), *form, (judge_port, at_place)
-    asked += (judge_user_information, origin), (judge_name, at_place)
+    asked += (judge_port, at_place), (judge_user_information, origin), (judge_name, at_place)
     if subject.policy.allowed_hosts is not None:
         asked.append((judge_allowed_host, origin))
     if subject.variables:

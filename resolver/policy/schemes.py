@@ -229,7 +229,7 @@ def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int 
         waiting: the number of other retrievals that wait for the host.
         wanted: the configured number, or None for the default of the scheme.
     """
-    rules = RULES.get(scheme, _STRICTEST_ROW)
+    rules = rules_of(scheme)
     if rules.at_once is not None and wanted is not None:
         return wanted
     return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many
