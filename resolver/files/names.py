@@ -26,7 +26,8 @@ def check_name(path: str) -> None:
             f"cannot write {path!r}: this name is reserved for incomplete files (S14); choose another name"
         )
     try:
-        path.isascii() or os.fsencode(path)
+        if not path.isascii():
+            os.fsencode(path)
     except UnicodeEncodeError as error:
         wrong = path[error.start]
         raise LocalError(
