@@ -306,10 +306,10 @@ class Retrieval(OpenRetrieval):
 
     def _note_failure(self, error: ResolveError) -> None:
         scheme = self._request.url.scheme
-        self._failures.append(Finding(f"{scheme}:failed", "warn", f"{self._shown}: {error.message}"))
+        self._failures.append(Finding(f"{scheme}:failed", "warn", f"{self._shown_request}: {error.message}"))
 
     @property
-    def _shown(self) -> Masked:
+    def _shown_request(self) -> Masked:
         return self._shown_of(self._request, self.earlier)
 
     def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> Masked:
@@ -360,10 +360,10 @@ class Retrieval(OpenRetrieval):
         """
         findings = url_gate.findings
         for finding in findings[reported:]:
-            if self._heard is None or (self._shown, finding) not in self._heard:
-                self._network.warn(self._shown, finding)
+            if self._heard is None or (self._shown_request, finding) not in self._heard:
+                self._network.warn(self._shown_request, finding)
             if self._heard is not None:
-                self._heard.add((self._shown, finding))
+                self._heard.add((self._shown_request, finding))
         return len(findings)
 
     async def __aexit__(
@@ -375,7 +375,9 @@ class Retrieval(OpenRetrieval):
             if self._opened is not None:
                 await self._opened.__aexit__(kind, error, trace)
         except ResolveError as failure:
-            raise trim_traceback(locate_error(failure, self._shown, self._hide)) from failure.__cause__
+            raise trim_traceback(
+                locate_error(failure, self._shown_request, self._hide)
+            ) from failure.__cause__
         finally:
             if self._recording is not None:
                 await self._conclude_record(self._recording, error)
