@@ -5,7 +5,6 @@ No other module of the command imports Dask. This module is imported at the star
 
 from __future__ import annotations
 
-import gc
 import logging
 import signal
 from collections.abc import Iterator
@@ -98,13 +97,7 @@ def _loop() -> Iterator[IOLoop]:
 
 
 # Before a local worker ends, the worker cancels the running task, because no process waits for the result.
-# Dask imports this module by its name (`preload`) and calls `dask_setup` and `dask_teardown`.
-
-
-def dask_setup(worker: object) -> None:
-    # Dask and numpy have 80,000 objects. One full garbage collection examines them for 80 ms of CPU time.
-    gc.freeze()
-    gc.set_threshold(10_000)
+# Dask imports this module by its name (`preload`) and calls `dask_teardown`.
 
 
 def dask_teardown(worker: object) -> None:
