@@ -8,7 +8,6 @@ is `get`. This module checks all values, so a `Command` is always valid.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from resolver.cli.config import Configuration, load
@@ -23,22 +22,23 @@ VERBS = frozenset(verb.name for verb in TABLE)
 ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
 
 
-@dataclass(kw_only=True)
 class Command(CommandOptions):
     """A parsed command line: its arguments, and the values of all options.
 
     Only this module changes the attributes.
+
+    Attributes:
+        urls: the URLs or other arguments after the command, as typed.
+        extracts: the path of the archive to extract completely (`warc extract` without URLs).
+        gateways: gateway URLs by scheme.
     """
 
-    verb: str
-    #: The URLs or other arguments after the command, as typed.
-    urls: tuple[str, ...]
-    #: The configuration file, with the values of options that the command line does not set.
-    configuration: Configuration
-    #: The path of the archive to extract completely (`warc extract` without URLs).
-    extracts: str | None = None
-    #: Gateway URLs by scheme.
-    gateways: dict[str, str] = field(default_factory=dict)
+    gateways: dict[str, str]
+
+    def __init__(self, verb: str, urls: list[str], given: dict[str, Any], extracts: str | None) -> None:
+        values, self.configuration = _apply_defaults(given, verb)
+        vars(self).update(values)
+        self.verb, self.urls, self.extracts = verb, tuple(urls), extracts
 
     @property
     def is_quiet(self) -> bool:
@@ -180,8 +180,7 @@ def _verb(words: list[str]) -> str | None:
 
 
 def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | None = None) -> Command:
-    values, configuration = _apply_defaults(given, verb)
-    command = Command(**values, verb=verb, urls=tuple(urls), configuration=configuration, extracts=extracts)
+    command = Command(verb, urls, given, extracts)
     if extracts is not None and command.recursive:
         raise UsageError("-r needs a URL: warc extract FILE without URLs extracts all")
     _place_output(command)

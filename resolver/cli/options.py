@@ -7,7 +7,6 @@ meaning in all commands. Each option must have a long name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from resolver.cli.values import (
@@ -317,9 +316,6 @@ def rows() -> Iterator[Option]:
         yield from group
 
 
-# `__init__`, `__repr__` and `__eq__` are not generated here, because the subclass `Command` generates them.
-# Without the methods, each start of the program is 1.5 ms faster.
-@dataclass(init=False, repr=False, eq=False)
 class CommandOptions:
     """The values of all options, with one attribute for each row of the table."""
 

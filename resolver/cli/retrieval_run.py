@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextlib import aclosing, closing, suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -423,7 +424,8 @@ class _RetrievalRun:
         if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
             # `--search`, `--view` and `--type` were already applied, to the URL of the listing
-            command = replace(command, search=None, view=None, type=None)
+            command = copy(command)
+            command.search = command.view = command.type = None
         return await VERBS[command.verb](session, target, command)
 
     def process_target(

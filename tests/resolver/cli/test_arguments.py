@@ -18,7 +18,9 @@ from tests.resolver.cli.command import resolve
 
 def test_read_without_command_defaults_to_get() -> None:
     bare, named = read(["gopher://h.example/"]), read(["get", "gopher://h.example/"])
-    assert bare == named
+    assert bare is not None
+    assert named is not None
+    assert vars(bare) == vars(named)
     assert bare is not None
     assert bare.verb == "get"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -235,7 +234,8 @@ def test_named_target_keeps_parsed_url_and_name() -> None:
     """The target keeps its parsed URL and its reserved name."""
     command = read(["get", "http://h/a/n?x=1", "http://h/b/n?x=1", "-O", "-"])
     assert command is not None
-    naming = TargetNaming(replace(command, output=None), None)
+    command.output = None
+    naming = TargetNaming(command, None)
     for target, name in zip(targets(command, lambda error: None), ("n_x=1", "n_x=1.2"), strict=True):
         named = naming.name(target)
         assert named.where == name
