@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from resolver.cli.options import Option, rows
@@ -61,7 +62,7 @@ def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
         The arguments that are not options, and the values of the options by name.
     """
     try:
-        namespace, unknown = _parser().parse_known_intermixed_args(argv)
+        namespace, unknown = _parser(argv).parse_known_intermixed_args(argv)
     except argparse.ArgumentError as error:
         raise _refused(str(error)) from error
     if arguments := [argument for argument in unknown if argument.startswith("-")]:
@@ -98,13 +99,19 @@ def _refused(message: str) -> UsageError:
     return UsageError(f"{_SURPLUS_VALUE.sub('takes no value', message)} (see resolve --help)")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: list[str]) -> argparse.ArgumentParser:
     # The usage text is empty, so that argparse does not generate a usage text, which would never be shown.
-    parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
+    # With a given width, argparse does not import `shutil`.
+    width_80 = partial(argparse.HelpFormatter, width=80)
+    parser = _Parser(prog="resolve", usage="", formatter_class=width_80, add_help=False, allow_abbrev=False)
+    # Long names cannot be abbreviated. The options that `argv` does not have would take 6 ms.
+    flags = {argument.partition("=")[0] for argument in argv}
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():
         parser.add_argument(flag, action=_ForeignAction, nargs="?", const=option, default=argparse.SUPPRESS)
     for row in rows():
+        if len(row.flags) == 1 and row.long not in flags:
+            continue
         if row.takes is None:
             parser.add_argument(
                 *row.flags, dest=row.name, action=_SwitchAction, default=argparse.SUPPRESS, const=row
