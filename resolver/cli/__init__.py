@@ -71,10 +71,12 @@ def _run_and_flush(argv: list[str]) -> int:
 def _perform(argv: list[str]) -> int:
     if argv in (["--version"], ["-V"]):  # `--version` takes 20 ms of CPU time; with all imports, 60 ms
         return _tell_version()
-    from resolver.cli import arguments, help
+    from resolver.cli import arguments
     from resolver.cli.values import UsageError
 
     if not argv:
+        from resolver.cli import help  # lazy import: few command lines need it
+
         streams.complain(*map(own_text, help.orientation()))
         return USAGE
     try:

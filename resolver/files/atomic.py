@@ -9,11 +9,13 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import LocalError, NotConfigured
 from resolver.files.faults import reason, writing_fault
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 
 @contextmanager
@@ -449,6 +451,8 @@ class OutputFiles:
 
 def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[str]:
     """Create a temporary directory in `directory`, or by default in the system's directory."""
+    from tempfile import TemporaryDirectory  # lazy import: only `bulk` needs it, and it imports `random`
+
     return TemporaryDirectory(prefix="resolve-", dir=directory)
 
 
