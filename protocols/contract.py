@@ -469,15 +469,13 @@ class Body(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FirstResult(Generic[A]):
+class FirstResult(NamedTuple, Generic[A]):
     """The result of a function that was passed to `first_of`."""
 
     value: A
 
 
-@dataclass(frozen=True, slots=True)
-class FileStatus:
+class FileStatus(NamedTuple):
     """The metadata of a file or directory, before it is read.
 
     `kind` is DOCUMENT or DIRECTORY. Any other file type is UNKNOWN in a listing and is never opened (S12,

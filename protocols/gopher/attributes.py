@@ -10,9 +10,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.errors import LimitExceeded, Refused
 from protocols.gopher.menu import (
@@ -45,8 +44,7 @@ _SIZE = re.compile(rb"<[ \t]*([0-9]{0,15}(?:\.[0-9]{0,15})?)[ \t]*([bkmg]?)[^>]*
 _UNITS = {b"": 1, b"b": 1, b"k": 1024, b"m": 1024**2, b"g": 1024**3}
 
 
-@dataclass(frozen=True, slots=True)
-class AlternateView:
+class AlternateView(NamedTuple):
     """A line of +VIEWS.
 
     Attributes:
@@ -129,8 +127,7 @@ _INSTANT = re.compile(rb"<([0-9]{4})" + rb"([0-9]{2})" * 5 + rb">")
 _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeBlock:
+class AttributeBlock(NamedTuple):
     """A block of attributes.
 
     Attributes:
@@ -150,8 +147,7 @@ class AttributeBlock:
         return "\n".join(map(line_text, self.lines))
 
 
-@dataclass(frozen=True, slots=True)
-class AdminBlock:
+class AdminBlock(NamedTuple):
     """The parsed ADMIN block.
 
     `modified` is the modification time in the local time of the server. The time zone of the server is
@@ -165,8 +161,7 @@ class AdminBlock:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeRecord:
+class AttributeRecord(NamedTuple):
     """The attributes of an item.
 
     `info` is the item in the +INFO line. It is `None` if the record does not begin with a +INFO line. `cut`
@@ -429,8 +424,7 @@ _QUESTIONS = {question.value: question for question in AskQuestion}
 _LINE_QUESTIONS = (AskQuestion.ASK, AskQuestion.ASK_HIDDEN, AskQuestion.ASK_FILE)
 
 
-@dataclass(frozen=True, slots=True)
-class AskLine:
+class AskLine(NamedTuple):
     """A line of a form.
 
     Attributes:
@@ -458,8 +452,7 @@ class AskLine:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class AskForm:
+class AskForm(NamedTuple):
     """The lines of an ASK block, in the order in which they must be answered."""
 
     lines: tuple[AskLine, ...]

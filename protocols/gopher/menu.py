@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import NamedTuple
 
@@ -38,8 +37,7 @@ _SESSIONS = {"8": "telnet", "T": "tn3270"}
 _SESSION_PORT = 23
 
 
-@dataclass(frozen=True, slots=True)
-class MenuItem:
+class MenuItem(NamedTuple):
     """The fields of a menu line. A field that is missing at the end of the line is `None`.
 
     Attributes:
@@ -85,8 +83,7 @@ def parse_item(line: bytes) -> MenuItem:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MenuLink:
+class MenuLink(NamedTuple):
     """The target of an item: a URL, or the reason why the item has no URL.
 
     An informational line or an error line has neither a URL nor a reason. A URL that is not a `BuiltUrl` is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from protocols.authority import build_login, parse_hostport
 from protocols.errors import InvalidUrl
@@ -195,8 +196,7 @@ class ReplyReading(enum.Enum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class ItemType:
+class ItemType(NamedTuple):
     """The definition of a Gopher item type.
 
     Attributes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.contract import Entry, JsonValue
 from protocols.errors import LimitExceeded, NotFound
@@ -107,8 +107,7 @@ _DEFAULTS = {"di": "01;34", "ln": "01;36"}
 _MOST_COLORS = 65_536
 
 
-@dataclass(frozen=True)
-class EntryColors:
+class EntryColors(NamedTuple):
     """The colors of names from LS_COLORS, by kind of entry and by file extension.
 
     If `colors` is empty, names are not colored.

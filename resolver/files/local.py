@@ -17,7 +17,6 @@ import stat
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from heapq import merge
@@ -328,7 +327,7 @@ class OpenedFile:
             status = _status(self._stat(name))
             if status.kind is Kind.DIRECTORY:
                 with suppress(OSError):  # The path may be a directory instead of a symlink.
-                    return replace(status, link=os.readlink(name, dir_fd=self._fd))
+                    return status._replace(link=os.readlink(name, dir_fd=self._fd))
         except (OSError, ResolveError):
             return FileStatus(Kind.UNKNOWN, None, None)
         return status

@@ -15,10 +15,9 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.contract import Sink, Validators
 from protocols.errors import LocalError
@@ -58,8 +57,7 @@ def is_guarded(found: os.stat_result) -> bool:
     return is_own(found) and not found.st_mode & OTHERS_WRITE
 
 
-@dataclass(frozen=True, slots=True)
-class FileIdentity:
+class FileIdentity(NamedTuple):
     """The mark of a file: the device, the inode number and the token.
 
     `token` is None if the file system does not support extended attributes.
@@ -209,8 +207,7 @@ _BEGINNING = b'{"format": "url-resolver part state '
 _FOR_THE_OWNER = 0o600
 
 
-@dataclass(frozen=True, slots=True)
-class PartState:
+class PartState(NamedTuple):
     """The content of a state file.
 
     Attributes:

@@ -6,9 +6,8 @@ import errno
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import NoReturn, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -112,8 +111,7 @@ class Descriptor(Protocol):
 Wait: TypeAlias = Callable[[Descriptor, float], Awaitable[bool]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class Loop(NamedTuple):
     """The functions of one event loop library.
 
     Times are in seconds of the loop's clock. Each run of the loop has a separate clock.
@@ -152,4 +150,4 @@ class Loop:
 
     def bind(self) -> Loop:
         """Return a copy for the current run. Its `current_time` does not look up the clock of the run."""
-        return replace(self, current_time=self.clock())
+        return self._replace(current_time=self.clock())

@@ -18,11 +18,10 @@ from collections.abc import (
     Iterable,
 )
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from protocols.contract import Finding, Origin, Url
 from protocols.errors import LocalError, Refused, ResolveError
@@ -57,8 +56,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class SaveRequest:
+class SaveRequest(NamedTuple):
     """An object for `Resolver.save_all` to save, and its settings.
 
     `path` is the path of the file below the common directory. The default is the name that the command `get`
@@ -110,8 +108,7 @@ class ObjectSaver(Protocol):
     def index_suffix(self) -> Callable[..., Awaitable[str]]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSettings:
+class BatchSettings(NamedTuple):
     """The settings that all requests of one call share.
 
     If `moves` is true, the ledger stores paths relative to the directory, so that the directory can be moved.

@@ -14,8 +14,9 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from protocols.contract import Finding, Referrer, Validators
 from protocols.errors import ChecksumMismatch, NetworkError, ResolveError, TryLater
@@ -40,8 +41,7 @@ _SUM_LINE = re.compile(r"\\?([0-9a-fA-F]{32,128})(?:[ \t]+[ *]?(.+))?\Z")
 _BSD_LINE = re.compile(r"([A-Z0-9-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Checksum:
+class Checksum(NamedTuple):
     """The expected digest of a file: an algorithm and a hexadecimal value.
 
     `auto` means the digest that the server publishes.

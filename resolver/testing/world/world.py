@@ -203,8 +203,8 @@ def _find_background_tasks() -> list[str]:
 
 @contextmanager
 def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str) -> Iterator[None]:
-    under_trio = replace(on_trio.LOOP, in_thread=in_thread, getaddrinfo=network.getaddrinfo)
-    under_asyncio = replace(on_asyncio.LOOP, getaddrinfo=network.getaddrinfo)
+    under_trio = on_trio.LOOP._replace(in_thread=in_thread, getaddrinfo=network.getaddrinfo)
+    under_asyncio = on_asyncio.LOOP._replace(getaddrinfo=network.getaddrinfo)
     known = [(on_trio.is_running, under_trio), (on_asyncio.is_running, under_asyncio)]
     state = random.getstate()
     with ExitStack() as stack:

@@ -57,7 +57,8 @@ STORY = b"0story\t0/story\th.dom\t70\t+"
 def test_record_reader_gives_same_records_for_every_split(cutter: Cutter) -> None:
     reader = RecordReader()
     records = [record for piece in cutter(TWO) for record in reader.feed(piece)]
-    story, prose = [*records, *reader.finish()]
+    records += reader.finish()
+    story, prose = records
     assert (story.info, prose) == (parse_item(STORY), AttributeRecord(parse_item(b"iprose\tfake\t(NULL)\t0")))
     assert story.names == ("ADMIN", "VIEWS", "ABSTRACT")
     assert story.abstract == " indented\n\nnot indented"

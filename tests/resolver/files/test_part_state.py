@@ -9,7 +9,6 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -266,12 +265,12 @@ def test_mark_without_matching_token_is_refused(tmp_path: Path) -> None:
     """File systems reuse the inode numbers of removed files, and other users can read the numbers."""
     mark = marked(tmp_path / "a")
     with opened(tmp_path / "a") as fd:
-        assert not replace(mark, token=None).is_on(fd)
-        assert not replace(mark, token="0" * 32).is_on(fd)
+        assert not mark._replace(token=None).is_on(fd)
+        assert not mark._replace(token="0" * 32).is_on(fd)
         assert mark.is_on(fd)  # is_on() changes nothing
         wipe(fd)
         assert not mark.is_on(fd)
-        assert not replace(mark, token=None).is_on(fd)  # the call puts a token to probe, and removes it
+        assert not mark._replace(token=None).is_on(fd)  # the call puts a token to probe, and removes it
         wipe(fd)  # a second call has no effect
 
 
@@ -283,9 +282,9 @@ def test_mark_without_attributes_uses_inode(tmp_path: Path) -> None:
         wipe(fd)
         assert mark.is_on(fd)
         assert not mark.is_copied_to(fd)
-        assert not replace(mark, token="0" * 32).is_on(fd)
-        assert not replace(mark, device=mark.device + 1).is_on(fd)
-        assert not replace(mark, inode=mark.inode + 1).is_on(fd)
+        assert not mark._replace(token="0" * 32).is_on(fd)
+        assert not mark._replace(device=mark.device + 1).is_on(fd)
+        assert not mark._replace(inode=mark.inode + 1).is_on(fd)
 
 
 @pytest.mark.parametrize(

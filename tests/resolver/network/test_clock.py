@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,7 +95,7 @@ class Time:
 
     @property
     def loop(self) -> Loop:
-        return replace(on_trio.LOOP, run=lambda: self, current_time=lambda: self.now, sleep=self.sleep)
+        return on_trio.LOOP._replace(run=lambda: self, current_time=lambda: self.now, sleep=self.sleep)
 
 
 def test_bucket_charges_payments_in_order() -> None:

@@ -14,7 +14,6 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -309,7 +308,7 @@ async def test_stream_sets_tcp_quickack_before_each_wait(
             set_again += stream._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)
             return await wait(sock, until)
 
-        monkeypatch.setattr(stream, "loop", replace(stream.loop, readable_by=watch))
+        monkeypatch.setattr(stream, "loop", stream.loop._replace(readable_by=watch))
         for _ in range(3):
             await stream.send(HELLO)
             await stream.receive()
