@@ -13,7 +13,6 @@ must protect the connection. The first available source is used, in this order:
 
 from __future__ import annotations
 
-import netrc
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -265,6 +264,8 @@ def read_netrc(named: str | None) -> Netrc:
 
 
 def _parse(path: str, file: OwnFile) -> Mapping[str, tuple[str, str | None, str | None]]:
+    import netrc  # lazy import: few users have the file
+
     try:
         file.octets.decode()  # for invalid UTF-8, `netrc` would try the charset of the locale
         # `netrc` closes the descriptor that it gets.

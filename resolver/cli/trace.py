@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -17,7 +18,6 @@ from protocols.location import Finding
 from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.plans import plan_of
 from resolver.cli.progress import Display
 from resolver.cli.streams import TraceWriter, complain
 from resolver.cli.targets import CommandTarget
@@ -34,8 +34,10 @@ from resolver.network.events import (
     warning_of,
     words_of,
 )
-from resolver.transfer.plan import Plan
 from resolver.url.parsing import redact
+
+if TYPE_CHECKING:
+    from resolver.transfer.plan import Plan
 
 #: The maximum number of stored warnings. The maximum bounds the memory for a very long list of URLs.
 _MOST_WARNED = 10_000
@@ -197,6 +199,8 @@ class Diagrams:
         target = self._expected.get(url)
         if target is None:
             return None
+        from resolver.cli.plans import plan_of  # lazy import: only the page of `--trace-html` needs it
+
         try:
             return plan_of(target, self._command)
         except ResolveError:  # the retrieval has already reported the error

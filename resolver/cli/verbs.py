@@ -21,7 +21,6 @@ from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines
-from resolver.cli.hints import advise
 from resolver.cli.listing import show
 from resolver.cli.output import (
     BodyOutput,
@@ -38,7 +37,6 @@ from resolver.transfer.naming import may_be_index
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver, describe_entry
 from resolver.transfer.streaming import StreamingResponse
-from resolver.transfer.verification import check_size
 from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
@@ -321,6 +319,8 @@ async def cat(session: Resolver, target: CommandTarget, command: Command) -> Sav
     A listing is written as lines, and a link as the URL of its target.
     """
     if command.during is not None or command.until is not None:
+        from resolver.cli.hints import advise  # lazy import: few runs record a session
+
         advise(target.parsed(command), quiet=command.is_quiet)
     with StandardOutput() as output:
         saved = await _pour(session, target, command, _note, output)
@@ -344,6 +344,8 @@ async def _pour(
         retrier = session.retrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
         if target.size is not None:
+            from resolver.transfer.verification import check_size  # lazy import: only lists have sizes
+
             check_size(output.position, target.size, url.shown)
         saved = _with_findings(output.make_saved(reply, retrier), target)
     except ResolveError as error:

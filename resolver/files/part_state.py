@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from protocols.contract import Sink, Validators
+from protocols.contract import Validators
 from protocols.errors import LocalError
 from resolver.files.atomic import whole_file
 from resolver.files.directory import DirectoryHandle
@@ -378,19 +378,6 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):
         return ()
     return ranges
-
-
-def position_of(sink: Sink) -> int | None:
-    """Return the number of bytes in a sink.
-
-    The result is `None` if the sink has no position.
-
-    The number includes bytes written by sendfile or splice.
-    """
-    try:
-        return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
-    except OSError:
-        return None
 
 
 def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> None:

@@ -6,6 +6,7 @@ or copies the body in bulk. During a bulk copy, a second task checks the limits 
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterable, Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -14,7 +15,6 @@ from typing import TypeAlias
 from protocols.contract import Limits, Reply, Sink
 from protocols.errors import LimitExceeded, ResolveError, Truncated
 from protocols.text import Masked
-from resolver.files.part_state import position_of
 from resolver.loops import CancelScope
 from resolver.network.clock import Clock, RateCheck, Throttle
 from resolver.network.connecting import first_of
@@ -205,10 +205,10 @@ class LimitedBody:
 
     async def _move(self, sink: Sink) -> int:
         """Copy the body in bulk to `sink`; check the limits and report progress every 0.2 s."""
-        before, held = self.received, position_of(sink)
+        before, held = self.received, _position_of(sink)
 
         def count() -> int | None:
-            position = position_of(sink)
+            position = _position_of(sink)
             if held is None or position is None:
                 return None
             came = before + position - held - self.received
@@ -295,3 +295,16 @@ async def _pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
         sink.write(octets)
         count += len(octets)
     return count
+
+
+def _position_of(sink: Sink) -> int | None:
+    """Return the number of bytes in a sink.
+
+    The result is `None` if the sink has no position.
+
+    The number includes bytes written by sendfile or splice.
+    """
+    try:
+        return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
+    except OSError:
+        return None

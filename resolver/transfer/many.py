@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 from protocols.contract import Finding, Origin, Url
 from protocols.errors import LocalError, Refused, ResolveError
 from protocols.text import Masked
-from resolver.files.names import is_free
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running
@@ -42,7 +41,6 @@ from resolver.transfer.naming import (
     may_be_index,
 )
 from resolver.transfer.network import Network
-from resolver.transfer.plan import opens_anything
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Outcome, Saved, class_name, judge, outcome_of, outcome_of_failure
 from resolver.url.parsing import UrlLike, redact, url_of
@@ -243,6 +241,8 @@ class SavingOne:
         try:
             return self._reserve(url, name, suffix)
         except Refused:
+            from resolver.transfer.plan import opens_anything  # lazy import: refusals are rare
+
             if opens_anything(url):
                 raise
         # a placeholder name: `save` refuses links and services
@@ -296,6 +296,8 @@ async def _tasks(
     def may_have(path: str, url: str) -> bool:
         if how.exists != "rename":
             return True
+        from resolver.files.names import is_free  # lazy import: it takes 7 ms
+
         place = os.path.join(how.directory, path)
         known = ledger is not None and ledger.has(url, os.path.abspath(place))
         return known or is_free(place, url)

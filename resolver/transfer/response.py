@@ -24,7 +24,6 @@ from protocols.errors import (
     ResolveError,
     TryLater,
 )
-from protocols.http.response import format_date
 from protocols.location import Finding, JsonValue, mask_cookie
 from protocols.text import Masked, brief, codec_of, instant, quote_text
 from resolver.policy.judgment import check
@@ -253,6 +252,8 @@ def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts.size is not None:
         yield "Content-Length", str(facts.size)
     if facts.modified is not None:
+        from protocols.http.response import format_date  # lazy import: other schemes do not need http
+
         yield "Last-Modified", format_date(facts.modified)
 
 
