@@ -335,31 +335,21 @@ def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
         raise Refused("S02", f"byte {found[0][0]:02X} would end the command or a field of it")
 
 
-class Buffer:
+class Buffer(bytearray):
     """The received bytes that were not read yet.
 
     No more bytes arrive after the end, or if the connection is `broken`. The error in `broken` is raised only
     after a reader has read all earlier bytes.
     """
 
-    __slots__ = ("_data", "at_end", "broken", "searched")
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-        self.at_end = False
-        self.broken: NetworkError | None = None
-        self.searched = 0  # the bytes before this index contain no line end
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def __bool__(self) -> bool:
-        return bool(self._data)
+    at_end = False
+    broken: NetworkError | None = None
+    searched = 0  # the bytes before this index contain no line end
 
     def feed(self, octets: bytes) -> None:
         """Append received bytes. The value `b""` means that the connection has ended."""
         if octets:
-            self._data += octets
+            self += octets
         else:
             self.at_end = True
 
@@ -368,14 +358,14 @@ class Buffer:
         """Return whether all bytes have arrived, because the connection has ended or failed."""
         return self.at_end or self.broken is not None
 
-    def find(self, octets: bytes, end: int) -> int:
+    def search(self, octets: bytes, end: int) -> int:
         """Return the index of `octets` before `end`, or -1.
 
         The same bytes are never searched twice.
         """
-        index = self._data.find(octets, self.searched, end)
+        index = self.find(octets, self.searched, end)
         if index < 0:
-            self.searched = max(0, min(len(self._data), end) - len(octets) + 1)
+            self.searched = max(0, min(len(self), end) - len(octets) + 1)
         return index
 
     def peek(self, count: int) -> bytes:
@@ -383,7 +373,7 @@ class Buffer:
 
         Fewer bytes are returned if the buffer has fewer.
         """
-        return bytes(self._data[:count])
+        return bytes(self[:count])
 
     def peek_head(self, most: int) -> bytes:
         """Return the head of the message without consuming it.
@@ -392,20 +382,20 @@ class Buffer:
 
         If the head is longer than `most` bytes, or has not arrived completely, the result is empty.
         """
-        index = self._data.find(_CRLF * 2, 0, most)
-        return b"" if index < 0 else bytes(self._data[: index + 4])
+        index = self.find(_CRLF * 2, 0, most)
+        return b"" if index < 0 else bytes(self[: index + 4])
 
     def tail(self, count: int) -> bytes:
         """Return the last `count` bytes without consuming them.
 
         Fewer bytes are returned if the buffer has fewer.
         """
-        return bytes(self._data[-count:])
+        return bytes(self[-count:])
 
     def take(self, count: int | None = None) -> bytes:
         """Remove and return the first `count` bytes, or all buffered bytes (None)."""
-        taken = bytes(self._data[:count])
-        del self._data[:count]
+        taken = bytes(self[:count])
+        del self[:count]
         self.searched = 0
         return taken
 
@@ -430,7 +420,7 @@ def read_line(limit: int) -> Reader[bytes]:
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
-        while (index := buffer.find(b"\n", limit)) < 0:
+        while (index := buffer.search(b"\n", limit)) < 0:
             if len(buffer) >= limit:
                 raise LimitExceeded("line", f"a line of the reply is longer than {limit} bytes")
             if buffer.at_end:

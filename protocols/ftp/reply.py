@@ -167,7 +167,7 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
     pieces: list[bytes] = []
     taken = 0
     while True:
-        index = buffer.find(b"\n", limit - taken)
+        index = buffer.search(b"\n", limit - taken)
         if index >= 0:
             piece = buffer.take(index + 1)
             if not pieces and _IAC not in piece:

@@ -206,7 +206,7 @@ class Http1Exchange:
 
     def _read_line(self, buffer: Buffer) -> Generator[None, None, bytes]:
         limit = self._limits.line
-        while (index := buffer.find(b"\n", limit)) < 0:
+        while (index := buffer.search(b"\n", limit)) < 0:
             if len(buffer) >= limit:
                 raise LimitExceeded("line", f"a line of the head is longer than {limit} bytes")
             if buffer.at_end:

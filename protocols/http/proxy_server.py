@@ -81,7 +81,7 @@ class ProxyConnection:
             LimitExceeded: the head is too large.
         """
         checked = 0
-        while (size := buffer.find(_END, MAX_HEAD)) < 0:
+        while (size := buffer.search(_END, MAX_HEAD)) < 0:
             # A bare LF is refused immediately. Otherwise, the proxy would wait for CR LF until the timeout.
             if _BARE_LF.search(buffer.peek(MAX_HEAD), checked):
                 raise ProtocolError("the request head has a bare LF")

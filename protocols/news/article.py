@@ -225,9 +225,9 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
         if buffer.peek(3).startswith((b"\r\n", b".\r\n")):
             return 0
         searched = buffer.searched
-        blank = buffer.find(b"\r\n\r\n", HEAD_LIMIT)
+        blank = buffer.search(b"\r\n\r\n", HEAD_LIMIT)
         buffer.searched = searched
-        end = buffer.find(b"\r\n.\r\n", HEAD_LIMIT)
+        end = buffer.search(b"\r\n.\r\n", HEAD_LIMIT)
         found = [index for index in (blank, end) if index >= 0]
         if found or buffer.at_end:
             buffer.searched = 0  # search from the start, because the next pattern is different

@@ -196,7 +196,7 @@ def read_status(limit: int) -> Reader[NntpResponse]:
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, NntpResponse]:
-        while (index := buffer.find(b"\n", limit)) < 0:
+        while (index := buffer.search(b"\n", limit)) < 0:
             if len(buffer) >= limit:
                 raise LimitExceeded("line", f"a status line is longer than {limit} bytes")
             if buffer.at_end:
@@ -407,7 +407,7 @@ class DataBlock:
             self._begun = True
 
     def _take(self, buffer: Buffer) -> bytes:
-        index = buffer.find(b"\r\n.\r\n", len(buffer))
+        index = buffer.search(b"\r\n.\r\n", len(buffer))
         if index < 0:
             return _undot(buffer.take(len(buffer) - _open_length(buffer)))
         content = buffer.take(index + 2)
@@ -425,7 +425,7 @@ class UntouchedBlock(DataBlock):
     def _take(self, buffer: Buffer) -> bytes:
         if not self.received and buffer.peek(3) == b".\r\n":
             return self._end(buffer.take(3))
-        index = buffer.find(b"\r\n.\r\n", len(buffer))
+        index = buffer.search(b"\r\n.\r\n", len(buffer))
         if index < 0:
             return buffer.take(len(buffer) - _open_length(buffer))
         return self._end(buffer.take(index + _END_LENGTH))
