@@ -142,16 +142,13 @@ class CopiedBodyStream:
 
     @property
     def answer(self) -> CopiedBody:
-        modified = isinstance(self._stream, FileBodySource) and self._stream.modified
+        modified = type(self._stream) is FileBodySource and self._stream.modified
         return CopiedBody(self._passed, self._stream.close_notify_seen, modified, len(self._buffer))
 
     async def read_next(self) -> bytes:
         """Return the next bytes, or an empty value at the end."""
         if self._filter is None:
-            octets = b"" if self._ended else await self._receive()
-            if not octets and not self._ended:
-                self._check_end()
-                self._ended = True
+            octets = await self._receive()
             self.delivered += len(octets)
             return octets
         while True:
@@ -162,9 +159,7 @@ class CopiedBodyStream:
             if self._ended:
                 return b""
             octets = await self._receive()
-            if not octets:
-                self._check_end()
-                self._ended = True
+            self._ended = not octets
             self._pieces = iter(self._filter.feed(octets) if octets else self._filter.finish())
 
     async def drain(self, sink: Sink) -> None:
@@ -179,30 +174,30 @@ class CopiedBodyStream:
         self._check_end()
 
     async def _receive(self) -> bytes:
-        if self._count == self._passed:
+        """Return the next bytes before the filter, or an empty value at the end."""
+        count, buffer = self._count, self._buffer
+        if count == self._passed:
             return b""
-        octets = self._buffer.take() if self._buffer else await self._receive_more()
-        self._passed += len(octets)
-        if self._count is not None and self._passed > self._count:
-            behind = self._passed - self._count
-            self._buffer.feed(octets[-behind:])
-            octets = octets[:-behind]
-            self._passed = self._count
-        return octets
-
-    async def _receive_more(self) -> bytes:
-        if self._buffer.at_end:
-            return b""
-        try:
-            if self._buffer.broken is not None:
-                raise self._buffer.broken
-            octets = await self._stream.receive()
-        except Disconnected as error:
-            if not self._passed:
-                raise
-            raise self._reset() from error
+        if buffer or buffer.at_end:
+            octets = buffer.take()
+        else:
+            try:
+                if buffer.broken is not None:
+                    raise buffer.broken
+                octets = await self._stream.receive()
+            except Disconnected as error:
+                if not self._passed:
+                    raise
+                raise self._reset() from error
+            buffer.at_end = not octets
         if not octets:
-            self._buffer.feed(b"")
+            self._check_end()
+        self._passed += len(octets)
+        if count is not None and self._passed > count:
+            behind = self._passed - count
+            buffer.feed(octets[-behind:])
+            octets = octets[:-behind]
+            self._passed = count
         return octets
 
     async def _move(self, sink: Sink) -> None:
@@ -565,10 +560,12 @@ class Performer:
 
         The result is `None` if the bytes were not received with the head.
         """
-        count, waiting = step.count, len(self.buffer)
-        if count is None or count > waiting or step.filter is not None or step.source != "connection":
+        count = step.count
+        if count is None or step.source != "connection" or step.filter is not None:
             return None
-        return self.buffer.take(count), CopiedBody(count, surplus=waiting - count)
+        if count > len(self.buffer):
+            return None
+        return self.buffer.take(count), CopiedBody(count, surplus=len(self.buffer))
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
         """Return the source for a `CopyBody` step.
@@ -683,7 +680,8 @@ class Performer:
             except StopIteration as done:
                 value: T = done.value
                 return value
-            assert needs is REST or not self.buffer.is_all, "a reader asked for more after the end"
+            is_all = self.buffer.at_end or self.buffer.broken is not None
+            assert needs is REST or not is_all, "a reader asked for more after the end"
             try:
                 await self._go_for(needs)
             except (Disconnected, TimedOut) as error:
