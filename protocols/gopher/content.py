@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, TimedOut, Truncated
 from protocols.location import Finding
-from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody
+from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody, StartBody
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:
+    from protocols.contract import Reply
     from protocols.gopher.attributes import BlockFilter
 
 
@@ -69,16 +70,16 @@ class ContentFilter:
         self._blocks = blocks
 
     def feed(self, octets: bytes) -> tuple[bytes, ...]:
-        octets = octets if self._periods is None else self._periods.feed(octets)
+        (octets,) = (octets,) if self._periods is None else self._periods.feed(octets)
         return (octets if self._blocks is None else self._blocks.feed(octets),)
 
     def finish(self) -> tuple[bytes, ...]:
-        rest = b"" if self._periods is None else self._periods.finish()
+        (rest,) = (b"",) if self._periods is None else self._periods.finish()
         return (rest if self._blocks is None else self._blocks.feed(rest) + self._blocks.finish(),)
 
     def abandon(self) -> tuple[bytes, ...]:
         """Return the buffered bytes of a truncated reply, with the periods as received."""
-        rest = b"" if self._periods is None else self._periods.abandon()
+        (rest,) = (b"",) if self._periods is None else self._periods.abandon()
         return (rest if self._blocks is None else self._blocks.feed(rest) + self._blocks.finish(),)
 
 
@@ -148,19 +149,19 @@ class GopherContent:
         )
         self.restore = None if self._periods is None or raw else self._periods.restore
 
-    def give(self, names: tuple[str, ...] = ()) -> Dialogue[None]:
-        """Emit the body.
+    def give(self, reply: Reply, names: tuple[str, ...] = ()) -> Dialogue[None]:
+        """Emit the metadata and the body.
 
         If `names` is not empty, only these attribute blocks are emitted.
         """
-        blocks = None
+        cleaning: ContentFilter | None = self._untouched
         if names:
             from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs name attributes.
 
-            blocks = BlockFilter(names)
-        if self._periods is not None:
-            return self._pass_text(self._periods, self._untouched or ContentFilter(self._periods, blocks))
-        return self._pass_octets(self._untouched or (None if blocks is None else ContentFilter(None, blocks)))
+            cleaning = ContentFilter(self._periods, BlockFilter(names))
+        if self._periods is None:
+            return self._pass_octets(reply, cleaning)
+        return self._pass_text(reply, self._periods, cleaning or self._periods)
 
     def gather(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
         """Read the complete body into memory, and return it.
@@ -171,12 +172,16 @@ class GopherContent:
         """
         kept = CollectingFilter(self._periods, limit)
         if self._periods is not None:
-            yield from self._pass_text(self._periods, kept, ideal)
+            yield from self._pass_text(None, self._periods, kept, ideal)
         else:
-            yield from self._pass_octets(kept, ideal)
+            yield from self._pass_octets(None, kept, ideal)
         return bytes(kept.octets)
 
-    def _pass_octets(self, cleaning: ContentFilter | None, ideal: bytes = b"") -> Dialogue[None]:
+    def _pass_octets(
+        self, reply: Reply | None, cleaning: ContentFilter | None, ideal: bytes = b""
+    ) -> Dialogue[None]:
+        if reply is not None:
+            yield StartBody(reply)
         passed: CopiedBody = yield CopyBody(self._what, self._count, filter=cleaning, ideal=ideal)
         if self._count is None:
             self._completeness.closed(close_notify=passed.close_notify)
@@ -184,14 +189,20 @@ class GopherContent:
             self._completeness.record_proof("length")
 
     def _pass_text(
-        self, periods: PeriodUnstuffer, cleaning: ContentFilter, ideal: bytes = b""
+        self,
+        reply: Reply | None,
+        periods: PeriodUnstuffer,
+        cleaning: ContentFilter | PeriodUnstuffer,
+        ideal: bytes = b"",
     ) -> Dialogue[None]:
         """Copy a text; all received bytes are emitted before an error is raised.
 
         If the connection is reset after a final period, the text is complete. If an idle timeout expires
         after a final period, the text is complete only if a header line announced a final period.
         """
-        passed = CopiedBody(0)
+        passed = _NOTHING
+        if reply is not None:
+            yield StartBody(reply)
         try:
             passed = yield CopyBody(self._what, filter=cleaning, ideal=ideal + b".\n")
         except (Disconnected, Truncated):
@@ -219,6 +230,9 @@ class GopherContent:
         else:
             message = f"the reply ended after {passed.octets} bytes without its final period"
             raise Truncated(message, received=passed.octets)
+
+
+_NOTHING = CopiedBody(0)
 
 
 def _give(pieces: tuple[bytes, ...]) -> Dialogue[None]:
@@ -274,7 +288,7 @@ def closing_period(octets: bytes) -> bytes:
 
 
 class PeriodUnstuffer:
-    """An incremental decoder of the dot-stuffing in a textual reply.
+    """An incremental decoder of the dot-stuffing in a textual reply; a `Filter`.
 
     After `finish`, `terminator` holds the bytes of the terminator, or is empty. `restore` then returns the
     original bytes. `gave_up` is True if the decoder would have needed to buffer more than `hold` bytes.
@@ -299,28 +313,26 @@ class PeriodUnstuffer:
         """Return the lone period at the end of the received bytes (see `closing_period`)."""
         return closing_period(bytes(self._held[-TAIL_LENGTH:]))
 
-    def feed(self, octets: bytes) -> bytes:
+    def feed(self, octets: bytes) -> tuple[bytes]:
         self._held += octets
         certain = 0 if self._literal else self._certain_until()
         if not self._literal and len(self._held) - certain > self._hold:
             self._literal = self.gave_up = True
-        return self._give(self._literal_until() if self._literal else certain)
+        return (self._give(self._literal_until() if self._literal else certain),)
 
-    def finish(self) -> bytes:
+    def finish(self) -> tuple[bytes]:
         """Return the remaining decoded bytes at the end of a complete reply."""
         found = _TERMINATOR.search(self._held[-TAIL_LENGTH:])
-        if found is not None:
-            self.terminator = bytes(found[1])
-        rest = self._give(len(self._held))
         if found is None:
-            return rest
-        rest = rest[: -len(self.terminator)]
-        return rest if self._literal else self._undouble(rest)
+            return self.abandon()
+        self.terminator = bytes(found[1])
+        rest = self._give(len(self._held) - len(self.terminator))
+        is_doubled = self._doubled is not None or self._longer is not None
+        return (self._undouble(rest) if is_doubled and not self._literal else rest,)
 
-    def abandon(self) -> bytes:
+    def abandon(self) -> tuple[bytes]:
         """Return the buffered bytes of a truncated reply, as received."""
-        self._literal = True
-        return self._give(len(self._held))
+        return (self._give(len(self._held)),)
 
     def restore(self, cleaned: bytes) -> bytes:
         """Encode the decoded text to its original bytes.

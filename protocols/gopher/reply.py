@@ -124,7 +124,7 @@ class GopherAnswer:
         return self.shape.listing is GopherListing.RECORDS
 
     def give(self) -> Dialogue[None]:
-        """Emit the metadata and the body of the reply.
+        """Return the dialogue that emits the metadata and the body of the reply.
 
         The attributes of a single item are read completely before the body begins, because they are metadata.
         The attributes of a directory are streamed. Only the requested attribute blocks are emitted.
@@ -132,29 +132,26 @@ class GopherAnswer:
         listing, command, header = self.shape.listing, self.command, self._header
         requested = command.requested if listing is GopherListing.RECORDS else RequestedView.PLAIN
         if requested is RequestedView.ATTRIBUTES:
-            yield from give_record(self)
-            return
+            return give_record(self)
         legible = requested is RequestedView.DIRECTORY
         names = command.attributes if legible else ()
         size = None if names or header is None else header.count
         if self._raw and header is not None and size is not None:
             size += len(header.octets)
         view = command.view and command.view.decode("latin-1")
-        yield StartBody(
-            Reply(
-                kind=self.shape.kind,
-                media_type=self.shape.media_type,
-                size=size,
-                meta=(("view-requested", view),) if view else (),
-                extra={"view_requested": view} if view else None,
-                listing=None if listing is None else self._listing(),
-                legible=legible,
-                raw=None if names else self.content.restore,
-                findings=self.completeness.findings,
-                verified=self.completeness.verified,
-            )
+        reply = Reply(
+            kind=self.shape.kind,
+            media_type=self.shape.media_type,
+            size=size,
+            meta=(("view-requested", view),) if view else (),
+            extra={"view_requested": view} if view else None,
+            listing=None if listing is None else self._listing(),
+            legible=legible,
+            raw=None if names else self.content.restore,
+            findings=self.completeness.findings,
+            verified=self.completeness.verified,
         )
-        yield from self.content.give(names)
+        return self.content.give(reply, names)
 
     def _listing(self) -> EntryReader | None:
         match self.shape.listing:
@@ -378,8 +375,8 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
     first = (yield from read_first_octets(wanted, buffer)) if wanted else b""
     detector = MenuDetector() if item_type.reading is ReplyReading.MENU else LineDetector()
     seen = 0
-    while detector.is_refusal is None:
-        if octets := buffer.peek(WATCH_LIMIT + 1)[seen:]:
+    while detector.is_refusal is None and seen <= WATCH_LIMIT:
+        if octets := bytes(buffer[seen : seen + _LOOKED_AT_ONCE]):
             detector.feed(octets)
             seen += len(octets)
         elif buffer.is_all:
@@ -450,17 +447,11 @@ class ErrorDetector:
     """
 
     is_refusal: bool | None = None
-    _seen = 0
     _words: tuple[str, ...] = ()
 
     def feed(self, octets: bytes) -> None:
-        for start in range(0, len(octets), _LOOKED_AT_ONCE):
-            if self.is_refusal is not None:
-                return
-            self._look(octets[start : start + _LOOKED_AT_ONCE])
-        self._seen += len(octets)
-        if self.is_refusal is None and self._seen > WATCH_LIMIT:
-            self.is_refusal = False
+        """Examine the next bytes, while there is no decision."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """Decide whether the complete reply is an error."""
@@ -472,9 +463,6 @@ class ErrorDetector:
         assert self.is_refusal
         words = "\n".join(self._words)[:ERROR_LIMIT]
         return NotFound(f"the server answered with an error line: {words!r}", text=words)
-
-    def _look(self, octets: bytes) -> None:
-        raise NotImplementedError
 
     def _verdict(self) -> bool:
         raise NotImplementedError
@@ -490,7 +478,7 @@ class MenuDetector(ErrorDetector):
     def __init__(self) -> None:
         self._lines = MenuLines()
 
-    def _look(self, octets: bytes) -> None:
+    def feed(self, octets: bytes) -> None:
         self._judge(self._lines.feed(octets))
 
     def _verdict(self) -> bool:
@@ -513,11 +501,10 @@ class LineDetector(ErrorDetector):
     the line.
     """
 
-    def __init__(self) -> None:
-        self._line = bytearray()
-        self._behind: bytearray | None = None
+    _line = b""
+    _behind: bytes | None = None
 
-    def _look(self, octets: bytes) -> None:
+    def feed(self, octets: bytes) -> None:
         if self._behind is None:
             line, end, octets = octets.partition(b"\n")
             self._line += line
@@ -525,7 +512,7 @@ class LineDetector(ErrorDetector):
                 self.is_refusal = False
             if not end or self.is_refusal is False:
                 return
-            self._behind = bytearray()
+            self._behind = b""
             if not self._is_error_line():
                 self.is_refusal = False
         self._behind += octets[: _TERMINATOR_LENGTH + 1]
@@ -536,7 +523,7 @@ class LineDetector(ErrorDetector):
         return self._is_error_line()
 
     def _is_error_line(self) -> bool:
-        item = parse_item(bytes(self._line).removesuffix(b"\r"))
+        item = parse_item(self._line.removesuffix(b"\r"))
         self._words = (display_text(item.display),)
         if item.port is None:
             return False

@@ -131,7 +131,7 @@ def unstuff_by_rules(reply: bytes) -> bytes:
 
 
 def clean(periods: PeriodUnstuffer, pieces: Iterator[bytes]) -> bytes:
-    return b"".join([*(periods.feed(piece) for piece in pieces), periods.finish()])
+    return b"".join([*(each for piece in pieces for each in periods.feed(piece)), *periods.finish()])
 
 
 #: A reply and the reason for its row.
@@ -189,38 +189,38 @@ def test_period_unstuffer_follows_the_rules_for_any_reply(pieces: list[bytes]) -
 
 def test_period_unstuffer_passes_text_without_doubled_periods() -> None:
     periods = PeriodUnstuffer()
-    assert periods.feed(b"one\r\ntwo\r\n") == b"one\r\ntwo\r\n"
-    assert periods.feed(b".three\r\n.") == b".three\r\n"
-    assert periods.feed(b"four") == b".four"
+    assert periods.feed(b"one\r\ntwo\r\n") == (b"one\r\ntwo\r\n",)
+    assert periods.feed(b".three\r\n.") == (b".three\r\n",)
+    assert periods.feed(b"four") == (b".four",)
 
 
 def test_period_unstuffer_releases_decided_lines() -> None:
     periods = PeriodUnstuffer()
-    assert periods.feed(b"one\r\n..two\r\nthree\r\n") == b"one\r\n"
-    assert periods.feed(b".four\r\n") == b"..two\r\nthree\r\n.four\r\n"  # only lone periods are doubled
-    assert periods.feed(b"..\r\nfive\r\n") == b""
-    assert periods.feed(b".\r\nsix") == b"..\r\nfive\r\n.\r\nsix"  # no period is doubled
-    assert periods.feed(b"\r\n..\r\n..seven\r\n") == b"\r\n..\r\n..seven\r\n"
-    assert periods.feed(b".\r\n") == b""
-    assert periods.finish() == b""
+    assert periods.feed(b"one\r\n..two\r\nthree\r\n") == (b"one\r\n",)
+    assert periods.feed(b".four\r\n") == (b"..two\r\nthree\r\n.four\r\n",)  # only lone periods are doubled
+    assert periods.feed(b"..\r\nfive\r\n") == (b"",)
+    assert periods.feed(b".\r\nsix") == (b"..\r\nfive\r\n.\r\nsix",)  # no period is doubled
+    assert periods.feed(b"\r\n..\r\n..seven\r\n") == (b"\r\n..\r\n..seven\r\n",)
+    assert periods.feed(b".\r\n") == (b"",)
+    assert periods.finish() == (b"",)
     assert periods.terminator == b".\r\n"
 
 
 def test_period_unstuffer_buffer_is_bounded() -> None:
     periods, reply = PeriodUnstuffer(hold=100), b"..\r\n" + b"x" * 60 + b"\r\n"
-    assert periods.feed(reply) == b""
-    assert periods.feed(reply) == reply * 2  # over the limit: passed unchanged
+    assert periods.feed(reply) == (b"",)
+    assert periods.feed(reply) == (reply * 2,)  # over the limit: passed unchanged
     assert periods.gave_up
-    assert periods.feed(b"..y\r\n.\r\n") == b"..y\r\n"
-    assert (periods.finish(), periods.terminator) == (b"", b".\r\n")
+    assert periods.feed(b"..y\r\n.\r\n") == (b"..y\r\n",)
+    assert (periods.finish(), periods.terminator) == ((b"",), b".\r\n")
     assert periods.restore(reply * 2 + b"..y\r\n") == reply * 2 + b"..y\r\n.\r\n"
 
 
 def test_period_unstuffer_abandon_returns_buffer_unchanged() -> None:
     periods = PeriodUnstuffer()
-    assert periods.feed(b"a\r\n..\r\nb\r\n.\r\n") == b"a\r\n"
+    assert periods.feed(b"a\r\n..\r\nb\r\n.\r\n") == (b"a\r\n",)
     assert periods.last_line == b".\r\n"
-    assert periods.abandon() == b"..\r\nb\r\n.\r\n"
+    assert periods.abandon() == (b"..\r\nb\r\n.\r\n",)
     assert periods.terminator == b""
 
 

@@ -5,6 +5,8 @@ The requested view decides for a framed reply, the item type for an unframed rep
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from protocols.gopher.reply import (
@@ -15,10 +17,12 @@ from protocols.gopher.reply import (
     MenuDetector,
     ReplyShape,
     parse_refusal,
+    read_unframed,
     shape_of_framed,
     shape_of_unframed,
 )
 from protocols.gopher.url import ITEM_TYPES, ReplyReading, media_type_of
+from protocols.wire import run_reader
 from resolver import Declined, GopherUrl, Kind, NotFound, TryLater
 from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
@@ -211,7 +215,6 @@ MENUS: list[tuple[bytes, bool]] = [
     (b"3no\r\n0yes", False),
     (b"0'/n' does not exist!!\t\terror.host\t1\r\n.\r\n", False),  # an item by the specification
     (b"Error: not found\r\n", False),
-    (b"3no\r\n" + b"iprose\r\n" * (WATCH_LIMIT // 8), False),
 ]
 
 #: A complete reply to any other request, and whether it is an error.
@@ -236,7 +239,6 @@ LINES: list[tuple[bytes, bool]] = [
     (b"1a\tb\terror.host\t1\r\n", False),
     (b".\r\n", False),
     (b"GIF89a", False),
-    (b"3" + b"x" * WATCH_LIMIT + b"\t\t\t\r\n", False),
 ]
 CASES = [(MenuDetector, *row) for row in MENUS] + [(LineDetector, *row) for row in LINES]
 
@@ -261,9 +263,7 @@ def test_error_detector_decides_at_end(
         (LineDetector, b"\r"),
         (LineDetector, b"3 apples\n"),
         (LineDetector, b"3a\tb\tc\td\nx"),
-        (LineDetector, b"3" + b"x" * WATCH_LIMIT),
         (MenuDetector, b"0a\n"),
-        (MenuDetector, b"i" + b"x" * WATCH_LIMIT),
     ],
 )
 def test_error_detector_accepts_content_early(watch: type[ErrorDetector], octets: bytes) -> None:
@@ -275,6 +275,22 @@ def test_error_detector_accepts_content_early(watch: type[ErrorDetector], octets
     watching.feed(b"3a\tb\tc\td\r\n")
     watching.finish()
     assert watching.is_refusal is False
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize(
+    ("path", "reply"),
+    [
+        ("0n", b"3" + b"x" * WATCH_LIMIT + b"\t\t\t\r\n"),
+        ("1n", b"3no\r\n" + b"iprose\r\n" * (WATCH_LIMIT // 8)),
+        ("1n", b"i" + b"x" * WATCH_LIMIT),
+    ],
+)
+def test_read_unframed_of_reply_longer_than_an_error_is_content(
+    path: str, reply: bytes, cutter: Cutter
+) -> None:
+    url = url_of(path)
+    assert run_reader(partial(read_unframed, url), *cutter(reply)) == shape_of_unframed(url, b"")
 
 
 def test_line_detector_refusal_has_text() -> None:
