@@ -117,11 +117,12 @@ class ConnectAttempts:
             limits the time.
 
     Attributes:
+        place: the host and port.
         failures: the reason for the failure, by IP address.
     """
 
     def __init__(self, place: str, until: float = math.inf) -> None:
-        self._place = place
+        self.place = place
         self._until = until
         self.failures: dict[str, str] = {}
         self._codes: set[int | None] = set()
@@ -153,9 +154,9 @@ class ConnectAttempts:
         arrived before the first check. So the class of the error does not depend on timing.
         """
         if _LEFT.isdisjoint(self._codes):
-            words = f"cannot connect to {self._place}: {self.reported}"
+            words = f"cannot connect to {self.place}: {self.reported}"
             return Unreachable(words, lasting=self._is_refused)
-        return Disconnected(f"the connection to {self._place} broke: {self.reported}")
+        return Disconnected(f"the connection to {self.place} broke: {self.reported}")
 
     @property
     def _is_refused(self) -> bool:
@@ -201,7 +202,7 @@ class ConnectAttempts:
             return await connect_to(address, port, until), address
         except OSError as error:
             if is_scarce(error):  # no file descriptor is left, so attempts with other addresses fail, too
-                words = f"cannot connect to {self._place}: {reason(error)} (reduce concurrency: -j)"
+                words = f"cannot connect to {self.place}: {reason(error)} (reduce concurrency: -j)"
                 raise LocalError(words) from error
             self.failures[address] = reason(error)
             self._codes.add(error.errno)
@@ -217,10 +218,10 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         OSError: the system reports a failure.
         ConnectTimeout: the connection is not established at the time `until`.
     """
-    sock = socket.socket(family_of(address), socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         check_spare(sock.fileno())
-        sock.setblocking(False)
         # Nagle's algorithm would only delay the commands, because each small command waits for a reply
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # With this option, TCP urgent data stays at its position in the stream. An example is the Telnet
@@ -237,7 +238,9 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
                     raise ConnectTimeout from None
                 if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(code, os.strerror(code)) from None
-        check_peer(peer or sock.getpeername(), address)
+        peer = peer or sock.getpeername()
+        if peer[0] != address:
+            check_peer(peer, address)
     except BaseException:
         sock.close()
         raise
@@ -246,12 +249,6 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
 
 def check_peer(peer: tuple[Any, ...], address: str) -> None:
     """Raise `Refused` if the peer of a socket is not the checked address (S09)."""
-    if peer[0] == address:
-        return
     reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]
     if reached != address and ipaddress.ip_address(reached) != ipaddress.ip_address(address):
         raise refusal("S09", f"connected to {reached} instead of the checked address {address}")
-
-
-def family_of(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET

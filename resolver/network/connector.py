@@ -42,6 +42,8 @@ class Connector:
         peer: the IP address of the last connection.
     """
 
+    _through = ""
+
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._shared = admission.shared
@@ -100,28 +102,25 @@ class Connector:
             TimedOut: the connect timeout, or a limit of the caller, has passed.
         """
         until = self._compute_deadline()
-        attempts = ConnectAttempts(goal := self._goal(host, port), until)
+        attempts = ConnectAttempts(f"{host} port {port}", until)
         try:
             return await self._open(host, port, tls, attempts, until)
         except ConnectTimeout:
-            raise self._make_timeout(goal, attempts, until) from None
+            raise self._make_timeout(attempts, until) from None
         except TimedOut:
             if self.bounds is not None:
                 self.bounds.late = "connect"
             raise
 
-    def _make_timeout(self, goal: str, attempts: ConnectAttempts, until: float) -> TimedOut:
+    def _make_timeout(self, attempts: ConnectAttempts, until: float) -> TimedOut:
         if self.bounds is not None:
             self.bounds.late = "connect"
             if until == self.bounds.deadline("connect"):
                 return self.bounds.make_timeout("connect")
         limit = self._admission.limits.connect
         reported = f": {attempts.reported}" if attempts.failures else ""
-        words = f"timed out: no connection to {goal} within {limit:g} s{reported}"
+        words = f"timed out: no connection to {attempts.place}{self._through} within {limit:g} s{reported}"
         return TimedOut(words).with_setting("connect_timeout")
-
-    def _goal(self, host: str, port: int) -> str:
-        return f"{host} port {port}"
 
     async def _open(
         self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float
@@ -156,7 +155,7 @@ class Connector:
         except BaseException:
             await stream.aclose()
             raise
-        self.note(stream)
+        self.peer = address
         return stream
 
     def note(self, stream: SocketStream) -> None:
@@ -296,6 +295,7 @@ class ProxyConnector(Connector):
         self._way = admission.way
         self._proxy = admission.way.proxy
         self._reached: str | None = None
+        self._through = f" through the proxy {self._proxy.shown}"
 
     @property
     def source(self) -> str | None:
@@ -330,9 +330,6 @@ class ProxyConnector(Connector):
         if self._way.via is not None:
             return await self.select_addresses(self._proxy.host, self._proxy.port, until)
         return (host,) if self._proxy.resolves else await super().addresses(host, port, until)
-
-    def _goal(self, host: str, port: int) -> str:
-        return f"{super()._goal(host, port)} through the proxy {self._proxy.shown}"
 
     async def _open(
         self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float

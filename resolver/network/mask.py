@@ -38,11 +38,10 @@ class SentSecrets:
         in_text: the pattern that matches the secrets in text; None before a secret is sent.
     """
 
-    def __init__(self) -> None:
-        self._octets: frozenset[bytes] = frozenset()
-        self._long: re.Pattern[bytes] | None = None
-        self._in_octets: re.Pattern[bytes] | None = None
-        self.in_text: re.Pattern[str] | None = None
+    _octets: frozenset[bytes] = frozenset()
+    _long: re.Pattern[bytes] | None = None
+    _in_octets: re.Pattern[bytes] | None = None
+    in_text: re.Pattern[str] | None = None
 
     def add(self, secrets: Iterable[bytes]) -> None:
         """Add secrets; an empty secret is ignored."""

@@ -213,6 +213,16 @@ class SocketStream:
         beyond: the host at the far end of a proxy tunnel; None without a tunnel.
     """
 
+    secured = close_notify_seen = _at_end = _said = _has_records = _has_only_data = False
+    _held: OSError | None = None
+    _ahead = b""
+    _packing: StreamCodec | None = None
+    beyond: str | None = None
+    received = _unshared = _waits = _waiting = 0
+    _quickack = _QUICKACK
+    _since: float | None = None  # start of the first wait of the current read
+    _session: ssl.SSLSession | None = None
+
     def __init__(
         self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
     ) -> None:
@@ -220,19 +230,9 @@ class SocketStream:
         self.peer = self.address = peer
         self._settings, self.loop = settings, settings.loop
         self._first = first
-        self.secured = self.close_notify_seen = self._at_end = self._said = self._has_records = False
-        self._held: OSError | None = None
-        self._ahead = b""
-        self._packing: StreamCodec | None = None
-        self.beyond: str | None = None
-        self.received = self._unshared = self._waits = self._waiting = 0
-        self._quickack = _QUICKACK
-        self._since: float | None = None  # start of the first wait of the current read
-        self._has_only_data = False
         self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
         self._reported = ReceivedMask(self._secrets)
         self._pace = None if settings.least is None else AnswerPace(settings.least)
-        self._session: ssl.SSLSession | None = None
         settings.mask.watch(self._secrets)
 
     @property
