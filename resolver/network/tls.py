@@ -12,6 +12,7 @@ import errno
 import os
 import socket
 import ssl
+from _ssl import ENCODING_DER
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -42,35 +43,6 @@ class WrappedSocket(ssl.SSLSocket):
             return None
 
 
-def _keep_certificate(
-    connection: ssl.SSLSocket | ssl.SSLObject,
-    direction: str,
-    version: int,
-    content: int,
-    kind: int,
-    message: bytes,
-) -> None:
-    """Store the server's Certificate message (RFC 8446 section 4.4.2) on the connection.
-
-    The TLS library discards a certificate that it cannot verify, and error messages need the digest. A hook
-    that is internal to Python's `ssl` (3.8 to 3.14) calls this function. Without the hook, error messages do
-    not contain the digest.
-    """
-    if direction == "read" and content == _HANDSHAKE and kind == _CERTIFICATE_MESSAGE:
-        # Sizes of the fields in bytes: type (1), length (3), context (1 + n, since TLS 1.3 only), length of
-        # all certificates (3).
-        start = 4 + (1 + message[4] if version >= ssl.TLSVersion.TLSv1_3 else 0) + 3
-        vars(connection)["certificates"] = message[start:]
-
-
-#: The content type of a TLS record, and the type of a handshake message (RFC 8446 B.1, B.3).
-_HANDSHAKE = 22
-_CERTIFICATE_MESSAGE = 11
-#: The hook of the `_ssl` module. The property of `ssl.SSLContext` converts the arguments for each TLS record
-#: into enumerations, which takes a quarter of the processor time of a large body.
-_HOOK = getattr(ssl.SSLContext.__base__, "_msg_callback", None)
-
-
 def digest_of(certificate: bytes) -> str:
     """Return the digest of a DER certificate.
 
@@ -80,13 +52,14 @@ def digest_of(certificate: bytes) -> str:
 
 
 def unverified_digest(connection: ssl.SSLSocket | ssl.SSLObject) -> str | None:
-    """Return the digest of the server's certificate after a failed handshake.
+    """Return the digest of the server's certificate after a failed verification.
 
-    The result is `None` if the certificate is unknown.
+    The result is `None` with OpenSSL before 3.0, which discards a certificate that it cannot verify.
     """
-    certificates: bytes = vars(connection).get("certificates", b"")
-    certificate = certificates[3 : 3 + int.from_bytes(certificates[:3], "big")]
-    return digest_of(certificate) if certificate else None
+    # `ssl` has a public method only since Python 3.13. The server's own certificate is the first one.
+    layer = getattr(connection, "_sslobj", None)
+    certificates = None if layer is None else layer.get_unverified_chain()
+    return digest_of(certificates[0].public_bytes(ENCODING_DER)) if certificates else None
 
 
 #: A scheme, host and port.
@@ -185,8 +158,6 @@ class Trust:
             context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = WrappedSocket
-        if not pinned and _HOOK is not None:
-            _HOOK.__set__(context, _keep_certificate)
         # By default, Python sets an OpenSSL option that accepts an end of stream without close_notify. This
         # module clears the option, so that a truncation attack causes an error.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
