@@ -450,7 +450,7 @@ class ErrorDetector:
     _words: tuple[str, ...] = ()
 
     def feed(self, octets: bytes) -> None:
-        """Examine the next bytes, while there is no decision."""
+        """Examine the next bytes before the decision."""
         raise NotImplementedError
 
     def finish(self) -> None:
