@@ -17,7 +17,7 @@ import re
 from binascii import a2b_base64
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar, final
 
 from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, NetworkError, Refused
@@ -55,6 +55,7 @@ _LONE_CR = re.compile(rb"\r(?!\n)")
 _LARGEST_APDU = 10_000  # maximum size of a request in bytes (wais page, section 14)
 
 
+@final
 class Secret(NamedTuple):
     """An argument that is sent unchanged but displayed as `****`. An empty secret is displayed as empty."""
 
@@ -82,11 +83,15 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     octets: list[bytes] = []
     secrets: tuple[bytes, ...] = ()
     for word in words:
-        if isinstance(word, Secret):
+        if type(word) is Secret:
             secrets, word = (*secrets, word.octets), word.octets
         octets += (word,)
-    _check_word(b"".join(octets), _ENDS_FIELD if sep == b"\t" else _ENDS_LINE)
-    sent = sep.join(octets) + _CRLF
+    sent = sep.join(octets)
+    if sep == b"\t":
+        _check_word(b"".join(octets), _ENDS_FIELD)
+    else:
+        _check_word(sent)
+    sent += _CRLF
     if not secrets:
         return Line(sent, sent)
     shown = sep.join([word.shown if isinstance(word, Secret) else word for word in words]) + _CRLF
@@ -364,7 +369,7 @@ class Buffer(bytearray):
         The same bytes are never searched twice.
         """
         index = self.find(octets, self.searched, end)
-        if index < 0:
+        if self and index < 0:
             self.searched = max(0, min(len(self), end) - len(octets) + 1)
         return index
 

@@ -253,24 +253,20 @@ class DataConnection:
     A new connection replaces the previous connection.
     """
 
+    stream: Stream  # exists only after `connect`
+
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._opened: AbstractAsyncContextManager[Stream] | None = None
-        self._stream: Stream | None = None
         self._handshake = DataTlsHandshake.NONE
         self.buffer = Buffer()
-
-    @property
-    def stream(self) -> Stream:
-        assert self._stream is not None, "the dialogue has not opened a data connection"
-        return self._stream
 
     async def connect(self, port: int, *, tls: bool) -> None:
         """Open the data connection. With `tls`, the next `receive` performs the TLS handshake."""
         await self.aclose()
         self.buffer = Buffer()
         opening = self._gate.connect_data(port)
-        self._stream = await opening.__aenter__()
+        self.stream = await opening.__aenter__()
         self._opened = opening
         self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
 
@@ -576,7 +572,8 @@ class Performer:
             case "connection":
                 return self.stream, self.buffer
             case "data":
-                return self.data.stream, self.data.buffer
+                data = self.data
+                return data.stream, data.buffer
             case "file":
                 return FileBodySource(self.file, step.begin), Buffer()
 
@@ -705,8 +702,10 @@ class Performer:
 
         async def hear() -> DataExpectation:
             try:
-                while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
-                    pass
+                pace = DataExpectation.MORE
+                while pace is DataExpectation.MORE:
+                    values.append(await self._hear(step.reader))
+                    pace = step.weigh(values)
             # The errors are stored. If they were raised, data that arrived at the same time would be lost.
             except ProtocolError as error:
                 self._early = FirstResult(error)
@@ -717,31 +716,27 @@ class Performer:
                 await self._await_more()
             return pace
 
-        heard, received = await self._gate.first_of(hear, self.data.receive)
+        data = self.data
+        heard, received = await self._gate.first_of(hear, data.receive)
         if received is None and self._early is not None:
             await self._hear(step.reader)
         broken = None
         if received is not None:
             broken = received.value
         elif heard is not None and heard.value is DataExpectation.LAST:
-            broken = await self.data.receive()
+            broken = await data.receive()
         elif heard is not None and heard.value is DataExpectation.BROKEN:
-            broken = await self.data.take()
-        return BodyStarted(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
+            broken = await data.take()
+        return BodyStarted(tuple(values), len(data.buffer), broken, data.stream.close_notify_seen)
 
     async def _await_announced(self, step: AwaitData[T]) -> BodyStarted[T]:
-        values: list[T] = []
-        broken = None
-        match await self._hear_one(step, values):
+        values, data, broken = (await self._hear(step.reader),), self.data, None
+        match step.weigh(values):
             case DataExpectation.MORE | DataExpectation.LAST:
-                broken = await self.data.receive()
+                broken = await data.receive()
             case DataExpectation.BROKEN:
-                broken = await self.data.take()
-        return BodyStarted(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
-
-    async def _hear_one(self, step: AwaitData[T], values: list[T]) -> DataExpectation:
-        values.append(await self._hear(step.reader))
-        return step.weigh(values)
+                broken = await data.take()
+        return BodyStarted(values, len(data.buffer), broken, data.stream.close_notify_seen)
 
     async def _await_more(self) -> None:
         """Receive from the control connection while the data connection receives data.

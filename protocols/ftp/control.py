@@ -13,7 +13,7 @@ from protocols.errors import Declined, ProtocolError, Refused, TimedOut, TryLate
 from protocols.ftp.reply import ControlReply, make_declined, read_reply, shown_text
 from protocols.ftp.url import FtpUrl
 from protocols.options import Limits, Options
-from protocols.step import Dialogue, Send, StartTimer, receive
+from protocols.step import Dialogue, Receive, Send, StartTimer
 from protocols.wire import Secret, encode_line, encode_refusals
 
 T = TypeVar("T")
@@ -196,13 +196,14 @@ class Control:
         self.options: list[tuple[int, int]] = []
         self.ahead: deque[Line] = deque()
 
-    def say(self, verb: bytes, *arguments: bytes | Secret) -> Dialogue[None]:
+    def say(self, verb: bytes, *arguments: bytes | Secret) -> tuple[Send, ...]:
+        """Return the step that sends a command, or an empty value if the command was sent ahead."""
         if self.ahead:
             ahead = self.ahead.popleft().octets
-            assert ahead.startswith(verb), "the dialogue must send the commands of send_ahead"
-            return
+            assert ahead[: len(verb)] == verb, "the dialogue must send the commands of send_ahead"
+            return ()
         self.commands += 1
-        yield Send((command(verb, *arguments),))
+        return (Send((command(verb, *arguments),)),)
 
     def send_ahead(self, *lines: Line) -> Dialogue[None]:
         """Send the next commands in one write, to a server that processes them in order (pipelining).
@@ -228,11 +229,11 @@ class Control:
         Secrets in the text of the reply are masked.
         """
         yield from self.say(verb, *arguments)
-        reply = yield from receive(
+        reply: ControlReply = yield Receive(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
         )
         for argument in arguments:
-            if isinstance(argument, Secret):
+            if type(argument) is Secret:
                 reply = reply.hide_secret(argument.octets)
         self.take(reply)
         if self.options:
@@ -258,7 +259,9 @@ class Control:
         A 421 reply is returned here and does not raise `ServiceClosing`, because a new connection would
         receive the same reply.
         """
-        reply = yield from receive(self.reader, "the server's greeting", ControlReply(220, (b"Ready",)))
+        reply: ControlReply = yield Receive(
+            self.reader, "the server's greeting", ControlReply(220, (b"Ready",))
+        )
         self.options += reply.options
         if self.options:
             yield from self.refuse_options()

@@ -55,10 +55,9 @@ from protocols.step import (
     Dialogue,
     OpenData,
     PlanNote,
+    Receive,
     RequestPeer,
     StartBody,
-    copy_body,
-    receive,
 )
 
 # In type A, data is sent as NVT text. A line ends in CR LF on every system (RFC 959 3.1.1.1).
@@ -84,6 +83,11 @@ class NetworkText:
     def finish(self) -> tuple[bytes]:
         carried, self._carried = self._carried, b""
         return (carried,)
+
+
+#: The expected replies: to a transfer command, at the end of a transfer, and to EPSV.
+_STARTED, _COMPLETE = ControlReply(150), ControlReply(226)
+_EXTENDED = PassiveReply(ControlReply(229), 0)
 
 
 class BodyForm(enum.Enum):
@@ -172,8 +176,8 @@ def transfer(
         return ended
     yield StartBody(planned.reply)
     text = NetworkText() if planned.form is BodyForm.TEXT else None
-    octets = CopyBody(planned.form.value, count, source="data", filter=text, expected=planned.expected)
-    passed = yield from copy_body(octets)
+    what = planned.form.value
+    passed: CopiedBody = yield CopyBody(what, count, "data", filter=text, expected=planned.expected)
     yield CloseData()
     if count is not None:
         return CompleteTransfer(count, frozenset({"length"}))
@@ -206,7 +210,7 @@ def _keep_port(control: Control) -> Dialogue[None]:
     if not control.ahead:
         return
     try:
-        offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
+        offer = yield from _request_port(control, b"EPSV", _EXTENDED)
         control.state.port = offer.port
     except ResolveError:
         control.state.idle = False
@@ -230,7 +234,7 @@ def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
 
 def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[BodyStarted[ControlReply]]:
     begun = yield AwaitData(
-        control.reader, f"the first reply to {doing}, or the first data", ControlReply(150), _weigh, announced
+        control.reader, f"the first reply to {doing}, or the first data", _STARTED, _weigh, announced
     )
     assert isinstance(begun, BodyStarted)
     for reply in begun.values:
@@ -291,7 +295,7 @@ def _hear_final(
             control.take(heard[-1])
             return heard[-1]
         while len(heard) < PRELIMINARY_LIMIT:
-            reply = yield from receive(control.reader, f"the final reply to {doing}", ControlReply(226))
+            reply: ControlReply = yield Receive(control.reader, f"the final reply to {doing}", _COMPLETE)
             control.take(reply)
             if not reply.preliminary:
                 if control.options:
@@ -411,7 +415,7 @@ def _is_ipv4() -> Dialogue[bool]:
 
 def _try_extended(control: Control, *, is_optional: bool) -> Dialogue[Exception | None]:
     """Try EPSV, and return the error, or None after success."""
-    reply = _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
+    reply = _request_port(control, b"EPSV", _EXTENDED)
     offer = yield from (await_optional(control, reply) if is_optional else reply)
     if offer.port is None:
         return refusal(offer.reply, "'EPSV'")
@@ -440,7 +444,7 @@ def _open_port(control: Control, port: int) -> Dialogue[Exception | None]:
 def _request_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogue[PassiveReply]:
     yield from control.say(verb)
     parse = parse_extended if verb == b"EPSV" else parse_passive
-    offer = yield from receive(
+    offer: PassiveReply = yield Receive(
         read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal
     )
     control.take(offer.reply)
