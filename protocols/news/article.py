@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
-from typing import NamedTuple
+from typing import TypeAlias
 
 from protocols.errors import LimitExceeded
 from protocols.news.response import undot_start
@@ -119,15 +119,9 @@ HEAD_LIMIT = 1_048_576
 _FIELD = re.compile(rb"([!-9;-~]+)[ \t]*: ?(.*)", re.DOTALL)
 
 
-class HeaderField(NamedTuple):
-    """A header field.
-
-    `name` is the field name as received, or empty for an invalid line. `raw` is the value as received, but
-    unfolded and without the blank after the colon.
-    """
-
-    name: str
-    raw: bytes
+#: The name of a header field as received, or empty for an invalid line, and the value as received, but
+#: unfolded and without the blank after the colon.
+HeaderField: TypeAlias = tuple[str, bytes]
 
 
 class ArticleHead:
@@ -138,7 +132,7 @@ class ArticleHead:
 
     def __init__(self, fields: tuple[HeaderField, ...] = ()) -> None:
         self.fields = fields
-        self._first = {field.name.lower(): field.raw for field in reversed(fields)}
+        self._first = {name.lower(): raw for name, raw in reversed(fields)}
         content_type = self.get_first("content-type")
         self.charset = None if content_type is None else declared_charset(content_type.decode("latin-1"))
 
@@ -155,7 +149,7 @@ class ArticleHead:
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Return the names of all fields with their decoded values."""
         charset = self.charset
-        return tuple([(field.name, decode_field(field.raw, charset)) for field in self.fields if field.name])
+        return tuple([(name, decode_field(raw, charset)) for name, raw in self.fields if name])
 
     @property
     def date(self) -> datetime | None:
@@ -186,11 +180,11 @@ def _parse_lines(lines: list[bytes]) -> ArticleHead:
     fields: list[HeaderField] = []
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
         if line[:1] in (b" ", b"\t") and fields:
-            fields[-1] = HeaderField(fields[-1].name, fields[-1].raw + line)
+            fields[-1] = (fields[-1][0], fields[-1][1] + line)
         elif found := _FIELD.fullmatch(line):
-            fields.append(HeaderField(found[1].decode("ascii"), found[2]))
+            fields += ((found[1].decode("ascii"), found[2]),)
         else:
-            fields.append(HeaderField("", line))
+            fields += (("", line),)
     return ArticleHead(tuple(fields))
 
 

@@ -419,7 +419,7 @@ def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: by
         "message_id": None if message_id is None else decode_text(message_id),
         "group": url.group.decode("ascii") if isinstance(url, NntpUrl) else None,
         "number": url.article if isinstance(url, NntpUrl) else None,
-        "fields": [[field.name, field.raw.decode("latin-1")] for field in head.fields],
+        "fields": [[name, raw.decode("latin-1")] for name, raw in head.fields],
     }
     return Reply(
         kind=Kind.ARTICLE,

@@ -45,7 +45,7 @@ from protocols.news.response import (
 from protocols.news.session import SKIP_LIMIT, WINDOW, NntpSession
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
-from protocols.step import Dialogue, EmitBody, PlanNote, receive
+from protocols.step import Dialogue, EmitBody, PlanNote, Receive, receive
 from protocols.wire import Buffer, Reader
 
 #: The default number of articles in the listing of a group; the newest articles are listed.
@@ -143,7 +143,7 @@ def _hear_article(
     block: type[DataBlock],
 ) -> Dialogue[RequestTarget]:
     limits = session.state.limits
-    head = yield from receive(read_head(limits), "the head of the article", _IDEAL_HEAD)
+    head: ArticleHead = yield Receive(read_head(limits), "the head of the article", _IDEAL_HEAD)
     reply = make_article_reply(url, head, message_id)
     if not facts:
         return RequestTarget(reply, give_block(block(), "the article"))

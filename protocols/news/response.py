@@ -27,8 +27,8 @@ from protocols.errors import (
     Truncated,
     TryLater,
 )
-from protocols.step import Dialogue, EmitBody, receive
-from protocols.wire import Buffer, Reader, Rest, Secret, encode_line
+from protocols.step import Dialogue, EmitBody, Receive
+from protocols.wire import Buffer, Reader, Secret, encode_line
 
 # The commands of this client (RFC 3977, 4642, 4643, 8054). The client does not implement POST, IHAVE or any
 # other command that changes data on a server (S05, no side effects).
@@ -180,16 +180,17 @@ def decode_text(octets: bytes) -> str:
         return octets.decode("latin-1")
 
 
-def read_status(limit: int) -> Reader[NntpResponse]:
-    """Return a reader for the status line of any response.
+def read_status(limit: int, command: NntpCommand | None = None) -> Reader[NntpResponse]:
+    """Return a reader for the status line of the response to a command.
 
-    `block` of the result is always False.
+    Without a command, the line may be any response, and `block` of the result is always False.
 
     A lone LF also ends the line, because some old servers send LF instead of CR LF. RFC 3977 allows lines of
     512 octets; this reader accepts lines of up to `limit` bytes.
 
     Raises:
-        ProtocolError: the line contains NUL, or does not start with three digits.
+        ProtocolError: the line contains NUL, does not start with three digits, or has a code that is invalid
+            for the command.
         LimitExceeded: the line has more than `limit` bytes (line).
         Disconnected: the connection ended before the first byte.
         Truncated: the connection ended after the first byte.
@@ -202,7 +203,8 @@ def read_status(limit: int) -> Reader[NntpResponse]:
             if buffer.at_end:
                 raise _cut(buffer)
             yield
-        return parse_status(buffer.take(index + 1))
+        response = parse_status(buffer.take(index + 1))
+        return response if command is None else response_to(command, response)
 
     return reader
 
@@ -219,19 +221,6 @@ def parse_status(line: bytes) -> NntpResponse:
     if found is None or b"\0" in line:
         raise ProtocolError(f"this is not the response of a news server: {line[:60].decode('latin-1')!r}")
     return NntpResponse(int(found[1]), found[2] or b"")
-
-
-def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
-    """Return a reader for the status line of the response to a command.
-
-    The reader raises the errors of `read_status`, and `ProtocolError` if the code is invalid for the command.
-    """
-
-    def reader(buffer: Buffer) -> Generator[Rest | None, None, NntpResponse]:
-        response = yield from read_status(limit)(buffer)
-        return response_to(command, response)
-
-    return reader
 
 
 def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
@@ -366,11 +355,9 @@ class DataBlock:
     `received` is the number of content bytes. `terminator` has the bytes of the terminator.
     """
 
-    def __init__(self) -> None:
-        self._begun = False
-        self.ended = False
-        self.received = 0
-        self.terminator = b""
+    _begun = ended = False
+    received = 0
+    terminator = b""
 
     def take(self, buffer: Buffer) -> bytes:
         """Consume and return the content that is decodable now, or empty bytes if more bytes are needed.
@@ -507,7 +494,7 @@ def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
     """
     while not block.ended:
         try:
-            octets = yield from receive(block.read, f"{what}, up to a line with a single period", b"")
+            octets: bytes = yield Receive(block.read, f"{what}, up to a line with a single period", b"")
         except (Disconnected, Truncated) as error:
             if given or block.received:
                 raise cut_block(block.received) from error

@@ -30,12 +30,12 @@ from protocols.news.response import (
     NntpResponse,
     NntpVerb,
     read_block,
-    read_response,
+    read_status,
     refusal,
     skip_block,
 )
 from protocols.options import DecodingBudget, Limits
-from protocols.step import Dialogue, Send, StartRequest, StartResponse, receive
+from protocols.step import Dialogue, Receive, Send, StartRequest, StartResponse, receive
 from protocols.wire import Buffer, Reader, Rest
 
 T = TypeVar("T")
@@ -99,6 +99,9 @@ class NotShareable(Exception):
 
     Every dialogue catches this exception.
     """
+
+
+_QUIT = (NntpCommand(NntpVerb.QUIT).line,)
 
 
 @dataclass(slots=True)
@@ -174,12 +177,13 @@ class NntpState:
     @property
     def farewell(self) -> tuple[Line, ...]:
         """Return the command QUIT; the client closes the connection without waiting for the response."""
-        return (NntpCommand(NntpVerb.QUIT).line,)
+        return _QUIT
 
     def record_sent(self, commands: tuple[NntpCommand, ...]) -> None:
         """Record that the commands were sent and are outstanding."""
         self.outstanding.extend(commands)
-        self.groups_outstanding += sum([command.verb in SELECTING for command in commands])
+        for command in commands:
+            self.groups_outstanding += command.verb in SELECTING
 
     def pop_answered(self) -> NntpCommand:
         """Remove the oldest outstanding command, because its response arrived, and return the command."""
@@ -273,14 +277,17 @@ class NntpSession:
         assert self._generation is None or len(state.outstanding) == self.pending, (
             "another dialogue sent in between"
         )
-        if not ALONE.isdisjoint([command.verb for command in commands]):
-            assert (len(commands), len(state.outstanding), state.request_ended) == (1, 0, False), (
-                "this command must be sent alone"
-            )
         self._generation, self._request_started = state.generation, False
+        lines: tuple[Line, ...] = ()
+        for command in commands:
+            if command.verb in ALONE:
+                assert (len(commands), len(state.outstanding), state.request_ended) == (1, 0, False), (
+                    "this command must be sent alone"
+                )
+            lines += (command.line,)
         state.record_sent(commands)
         self.pending += len(commands)
-        return Send(tuple([command.line for command in commands]))
+        return Send(lines)
 
     def start_response(self) -> Dialogue[None]:
         """Wait until the next response belongs to this dialogue.
@@ -307,8 +314,8 @@ class NntpSession:
             yield from self.start_response()
         state = self.state
         command = state.outstanding[0]
-        response = yield from receive(
-            read_response(command, state.limits.line), f"the response to {command.verb}", ideal
+        response: NntpResponse = yield Receive(
+            read_status(state.limits.line, command), f"the response to {command.verb}", ideal
         )
         state.pop_answered()
         self.pending -= 1
@@ -358,7 +365,7 @@ class NntpSession:
 
         def reader(buffer: Buffer) -> Generator[Rest | None, None, None]:
             for _ in range(count):
-                response = yield from read_response(state.outstanding[0], state.limits.line)(buffer)
+                response = yield from read_status(state.limits.line, state.outstanding[0])(buffer)
                 if response.block:
                     yield from skip_block(SKIP_LIMIT)(buffer)
                 if state.pop_answered().verb in SELECTING:

@@ -26,7 +26,6 @@ from protocols.news.response import (
     message_id_of,
     parse_selected,
     read_block,
-    read_response,
     read_status,
     response_to,
     skip_block,
@@ -127,13 +126,13 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize(("code", "verb", "block"), BLOCKS)
-def test_read_response_knows_whether_block_follows(code: int, verb: NntpVerb, block: bool | None) -> None:
+def test_read_status_knows_whether_block_follows(code: int, verb: NntpVerb, block: bool | None) -> None:
     line = b"%d text\r\n" % code
     if block is None:
         with pytest.raises(ProtocolError, match=verb.value):
-            run_reader(read_response(NntpCommand(verb), 100), line)
+            run_reader(read_status(100, NntpCommand(verb)), line)
     else:
-        assert run_reader(read_response(NntpCommand(verb), 100), line) == NntpResponse(code, b"text", block)
+        assert run_reader(read_status(100, NntpCommand(verb)), line) == NntpResponse(code, b"text", block)
 
 
 def test_block_table_covers_every_verb() -> None:
