@@ -105,7 +105,7 @@ def interleave(addresses: Iterable[str]) -> list[str]:
 
 
 class ConnectTimeout(Exception):
-    """The deadline passed during the attempt to connect to a single address."""
+    """The deadline passed during the attempts to connect."""
 
 
 class ConnectAttempts:
@@ -113,8 +113,7 @@ class ConnectAttempts:
 
     Args:
         place: the host and port for error messages.
-        until: the deadline if the host has a single address. If the host has several addresses, the caller
-            limits the time.
+        until: the deadline of the attempts.
 
     Attributes:
         place: the host and port.
@@ -135,14 +134,17 @@ class ConnectAttempts:
         Raises:
             Unreachable: no address accepts a connection.
             Disconnected: the peer reset an established connection.
-            ConnectTimeout: the deadline passed during the attempt with a single address.
+            ConnectTimeout: the deadline passed.
             LocalError: no file descriptor is left.
             Refused: the peer of the socket is not the requested address (S09).
         """
         if len(addresses) == 1:  # without a nursery, small transfers are measurably faster
             won = await self._attempt(addresses[0], port, self._until)
         else:
-            won = await self._race(interleave(addresses), port)
+            with running().move_on_at(self._until) as scope:
+                won = await self._race(interleave(addresses), port)
+            if scope.cancelled_caught:
+                raise ConnectTimeout
         if won is None:
             raise self._failure()
         return won

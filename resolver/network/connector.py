@@ -125,23 +125,11 @@ class Connector:
     async def _open(
         self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float
     ) -> SocketStream:
-        """Open a connection and return its stream; raise `ConnectTimeout` at the deadline.
-
-        A lookup and an attempt with a single address have their own deadline, and need no cancel scope.
-        """
+        """Open a connection and return its stream; raise `ConnectTimeout` at the deadline."""
         try:
             addresses = await self.addresses(host, port, lambda: until)
         except TimedOut:
             raise ConnectTimeout from None
-        if len(addresses) == 1 and not tls:
-            return await self._open_to(addresses, port, tls, attempts)
-        with self._admission.loop.move_on_at(until):
-            return await self._open_to(addresses, port, tls, attempts)
-        raise ConnectTimeout
-
-    async def _open_to(
-        self, addresses: tuple[str, ...], port: int, tls: bool, attempts: ConnectAttempts
-    ) -> SocketStream:
         try:
             sock, address = await attempts.connect(addresses, port)
         except NetworkError as error:
@@ -149,7 +137,10 @@ class Connector:
         stream = self.stream_type(sock, address, self.settings, first=self.first)
         try:
             if tls:
-                await stream.handshake()
+                with self._admission.loop.move_on_at(until) as scope:
+                    await stream.handshake()
+                if scope.cancelled_caught:
+                    raise ConnectTimeout
             if self._shared.report is not None:
                 self._report(self._shared.report, stream, port, tls)
         except BaseException:

@@ -115,7 +115,7 @@ class Mask:
         for name in _TEXTS:  # Most retrievals send no secret, so this loop makes few calls.
             if found[name] is not None:
                 found[name] = Masked(found[name])
-        found["meta"] = tuple([(Masked(name), Masked(value)) for name, value in facts.meta])
+        found["meta"] = facts.meta and tuple([(Masked(name), Masked(value)) for name, value in facts.meta])
         return found
 
     def _hide_in_facts(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -170,14 +170,12 @@ class ReceivedMask:
     reference cycle stays open until the garbage collector runs.
     """
 
-    def __init__(self, secrets: SentSecrets) -> None:
-        self._secrets = secrets
-        self._kept = b""
-        self._before = b"\n"  # the last byte that was returned
+    _kept = b""
+    _before = b"\n"  # the last byte that was returned
 
-    def feed(self, octets: bytes) -> bytes:
+    def feed(self, octets: bytes, secrets: SentSecrets) -> bytes:
         octets = self._kept + octets
-        cut = min(self._secrets.count_safe(octets), _count_safe(self._before + octets) - 1)
+        cut = min(secrets.count_safe(octets), _count_safe(self._before + octets) - 1)
         self._kept = octets[cut:]
         return self._mask_fields(octets[:cut])
 

@@ -231,7 +231,7 @@ class SocketStream:
         self._settings, self.loop = settings, settings.loop
         self._first = first
         self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
-        self._reported = ReceivedMask(self._secrets)
+        self._reported = ReceivedMask()
         self._pace = None if settings.least is None else AnswerPace(settings.least)
         settings.mask.watch(self._secrets)
 
@@ -383,7 +383,8 @@ class SocketStream:
             packing.feed(octets)
             octets = packing.read(RECEIVE_SIZE)
         if self._settings.report is not None:
-            self._report_received(self._reported.feed(octets) if octets else self._reported.flush())
+            reported = self._reported
+            self._report_received(reported.feed(octets, self._secrets) if octets else reported.flush())
         return octets
 
     @property
@@ -518,7 +519,7 @@ class SocketStream:
         finally:
             if self._waiting:
                 self.loop.notify_closing(self._sock.fileno())
-            if isinstance(self._sock, SECURED):
+            if type(self._sock) is not socket.socket and isinstance(self._sock, SECURED):
                 # `unwrap` fails on a broken connection, and if the peer's close_notify has not arrived
                 with suppress(OSError, ValueError):
                     self._sock.unwrap()

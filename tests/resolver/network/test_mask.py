@@ -26,8 +26,8 @@ def secrets_of(*secrets: bytes) -> SentSecrets:
 
 def listener_bytes(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
     """Return the bytes that a listener gets if these segments arrive, followed by the end of the data."""
-    reading = ReceivedMask(secrets)
-    heard = [*map(reading.feed, pieces), reading.flush()]
+    reading = ReceivedMask()
+    heard = [*(reading.feed(piece, secrets) for piece in pieces), reading.flush()]
     return [secrets.hide(octets) for octets in heard if octets]
 
 
