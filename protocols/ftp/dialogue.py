@@ -39,7 +39,6 @@ from protocols.ftp.session import (
     enter,
     is_implicit,
     request_fact,
-    request_size,
     request_time,
     return_to,
 )
@@ -462,7 +461,8 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
     size, modified, _ = Validators() if is_part else options.listed
     is_listed = size is not None
     if not is_listed:
-        size = yield from request_size(session)
+        sized = yield from request_fact(session, b"SIZE", b"0")
+        size = parse_size(sized) if sized.code == 213 else None
     if modified is None and (is_part or options.want == "file"):
         modified = yield from request_time(session)
     return FtpTransfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), BodyForm.FILE, is_listed)
@@ -475,7 +475,7 @@ def _send_ahead(session: FtpSession) -> Dialogue[None]:
     transfer is discarded with the connection. If the data port is not known yet, EPSV is sent instead of the
     transfer command.
     """
-    control, lines = session.control, [*_commands_ahead(session)]
+    control, lines = session.control, _commands_ahead(session)
     if not lines or lines[-1].octets[:4] not in TRANSFERS:
         yield from control.send_ahead(*lines)
     elif (yield from open_known(control)):
@@ -484,40 +484,40 @@ def _send_ahead(session: FtpSession) -> Dialogue[None]:
         yield from control.send_ahead(*lines[:-1], EPSV)
 
 
-def _commands_ahead(session: FtpSession) -> Iterator[Line]:
-    """Yield the commands up to the transfer command, or up to a command whose reply decides the next.
+def _commands_ahead(session: FtpSession) -> list[Line]:
+    """Return the commands up to the transfer command, or up to a command whose reply decides the next.
 
     The transfer command of a file is included only if the complete file is transferred in any case.
     """
     state, options, url, name = session.state, session.options, session.url, session.name
+    lines: list[Line] = []
     route = state.route(url.cwds)
     if route is DirectoryRoute.ANEW:
-        return
+        return lines
     if route is DirectoryRoute.HOME:
         assert state.home is not None
-        yield command(b"CWD", state.home)
-        yield command(b"PWD")
-        for cwd in url.cwds:
-            yield command(b"CWD", cwd)
+        lines += (command(b"CWD", state.home), command(b"PWD"))
+        lines += [command(b"CWD", cwd) for cwd in url.cwds]
     is_directory = url.typecode == "d" or not name
     if options.want == "facts" or (is_directory and name) or not state.extended:
-        return
+        return lines
     code = b"A" if is_directory or url.typecode == "a" else b"I"
     if state.type_code != code:
-        yield command(b"TYPE", code)
+        lines += (command(b"TYPE", code),)
     if is_directory:
         if options.placed:
-            yield command(b"PWD")
+            lines += (command(b"PWD"),)
         is_detailed = _is_detailed(options)
         if options.mlsd or not is_detailed or state.lists_facts is not None:
             has_facts = options.mlsd or (is_detailed and state.lists_facts)
-            yield command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST")
+            lines += (command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST"),)
     elif code == b"I" and options.held is None and not _is_part(options):
         if options.listed.size is None:
-            yield command(b"SIZE", name)
+            lines += (command(b"SIZE", name),)
         if options.listed.modified is None and options.want == "file":
-            yield command(b"MDTM", name)
-        yield command(b"RETR", name)
+            lines += (command(b"MDTM", name),)
+        lines += (command(b"RETR", name),)
+    return lines
 
 
 def _is_part(options: Options) -> bool:

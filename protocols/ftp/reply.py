@@ -105,7 +105,8 @@ def shown_text(octets: bytes) -> str:
 
     UTF-8 is decoded. Other bytes, control characters and direction marks are escaped.
     """
-    return re.sub(_UNSHOWN, _escape, octets.decode("utf-8", "surrogateescape"))
+    text = octets.decode("utf-8", "surrogateescape")
+    return text if text.isprintable() else re.sub(_UNSHOWN, _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -19,7 +19,6 @@ from protocols.ftp.reply import (
     is_full,
     make_declined,
     parse_path,
-    parse_size,
     parse_time,
     refusal_of,
 )
@@ -228,11 +227,6 @@ def enter(session: FtpSession) -> Dialogue[ControlReply]:
     """Send CWD with the URL's name. A 2yz reply shows that the name is a directory."""
     session.state.cwds = None
     return (yield from session.control.command(b"CWD", session.name, ideal=(250, b"OK")))
-
-
-def request_size(session: FtpSession) -> Dialogue[int | None]:
-    reply = yield from request_fact(session, b"SIZE", b"0")
-    return parse_size(reply) if reply.code == 213 else None
 
 
 def request_time(session: FtpSession) -> Dialogue[datetime | None]:

@@ -165,11 +165,17 @@ def transfer(
     if not control.ahead:
         yield from send_transfer(control, line, again=count is None)
     yield from control.say(verb)
+    what, is_announced = f"the first reply to {doing}, or the first data", _is_announced(control.state, verb)
     try:
-        begun = yield from _await_data(control, doing, announced=_is_announced(control.state, verb))
+        begun: BodyStarted[ControlReply] = yield AwaitData(
+            control.reader, what, _STARTED, _weigh, is_announced
+        )
     except TimedOut as error:
         raise (UnansweredCommand(error.message) if verb == b"MLSD" else error) from error.__cause__
     heard = list(begun.values)
+    for reply in heard:
+        if reply.preliminary:
+            control.take(reply)
     if not begun.octets:
         ended = yield from _conclude_nothing(control, heard, begun, planned, doing)
         yield from _keep_port(control)
@@ -230,17 +236,6 @@ def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
     150.
     """
     return state.in_order and not state.protected and verb == b"RETR"
-
-
-def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[BodyStarted[ControlReply]]:
-    begun = yield AwaitData(
-        control.reader, f"the first reply to {doing}, or the first data", _STARTED, _weigh, announced
-    )
-    assert isinstance(begun, BodyStarted)
-    for reply in begun.values:
-        if reply.preliminary:
-            control.take(reply)
-    return begun
 
 
 def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
