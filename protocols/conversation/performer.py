@@ -190,7 +190,7 @@ class CopiedBodyStream:
                     raise
                 raise self._reset() from error
             buffer.at_end = not octets
-        if not octets:
+        if count is not None and not octets:
             self._check_end()
         self._passed += len(octets)
         if count is not None and self._passed > count:

@@ -388,7 +388,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
             yield
     if detector.is_refusal:
         raise detector.refusal
-    return shape_of_unframed(url, first)
+    return shape_of_unframed(url, first) if url.gopherplus else shape_by_type(url, first)
 
 
 def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
@@ -420,8 +420,6 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
     such a reply to a Gopher+ search.
     """
     shape = shape_by_type(url, first)
-    if not url.gopherplus:
-        return shape
     command = parse_command(url.gopherplus)
     expected = command.requests_records or (
         command.requested is not RequestedView.PLAIN and shape.listing is not None

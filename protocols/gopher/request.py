@@ -131,7 +131,7 @@ def encode_request(url: GopherUrl) -> Line:
         Refused: A selector or search contains a delimiter, or the line is too long (S02, command injection).
             Also raised if the Gopher+ string is unsafe (S03, multi-line requests).
     """
-    command = parse_command(url.gopherplus)
+    command = parse_command(url.gopherplus) if url.gopherplus else _PLAIN
     words = [url.selector]
     if url.search or (url.gophertype == "7" and url.gopherplus):
         words.append(url.search or b"")
