@@ -7,12 +7,10 @@ import re
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, fields
 from functools import partial, update_wrapper
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
-    Any,
     Concatenate,
     Generic,
     ParamSpec,
@@ -109,18 +107,15 @@ class BlockingIterator(Generic[T]):
             self._failure = error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveReply(LiveFacts):
     """A response whose connection is still open: metadata, and a body that one thread can read once."""
 
     body: PortalBody
-    _live: StreamingResponse
-    _opened: OpenResource
 
-    @classmethod
-    def of(cls, reply: StreamingResponse, held: OpenResource) -> LiveReply:
-        facts: dict[str, Any] = {each.name: getattr(reply, each.name) for each in fields(LiveFacts)}
-        return cls(**facts, body=PortalBody(reply.body, held), _live=reply, _opened=held)
+    def __init__(self, reply: StreamingResponse, held: OpenResource) -> None:
+        vars(self).update(vars(reply), body=PortalBody(reply.body, held))
+        self._live = reply
+        self._opened = held
 
     @property
     def elapsed(self) -> float:
@@ -497,9 +492,9 @@ class Resolver:
     save_attachments = _method(session.Resolver.save_attachments)
     save_all = _make_iterating(session.Resolver.save_all)
     save_tree = _make_iterating(session.Resolver.save_tree)
-    stream = _opening(session.Resolver.stream, LiveReply.of)
-    listing = _opening(session.Resolver.listing, LiveReply.of)
-    resume = _opening(session.Resolver.resume, LiveReply.of)
+    stream = _opening(session.Resolver.stream, LiveReply)
+    listing = _opening(session.Resolver.listing, LiveReply)
+    resume = _opening(session.Resolver.resume, LiveReply)
     entries = _opening(session.Resolver.entries, BlockingIterator[Entry])
     open_terminal = _opening(session.Resolver.open_terminal, _terminal)
 
@@ -619,7 +614,7 @@ class TerminalSession:
 fetch = make_blocking(once.fetch)
 info = make_blocking(once.info)
 save = make_blocking(once.save)
-stream = opening(once.stream, LiveReply.of)
+stream = opening(once.stream, LiveReply)
 entries = opening(once.entries, BlockingIterator[Entry])
 
 

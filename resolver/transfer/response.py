@@ -24,7 +24,7 @@ from protocols.errors import (
     ResolveError,
     TryLater,
 )
-from protocols.location import Finding, JsonValue, mask_cookie
+from protocols.location import Finding, JsonValue, Kind, mask_cookie
 from protocols.text import Masked, brief, codec_of, instant, quote_text
 from resolver.policy.judgment import check
 from resolver.policy.settings import Policy
@@ -98,11 +98,17 @@ class Retrieved(Facts):
     - `peer` is the IP address of the server, or the IP address of the `proxy` if a proxy was used.
     """
 
+    kind: Kind
     media_type: Masked | None = None
     charset: Masked | None = None
+    size: int | None = None
+    modified: datetime | None = None
     etag: Masked | None = None
     title: Masked | None = None
+    suggested: bytes | None = None
+    meta: tuple[tuple[str, str], ...] = ()
     target: Masked | None = None
+    extra: Mapping[str, JsonValue] | None = None
     url: Masked
     requested_url: Masked
     findings: tuple[Finding, ...]

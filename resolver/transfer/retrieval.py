@@ -341,7 +341,7 @@ class Retrieval(OpenRetrieval):
             peers = {len(point.earlier): point.url_gate.peer for point in self._points}
             self.peers = tuple([peers.get(number) for number in range(len(self.earlier))])
         self.facts, self.reply, self.url_gate, self.clock = self._mask.facts(reply), reply, url_gate, clock
-        return StreamingResponse(**self.facts, request=self._request, body=body, _retrieval=self)
+        return StreamingResponse(self, self._request, body)
 
     def _make_report(self, hear: OnEvent, reply: Reply, url: Masked) -> Callable[[int], None]:
         """Return a function that reports progress."""

@@ -7,7 +7,7 @@ a body with the limits of the retrieval, and the entries of a listing with their
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
@@ -348,22 +348,32 @@ class OpenRetrieval:
     peers: tuple[str | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveFacts(Facts):
     """The metadata of a response whose connection is open.
 
     All texts in the metadata are `Masked` (redacted), so they can be displayed and stored. `findings` and
     `verified` are complete only at the end of the body.
+
+    - `start` is the offset in the object at which the body starts, in bytes.
+    - `stop` is the end offset if the body is a requested range; otherwise None.
+    - `unchanged` is whether the body is omitted because the caller's copy is up to date (http status 304).
+      The caller describes its copy in `Options.held`.
     """
 
-    media_type: Masked | None = None
-    charset: Masked | None = None
-    etag: Masked | None = None
-    title: Masked | None = None
-    meta: tuple[tuple[Masked, Masked], ...] = ()
-    target: Masked | None = None
-    request: RetrievalRequest
-    _retrieval: OpenRetrieval
+    media_type: Masked | None
+    charset: Masked | None
+    etag: Masked | None
+    title: Masked | None
+    meta: tuple[tuple[Masked, Masked], ...]
+    target: Masked | None
+
+    def __init__(self, retrieval: OpenRetrieval, request: RetrievalRequest, body: Any) -> None:
+        vars(self).update(retrieval.facts)
+        self.request = request
+        self.body = body
+        self.start, self.stop = retrieval.reply.start, retrieval.reply.stop
+        self.unchanged = retrieval.reply.unchanged
+        self._retrieval = retrieval
 
     @property
     def url(self) -> Masked:
@@ -395,19 +405,6 @@ class LiveFacts(Facts):
         return (*self._retrieval.peers, self.peer)
 
     @property
-    def start(self) -> int:
-        """Return the offset in the object at which the body starts, in bytes."""
-        return self._retrieval.reply.start
-
-    @property
-    def stop(self) -> int | None:
-        """Return the end offset if the body is a requested range.
-
-        Otherwise the result is `None`.
-        """
-        return self._retrieval.reply.stop
-
-    @property
     def validators(self) -> Validators:
         """Return the validators of this version of the object.
 
@@ -416,14 +413,6 @@ class LiveFacts(Facts):
         row = self._retrieval.url_gate.row
         known = row is not None and row.resumes
         return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
-
-    @property
-    def unchanged(self) -> bool:
-        """Return whether the body is omitted because the caller's copy is up to date (http status 304).
-
-        The caller describes its copy in `Options.held`.
-        """
-        return self._retrieval.reply.unchanged
 
     @property
     def failure(self) -> ResolveError | None:
@@ -503,7 +492,6 @@ class LiveFacts(Facts):
         return self.request.options.raw
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StreamingResponse(LiveFacts):
     """A response with metadata and a body that can be read once, while the connection is open.
 
