@@ -236,6 +236,7 @@ class Options:
       privacy).
     - `login`: credentials from an earlier redirect of this retrieval to the same host and port (S11,
       credential scope).
+    - `has_credentials`: whether the gate may have stored credentials. The session sets this option.
     - `asked`: the host and the user name of the first URL in the redirect chain, if the URL has them.
     - `login_in_clear`: send a news password to another machine without TLS. By default, the client refuses
       this login. The option `--tls never` permits the login.
@@ -323,6 +324,7 @@ class Options:
     suffix_of: Callable[[str], str] | None = field(default=None, repr=False)
     http2: Callable[[int], Frames] | None = field(default=None, repr=False)
     login: Credentials | None = None
+    has_credentials: bool = field(default=True, repr=False)
     asked: tuple[str, bytes] | None = field(default=None, compare=False)
     clock: Callable[[], datetime] | None = field(default=None, repr=False)
     memory: dict[str, object] = field(default_factory=dict, repr=False, compare=False)

@@ -66,7 +66,7 @@ class AuthSessions:
 class HttpLogin:
     """The authentication of one retrieval. The reply of the retrieval reports its `findings`.
 
-    First set `credentials` to the result of the step that `begin` returns. Then send each request after
+    First set `credentials` to the result of the step `wanted`, if there is one. Then send each request after
     `sign`, and pass the head of its response to `take_head`. `refusal` is the error if the server rejected
     the login in its last response.
     """
@@ -82,22 +82,17 @@ class HttpLogin:
         self._stale = 0
         self.findings: list[Finding] = []
         self.refusal: AccessDenied | None = None
-
-    def begin(self) -> RequestCredentials | None:
-        """Choose the credentials of the first request, or return the step that requests them.
-
-        Credentials in the URL are used first. The next choice is credentials from a redirect to the same host
-        and port. The last choice is stored credentials for this host and port.
-        """
+        # Credentials in the URL are used first. The next choice is credentials from a redirect to the same
+        # host and port. The last choice is stored credentials for this host and port.
+        self.wanted: RequestCredentials | None = None
         if self._own:
-            return None
-        if self._url.password is not None:
-            self.credentials = Credentials(self._url.user or b"", self._url.password)
-        elif self._options.login is not None and not self._url.user:
-            self.credentials = self._options.login
-        else:
-            return RequestCredentials(self._url.user or None, None, challenged=False)
-        return None
+            return
+        if url.password is not None:
+            self.credentials = Credentials(url.user or b"", url.password)
+        elif options.login is not None and not url.user:
+            self.credentials = options.login
+        elif options.has_credentials:
+            self.wanted = RequestCredentials(url.user or None, None, challenged=False)
 
     def sign(self, request: HttpRequest) -> HttpRequest:
         """Add the known credentials and the cookies of the run to a request.
@@ -112,7 +107,7 @@ class HttpLogin:
 
     def take_head(self, head: ResponseHead, request: HttpRequest) -> None:
         """Store the cookies in a response head, and check the server's proof of the password."""
-        if self._jar is not None:
+        if self._jar is not None and "set-cookie" in head.first:
             self._jar.take(head, self._url, self._options.suffix_of)
         if self._sent == "digest" and head.status != CHALLENGED:
             self._check_server(head, request)

@@ -44,8 +44,8 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options)
-    if (wanted := login.begin()) is not None:
-        login.credentials = yield wanted
+    if login.wanted is not None:
+        login.credentials = yield login.wanted
     request = compose(url, options, choose_codings(options))
     resumes = options.start > 0 and options.stop is None
     while True:
@@ -65,7 +65,8 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     reply = _interpret(head, url, options, limits, login, has_body=has_body)
     has_body = has_body and not reply.unchanged and reply.moved is None
     try:
-        decoding = _decoding(head, options, limits, reply) if has_body else None
+        coded = has_body and "content-encoding" in head.first
+        decoding = _decoding(head, options, limits, reply) if coded else None
     except ResolveError:  # the caller receives `failure`, because the status code explains the cause better
         if reply.failure is None:
             raise
@@ -146,7 +147,7 @@ def _describe(
     if head.status != _PARTIAL:
         start, stop = 0, None
     is_part = start > 0 or stop is not None
-    coded = bool(head.codings) and not raw
+    coded = "content-encoding" in head.first and bool(head.codings) and not raw
     media_type, charset = head.content_type
     modified, suggested = head.first.get("last-modified"), head.first.get("content-disposition")
     return Reply(

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # h11 parses all other heads, more slowly.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The pattern of a field value without surrounding whitespace. A possessive quantifier does not backtrack, so a
-#: mismatch takes linear time, like a match (ReDoS).
+#: The pattern of a field value without surrounding whitespace. A possessive quantifier does not backtrack, so
+#: a mismatch takes linear time, like a match (ReDoS).
 _VALUE = r"(?:[!-~][\t -~]*+(?<![\t ]))?"
 
 #: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.
@@ -62,7 +62,9 @@ def write_plain(request: HttpRequest) -> bytes | None:
     if request.body != b"":
         return None
     lines = [b"%b %b HTTP/1.1" % (request.method, request.target)]
-    head = join_head(lines + [b"%b: %b" % field for field in request.headers])
+    for field in request.headers:
+        lines += (b"%b: %b" % field,)
+    head = join_head(lines)
     return head if _REQUEST.fullmatch(head) else None
 
 
