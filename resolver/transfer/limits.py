@@ -87,6 +87,9 @@ class LimitedBody:
     Iterate over the body, or `take` a number of bytes, or `drain` all remaining bytes. `received` is the
     current offset in the object. If the body is a range, the offset still counts from the start of the
     object. The function `report` is called with the current offset, to report progress.
+
+    After `closed` is set, the connection can be reused for another request. Reading a closed body raises
+    `ClosedResourceError` of trio or anyio.
     """
 
     def __init__(
@@ -114,32 +117,25 @@ class LimitedBody:
         self._start = reply.start
         self._report = report
         self._ahead = b""
-        self._closed = False
+        self.closed = False
         self.received = reply.start
 
     def __aiter__(self) -> LimitedBody:
         return self
 
-    def close(self) -> None:
-        """Close the body, so that the connection can be reused for another request.
-
-        Reading a closed body raises `ClosedResourceError` of trio or anyio.
-        """
-        self._closed = True
-
     def _check_open(self) -> None:
-        if self._closed:
+        if self.closed:
             raise self._loop.closed("the reply is closed: read its body inside the with block")
 
     async def __anext__(self) -> bytes:
-        if self._closed:
+        if self.closed:
             self._check_open()
         if self._ahead:
             octets, self._ahead = self._ahead, b""
             return octets
         try:
             if self._is_free:
-                octets = await anext(self._body)
+                octets = await self._body.__anext__()
             else:
                 with self._clock.limit_time():
                     octets = await (anext(self._body) if self._pace is None else self._read_next(self._pace))

@@ -123,7 +123,10 @@ def count_learnt(options: Options) -> int:
 
     All requests of the run share these cookies.
     """
-    return sum([getattr(each, "revision", 0) for each in options.memory.values()])
+    count = 0
+    for each in options.memory.values():
+        count += getattr(each, "revision", 0)
+    return count
 
 
 def _retry(request: RetrievalRequest) -> Options:

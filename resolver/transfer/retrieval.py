@@ -370,7 +370,7 @@ class Retrieval(OpenRetrieval):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._body is not None:
-            self._body.close()
+            self._body.closed = True
         try:
             if self._opened is not None:
                 await self._opened.__aexit__(kind, error, trace)
