@@ -115,6 +115,9 @@ def _decode_word(word: re.Match[str]) -> bytes | None:
 #: The maximum size of a head in bytes. Real heads have a few thousand bytes.
 HEAD_LIMIT = 1_048_576
 
+#: The end of a head: an empty line, or the end of the block.
+_HEAD_END = re.compile(rb"\r\n\.?\r\n")
+
 #: A header field; RFC 5322 4.5 allows blanks before the colon.
 _FIELD = re.compile(rb"([!-9;-~]+)[ \t]*: ?(.*)", re.DOTALL)
 
@@ -133,7 +136,7 @@ class ArticleHead:
     def __init__(self, fields: tuple[HeaderField, ...] = ()) -> None:
         self.fields = fields
         self._first = {name.lower(): raw for name, raw in reversed(fields)}
-        content_type = self.get_first("content-type")
+        content_type = self._first.get("content-type")
         self.charset = None if content_type is None else declared_charset(content_type.decode("latin-1"))
 
     def get_first(self, name: str) -> bytes | None:
@@ -142,7 +145,7 @@ class ArticleHead:
 
     def decode_first(self, name: str) -> str | None:
         """Return the decoded value of the first field `name`; `name` must be in lower case."""
-        value = self.get_first(name)
+        value = self._first.get(name)
         return None if value is None else decode_field(value, self.charset)
 
     @property
@@ -153,7 +156,7 @@ class ArticleHead:
 
     @property
     def date(self) -> datetime | None:
-        value = self.get_first("date")
+        value = self._first.get("date")
         return None if value is None else parse_date(value.decode("latin-1"))
 
     @property
@@ -216,16 +219,13 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
     The head ends at an empty line, at the end of the block, or at the end of the connection.
     """
     while True:
-        if buffer.peek(3).startswith((b"\r\n", b".\r\n")):
+        if buffer.startswith((b"\r\n", b".\r\n")):
             return 0
-        searched = buffer.searched
-        blank = buffer.search(b"\r\n\r\n", HEAD_LIMIT)
-        buffer.searched = searched
-        end = buffer.search(b"\r\n.\r\n", HEAD_LIMIT)
-        found = [index for index in (blank, end) if index >= 0]
-        if found or buffer.at_end:
+        found = _HEAD_END.search(buffer, buffer.searched, HEAD_LIMIT)
+        if found is not None or buffer.at_end:
             buffer.searched = 0  # search from the start, because the next pattern is different
-            return min(found) if found else len(buffer)
+            return len(buffer) if found is None else found.start()
+        buffer.searched = max(0, len(buffer) - 4)  # an incomplete end has at most 4 bytes
         if len(buffer) >= HEAD_LIMIT:
             raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} bytes")
         yield

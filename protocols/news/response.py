@@ -384,7 +384,7 @@ class DataBlock:
 
     def _begin(self, buffer: Buffer) -> None:
         """Decode the start of the first line, which has no line end before it."""
-        first = buffer.peek(3)
+        first = bytes(buffer[:3])
         if first == b".\r\n":
             self.terminator = buffer.take(3)
             self._begun = self.ended = True
