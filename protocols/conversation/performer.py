@@ -408,16 +408,17 @@ class Performer:
     slot: Slot
     file: LocalFile
 
+    _opened: AbstractAsyncContextManager[object] | None = None
+    _pooled: PooledConnection | None = None
+    _waiting: Generator[Rest | None, None, object] | None = None
+    _early: FirstResult[object] | None = None
+    _timer: Timer | None = None
+    _data: DataConnection | None = None
+    _exchanges: DatagramSender | None = None
+
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._opened: AbstractAsyncContextManager[object] | None = None
-        self._pooled: PooledConnection | None = None
-        self._waiting: Generator[Rest | None, None, object] | None = None
-        self._early: FirstResult[object] | None = None
-        self._timer: Timer | None = None
         self.buffer = Buffer()
-        self._data: DataConnection | None = None
-        self._exchanges: DatagramSender | None = None
 
     @property
     def data(self) -> DataConnection:
