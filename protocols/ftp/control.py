@@ -205,16 +205,18 @@ class Control:
         self.commands += 1
         return (Send((command(verb, *arguments),)),)
 
-    def send_ahead(self, *lines: Line) -> Dialogue[None]:
-        """Send the next commands in one write, to a server that processes them in order (pipelining).
+    def send_ahead(self, *lines: Line) -> tuple[Send, ...]:
+        """Return the step that sends the next commands in one write (pipelining).
 
-        The dialogue then calls `say` for the same commands, which are not sent again. The attribute
-        `commands` counts the commands as one command, because all fail if the first fails.
+        The server must process commands in order. The dialogue then calls `say` for the same commands, which
+        are not sent again. The attribute `commands` counts the commands as one command, because all fail if
+        the first fails.
         """
-        if lines and not self.ahead:
-            self.commands += 1
-            self.ahead.extend(lines)
-            yield Send(lines)
+        if self.ahead or not lines:
+            return ()
+        self.commands += 1
+        self.ahead.extend(lines)
+        return (Send(lines),)
 
     @property
     def asks_ahead(self) -> bool:

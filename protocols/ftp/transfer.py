@@ -57,6 +57,7 @@ from protocols.step import (
     PlanNote,
     Receive,
     RequestPeer,
+    Send,
     StartBody,
 )
 
@@ -199,13 +200,13 @@ def transfer(
     return complete
 
 
-def send_transfer(control: Control, *lines: Line, again: bool = True) -> Dialogue[None]:
-    """Send commands up to a transfer command.
+def send_transfer(control: Control, *lines: Line, again: bool = True) -> tuple[Send, ...]:
+    """Return the step that sends commands up to a transfer command.
 
     With `again`, EPSV for the next transfer is added if the server queues commands.
     """
     ahead = (EPSV,) if again and control.state.queues and control.asks_ahead else ()
-    yield from control.send_ahead(*lines, *ahead)
+    return control.send_ahead(*lines, *ahead)
 
 
 def _keep_port(control: Control) -> Dialogue[None]:
