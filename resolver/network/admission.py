@@ -28,7 +28,7 @@ from resolver.url import registry
 Family: TypeAlias = Literal["4", "6"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunState:
     """The state shared by all retrievals of one run.
 

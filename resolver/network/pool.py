@@ -31,7 +31,7 @@ LIFETIME = 30.0
 CAPACITY = 100
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ReusableConnection:
     """A connection that may return to the pool; see `protocols.contract.PooledConnection`.
 
@@ -372,7 +372,7 @@ class Pipeline:
                 waiting[0].wake()
 
 
-@dataclass
+@dataclass(slots=True, eq=False, repr=False)
 class _OpeningPipeline:
     """A pipeline whose connection attempt is still running, with the error of a failed attempt.
 

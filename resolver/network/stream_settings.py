@@ -231,7 +231,7 @@ class TlsSettings(NamedTuple):
     check_certificate: CertificateCheck | None = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class StreamSettings:
     """The settings of every connection made for one URL.
 

@@ -64,7 +64,7 @@ class BatchTask(Protocol[T_co]):
         ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TaskResult(Generic[T]):
     """The result of a task: a value or an error."""
 

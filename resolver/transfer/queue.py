@@ -136,7 +136,7 @@ SILENCE = 5.0
 CapOf = Callable[[str, int], int | None]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class HostState:
     """The scheduling state of one host.
 
@@ -170,7 +170,7 @@ class HostState:
         return not (self.queue.count or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class QueuedTask(Generic[T]):
     """A waiting or running task.
 

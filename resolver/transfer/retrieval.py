@@ -48,7 +48,7 @@ _FINAL = (LimitExceeded, LocalError, IntegrityError)
 Heard: TypeAlias = "set[tuple[str, Finding]]"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RedirectPoint:
     """A redirect response with one or more alternative locations.
 

@@ -44,7 +44,7 @@ Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
 _FINAL = (Refused, LimitExceeded, LocalError)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Location:
     """A location of the object: the requested URL or a mirror.
 
