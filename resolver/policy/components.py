@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from urllib.parse import unquote_to_bytes
 
 from protocols.authority import comparable_host
 from protocols.location import Action, Url
@@ -44,6 +43,8 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
                 yield Decision("S02", "refuse", f"{name} must be bytes, a string or a number")
             continue
         if encoded and rule is STRICTEST and b"%" in octets:
+            from urllib.parse import unquote_to_bytes  # lazy import: only plug-ins have such components
+
             octets = unquote_to_bytes(octets)  # the code of a plug-in may decode a component without a rule
         if octets.translate(None, rule.harmless):
             decision = _judge_content(url, rule, name, octets, reported)

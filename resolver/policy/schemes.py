@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
-from urllib.parse import quote
 
 from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import Action, Url
@@ -252,6 +251,8 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
     scheme = registry.find(url.scheme)
     if gateway is None or (scheme is not None and registry.can_resolve(scheme)):
         return None
+    from urllib.parse import quote  # lazy import: few runs have a gateway
+
     return parse(gateway + quote(strip_user(url), safe=""))
 
 
