@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -173,15 +172,6 @@ def join_ranges(ranges: list[Range]) -> Ranges:
 def clip_ranges(ranges: Ranges, size: int) -> Ranges:
     """Limit the ranges to a file of `size` bytes."""
     return tuple((begin, min(end, size)) for begin, end in ranges if begin < size)
-
-
-def find_missing(ranges: Ranges, size: int) -> Iterator[Range]:
-    """Yield the ranges that are missing in a file of `size` bytes."""
-    behind = 0
-    for begin, end in (*ranges, (size, size)):
-        if behind < begin:
-            yield behind, begin
-        behind = end
 
 
 def octets_of(ranges: Ranges) -> int:

@@ -13,11 +13,15 @@ least `LEAST_WITHOUT_END` bytes.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from protocols.contract import Url, Validators
-from resolver.files.part_state import Range, Ranges, find_missing
 from resolver.policy.schemes import at_once
 from resolver.policy.subject import host_key
+
+if TYPE_CHECKING:
+    from resolver.files.part_state import Range, Ranges
 
 #: Minimum segment size in bytes. 1 MiB takes 0.08 s at 100 Mbit/s. For a smaller segment, the request or the
 #: FTP login takes longer than the transfer.
@@ -34,6 +38,15 @@ def least_piece(*, stops: bool) -> int:
     `stops` is whether range requests include the end offset.
     """
     return LEAST if stops else LEAST_WITHOUT_END
+
+
+def find_missing(ranges: Ranges, size: int) -> Iterator[Range]:
+    """Yield the ranges that are missing in a file of `size` bytes."""
+    behind = 0
+    for begin, end in (*ranges, (size, size)):
+        if behind < begin:
+            yield behind, begin
+        behind = end
 
 
 class SegmentPlan:

@@ -12,13 +12,19 @@ from resolver import Validators
 from resolver.files.part_state import (
     Ranges,
     clip_ranges,
-    find_missing,
     join_ranges,
     octets_of,
     parse_ranges,
     prefix_of,
 )
-from resolver.transfer.segments import LEAST, LEAST_WITHOUT_END, SegmentPlan, can_detect_change, is_same
+from resolver.transfer.segments import (
+    LEAST,
+    LEAST_WITHOUT_END,
+    SegmentPlan,
+    can_detect_change,
+    find_missing,
+    is_same,
+)
 
 WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC)
 
