@@ -79,9 +79,9 @@ def test_offline_commands_import_no_heavy_modules(code: str) -> None:
     assert _imported_by(code) & HEAVY == set()
 
 
-def test_explain_of_gopher_needs_no_dates_and_no_urllib() -> None:
+def test_explain_of_gopher_imports_no_json_and_no_urllib() -> None:
     imported = _imported_by(_command("explain", "gopher://h.example/0a"))
-    assert imported & {"datetime", "json", "textwrap", "urllib.parse"} == set()
+    assert imported & {"json", "textwrap", "urllib.parse"} == set()
 
 
 def test_version_loads_no_dataclasses() -> None:

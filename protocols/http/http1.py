@@ -62,9 +62,7 @@ def write_plain(request: HttpRequest) -> bytes | None:
     if request.body != b"":
         return None
     lines = [b"%b %b HTTP/1.1" % (request.method, request.target)]
-    for field in request.headers:
-        lines += (b"%b: %b" % field,)
-    head = join_head(lines)
+    head = join_head(lines + [b"%b: %b" % field for field in request.headers])
     return head if _REQUEST.fullmatch(head) else None
 
 

@@ -85,11 +85,7 @@ class HttpRequest(NamedTuple):
     @property
     def secrets(self) -> Headers:
         """Return the header fields whose values must not be displayed."""
-        found: Headers = ()
-        for field in self.headers:
-            if field[1] and _is_secret(field[0]):
-                found += (field,)
-        return found
+        return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
     def route_through(self, place: bytes) -> HttpRequest:
         """Return the request for a proxy, with a target in absolute-form (RFC 9112 3.2.2)."""

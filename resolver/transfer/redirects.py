@@ -123,10 +123,7 @@ def count_learnt(options: Options) -> int:
 
     All requests of the run share these cookies.
     """
-    count = 0
-    for each in options.memory.values():
-        count += getattr(each, "revision", 0)
-    return count
+    return sum([getattr(each, "revision", 0) for each in options.memory.values()])
 
 
 def _retry(request: RetrievalRequest) -> Options:

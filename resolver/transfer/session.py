@@ -673,7 +673,7 @@ class Resolver:
             ahead = prompt and self._network.recorder is None  # an archive has one exchange after another
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=ahead, most=most)
         transfer = self._network.next_transfer()
-        knows = count_learnt(options)
+        knows = count_learnt(options) if options.memory else 0
         leads = self._lists if want == "listing" else self._leads
         return RetrievalRequest(
             parsed, options, origin, found_in, transfer=transfer, learnt=knows, leads=leads
