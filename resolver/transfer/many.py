@@ -18,6 +18,7 @@ from collections.abc import (
     Iterable,
 )
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from os import PathLike, fspath
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class SaveRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SaveRequest:
     """An object for `Resolver.save_all` to save, and its settings.
 
     `path` is the path of the file below the common directory. The default is the name that the command `get`

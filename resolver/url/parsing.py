@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice
 from os import PathLike, fsdecode
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Url, UrlText
@@ -454,7 +454,8 @@ _LINE_END = re.compile(r"[\r\n]")
 _PREFIX = "url:"
 
 
-class Extracted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Extracted:
     """A URL in a text.
 
     Attributes:
