@@ -278,31 +278,12 @@ def listens_to_others(command: Command) -> bool:
 
 
 #: Options of outbound connections, which cannot be combined with `--from-warc`.
-_WAY_OUT = (
-    *(
-        "warc",
-        "proxy",
-        "cert",
-        "cacert",
-        "pin",
-        "tls",
-        "only_ipv4",
-        "only_ipv6",
-        "user",
-        "password_file",
-        "netrc",
-    ),
-    *(
-        "netrc_file",
-        "cookies",
-        "mirrors",
-        "segments",
-        "rate",
-        "tries",
-        "retry_delay",
-        "retry_all",
-        "register",
-    ),
+_WAY_OUT = frozenset(
+    {
+        *("warc", "proxy", "cert", "cacert", "pin", "tls", "only_ipv4", "only_ipv6", "user", "password_file"),
+        *("netrc", "netrc_file", "cookies", "mirrors", "segments", "rate", "tries"),
+        *("retry_delay", "retry_all", "register"),
+    }
 )
 
 
@@ -391,18 +372,12 @@ def _check_output(command: Command) -> None:
 
 
 #: Options of `get` that are valid only for a single file, with a name from its URL.
-_ONE_FILE = [
-    "output",
-    "directory",
-    "recursive",
-    "ledger",
-    "dry_run",
-    "meta",
-    "checksum",
-    "mirrors",
-    "host_directories",
-    "cut_dirs",
-]
+_ONE_FILE = frozenset(
+    {
+        *("output", "directory", "recursive", "ledger", "dry_run"),
+        *("meta", "checksum", "mirrors", "host_directories", "cut_dirs"),
+    }
+)
 
 
 def _check_attachments(command: Command) -> None:

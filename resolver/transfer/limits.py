@@ -294,12 +294,7 @@ async def _pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
 
 
 def _position_of(sink: Sink) -> int | None:
-    """Return the number of bytes in a sink.
-
-    The result is `None` if the sink has no position.
-
-    The number includes bytes written by sendfile or splice.
-    """
+    """Return the number of bytes in a sink, with those of splice; None if the sink has no position."""
     try:
         return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
     except OSError:
