@@ -141,6 +141,7 @@ class HostState:
     """The scheduling state of one host.
 
     - `ready` is the time until which the host is paused.
+    - `offer` is the number of the offer that waits for `take`, or 0.
     - `closed` is a time and an error. Until this time, all tasks of the host fail with this error.
     - `heard` is the time of the last progress. The start of a task also counts as progress if the host had no
       other running task.
@@ -224,13 +225,8 @@ class HostScheduler(Generic[T]):
         lane = None if self._lane_of is None else self._lane_of(task)
         place.queue.add(QueuedTask(place, scheme, task, next(self._serial), lane))
         self.waiting += 1
-        if place.queue.count == 1 or self._lets_more(place, scheme):
+        if not place.offer:
             self._offer(place)
-
-    def _lets_more(self, place: HostState, scheme: str) -> bool:
-        """Return whether the task that was added last has raised the connection limit of the host."""
-        count = place.queue.count
-        return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> QueuedTask[T] | None:
         """Start the next task and return it.
@@ -243,12 +239,14 @@ class HostScheduler(Generic[T]):
             self._wake(now)
         while self._offers:
             *_, offer, place = heapq.heappop(self._offers)
-            if offer != place.offer or not place.queue.count or self._is_full(place):
+            if offer != place.offer:
                 continue
-            if place.ready > now:
+            if place.ready > now:  # the offer waits until the pause ends, so `add` does not repeat it
                 heapq.heappush(self._paused, (place.ready, next(self._serial), place))
                 continue
-            return self._start(place, now)
+            place.offer = 0
+            if place.queue.count and not self._is_full(place):
+                return self._start(place, now)
         return None
 
     @property
@@ -385,6 +383,7 @@ class HostScheduler(Generic[T]):
     def _wake(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
             place = heapq.heappop(self._paused)[2]
+            place.offer = 0
             if place.is_forgotten and place.ready <= now:
                 self._forget(place)
             self._offer(place)
