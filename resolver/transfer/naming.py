@@ -296,7 +296,7 @@ class NameReservations:
         """
         directory, _, name = wanted.rpartition("/")
         place = self._directory(directory)
-        found = join(place, name)
+        found = join(place, name) if place else name
         key = first = name_key(found)
         for number in itertools.count(self._last.get(key) + 1):
             if number > 1:
@@ -333,9 +333,12 @@ class NameReservations:
         """
         found = normpath(path)
         key = name_key(found)
-        above = [key[:at] for at, octet in enumerate(key) if octet == "/" and at]
         if self._held.get(found) or self._files.get(key) == _NAMED or self._directories.get(key):
             return False
+        above, directory = [], key.rpartition("/")[0]
+        while directory and not self._directories.get(directory):  # the parents of a reserved one are, too
+            above.append(directory)
+            directory = directory.rpartition("/")[0]
         if any(self._files.get(each) for each in above):
             return False
         for each in above:
