@@ -416,7 +416,7 @@ class Ledger:
     ) -> None:
         self._file = LedgerFile(path)
         self._sidecars = sidecars
-        self._below = below
+        self._below = "" if below is None else os.path.join(os.path.abspath(below), "")
         self._elsewhere = elsewhere
         self._mutex = threading.Lock()
         self._later: deque[_Change] = deque()
@@ -479,8 +479,7 @@ class Ledger:
 
     def place_of(self, path: str) -> str:
         """Return the path in the form of a row, which is relative to `below` if `below` is set."""
-        absolute = os.path.abspath(path)
-        return absolute if self._below is None else os.path.relpath(absolute, os.path.abspath(self._below))
+        return os.path.abspath(path).removeprefix(self._below)
 
     def has(self, url: str, place: str) -> bool:
         """Return whether a row with the redacted URL and the path exists. Raises `LedgerFault`."""
@@ -518,7 +517,7 @@ class Ledger:
         number, status, stored, size, digest, how, etag, inode, modified = row
         if how is None and asked.how is not None:
             self._connection.execute("UPDATE object SET how=? WHERE id=?", (asked.how, number))
-        path = os.path.join(self._below or "", decode_text(stored) or "")
+        path = os.path.join(self._below, decode_text(stored) or "")
         size, inode = number_of(size), number_of(inode)
         is_done = status == "done" and (self._elsewhere or has_size(path, size))
         if is_done and not self._elsewhere:
