@@ -255,11 +255,8 @@ class FetchSettings(Provenance, Settings, total=False):
 
 def check_names(given: Collection[str], known: Collection[str]) -> None:
     """Raise `TypeError` if a name is not a known setting."""
-    for name in given:
-        if name not in known:
-            raise TypeError(
-                f"unexpected keyword argument {name!r}: the settings are {', '.join(sorted(known))}"
-            )
+    for name in set(given).difference(known):
+        raise TypeError(f"unexpected keyword argument {name!r}: the settings are {', '.join(sorted(known))}")
 
 
 def limits_of(settings: Settings) -> Limits:
