@@ -272,7 +272,9 @@ class Batch(Generic[T]):
     async def _work(self, take: Take[T]) -> None:
         """Run a task and pass its result to `take`. An exception ends the batch."""
         waiting = self._taken.popleft()
-        enter(self._turn(waiting))
+        if (turn := self._turns.get(waiting)) is None:
+            turn = self._turns[waiting] = TaskSlot(self, waiting)
+        enter(turn)
         result = None
         try:
             result = TaskResult(waiting.task, await waiting.task.run())
@@ -304,12 +306,6 @@ class Batch(Generic[T]):
             self.hosts.end(waiting, self.now(), succeeded=True)
             self._at_rest.add(waiting)
             self._fill_place()
-
-    def _turn(self, waiting: QueuedTask[BatchTask[T]]) -> TaskContext:
-        turn = self._turns.get(waiting)
-        if turn is None:
-            turn = self._turns[waiting] = TaskSlot(self, waiting)
-        return turn
 
 
 # A batch that runs while the caller iterates over the results.
