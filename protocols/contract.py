@@ -20,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, cast
@@ -443,13 +443,7 @@ class Reply(Facts):
     verified: set[str] = field(default_factory=set)
 
     def with_body(self, body: Body) -> Reply:
-        """Return the reply with a body.
-
-        A reply without a body is changed in place: a copy of the metadata would take longer than a typical
-        dialogue.
-        """
-        if self.body is not _UNREAD:
-            return replace(self, body=body)
+        """Set the body, and return the reply: a copy would take longer than a typical dialogue."""
         self.body = body
         return self
 

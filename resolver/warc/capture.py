@@ -575,6 +575,7 @@ class Capture:
             elif not isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError):
                 self._end_object(error, late=late)
         finally:
+            self._reply = None  # The recorded body of the reply refers to this capture.
             for spool in (self._block, self._exchange, self._answers):
                 if spool is not None:
                     spool.close()
