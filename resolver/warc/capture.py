@@ -255,41 +255,23 @@ class HttpCapture:
             said = [("send", request), *said, ("receive", head)]
             return HttpCaptureFacts(None, None, True, True, answer.version, said, {}, masked, None)
         coded, length = answer.coded, answer.length
-        is_found = request.startswith(b"GET ")
-        kept, whole, expected = self._object(answer, head, is_whole=is_whole, is_found=is_found)
-        body: dict[str, JsonValue] = {
-            "count": kept.block.size - len(head),
-            "block": [len(head), kept.block.size],
-            "framing": "chunks" if coded else "none" if length is None else "length",
-            "ended": "reset" if not whole else "terminator" if coded else "length",
-        }
-        if whole and not coded and length is None:
-            body["ended"] = "close"
-        asked = RecordBlock(self.asked.size, self.asked.pieces)
-        return HttpCaptureFacts(kept, asked, False, whole, answer.version, said, body, masked, expected)
-
-    def _object(
-        self, answer: AnswerSpan, head: bytes, *, is_whole: bool, is_found: bool
-    ) -> tuple[CapturedObject, bool, int | None]:
         begin = answer.interim + len(answer.head)
         size = self._came.size - begin
-        length, unchunked = answer.length, ChunkDecoder(answer.head) if answer.coded else None
         if length is not None:
+            is_whole = size >= length
             size = min(size, length)  # Bytes after the stated length are not part of the body.
-        raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
+        raw, payload, count = sha1(usedforsecurity=False), sha256(), 0
         block = sha1(head, usedforsecurity=False)
+        unchunked = ChunkDecoder(answer.head) if coded else None
         for piece in self._came.pieces(begin, size):
             block.update(piece)
             made = piece if unchunked is None else unchunked.take(piece)
             raw.update(made)
             payload.update(made)
-            octets += len(made)
-        whole = is_whole if length is None else size >= length
+            count += len(made)
         if unchunked is not None:
-            whole = unchunked.is_whole
-
+            is_whole = unchunked.is_whole
         digest = digest_text(raw.digest())
-
         kept = CapturedObject(
             type="response",
             content_type=RESPONSE,
@@ -299,16 +281,26 @@ class HttpCapture:
                 digest_text(block.digest()),
             ),
             head=head,
-            payload_digest=None if unchunked is not None else digest,
+            payload_digest=None if coded else digest,
             digest=digest,
             sha256=payload.hexdigest(),
-            size=octets,
+            size=count,
             truncated=None,
             status=answer.status,
             media_type=AnswerSpan(0, head).media_type,
-            is_found=is_found,
+            is_found=request.startswith(b"GET "),
         )
-        return kept, whole, None if whole else length
+        body: dict[str, JsonValue] = {
+            "count": size,
+            "block": [len(head), kept.block.size],
+            "framing": "chunks" if coded else "none" if length is None else "length",
+            "ended": "reset" if not is_whole else "terminator" if coded else "length",
+        }
+        if is_whole and not coded and length is None:
+            body["ended"] = "close"
+        asked = RecordBlock(self.asked.size, self.asked.pieces)
+        expected = None if is_whole else length
+        return HttpCaptureFacts(kept, asked, False, is_whole, answer.version, said, body, masked, expected)
 
 
 T = TypeVar("T")
