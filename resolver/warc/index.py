@@ -286,11 +286,11 @@ class RevisitOriginal(NamedTuple):
     def fields(self, profile: str, digest: str) -> Fields:
         """Return the fields of a revisit record that refers to this original record."""
         return [
-            ("WARC-Profile", profile),
-            ("WARC-Payload-Digest", digest),
-            ("WARC-Refers-To", self.id),
-            ("WARC-Refers-To-Target-URI", self.target),
-            ("WARC-Refers-To-Date", self.date),
+            f"WARC-Profile: {profile}",
+            f"WARC-Payload-Digest: {digest}",
+            f"WARC-Refers-To: {self.id}",
+            f"WARC-Refers-To-Target-URI: {self.target}",
+            f"WARC-Refers-To-Date: {self.date}",
         ]
 
 

@@ -73,11 +73,11 @@ class WarcVolume:
         return os.path.basename(self.path)
 
     def write(
-        self, type: str, fields: Fields, content_type: str | None, block: RecordBlock
+        self, type: str, id: str, fields: Fields, content_type: str | None, block: RecordBlock
     ) -> tuple[int, int]:
         """Write a record in an open transaction, and return its offset and length in the file."""
         begin = self._file.size
-        self._writer.write(type, fields, content_type, block)
+        self._writer.write(type, id, fields, content_type, block)
         return begin, self._file.size - begin
 
     @contextmanager
@@ -378,24 +378,22 @@ class Recorder:
 
     def _write(self, group: RecordGroup) -> RevisitOriginal | None:
         """Write the records, and return the record of the object, unless it is a revisit record."""
-        fields, written = self._fields(group), None
+        own = RevisitOriginal(_make_id(), group.subject.target, _date(group.date))
+        fields, is_new = self._fields(group, own), False
         if group.object is not None:
-            id = _make_id()
-            written = self._keep_object(group, group.object, [id, *fields])
-            fields.append(("WARC-Concurrent-To", id[1]))
+            is_new = self._keep_object(group, group.object, own, [*fields])
+            fields.append(f"WARC-Concurrent-To: {own.id}")
         if group.request is not None:
             type = "application/http;msgtype=request"
-            self._volume.write("request", [_make_id(), *fields], type, group.request)
+            self._volume.write("request", _make_id(), fields, type, group.request)
         metadata = RecordBlock.from_octets(group.metadata)
-        self._volume.write("metadata", [_make_id(), *fields], _FIELDS, metadata)
-        return written
+        self._volume.write("metadata", _make_id(), fields, _FIELDS, metadata)
+        return own if is_new else None
 
     def _keep_object(
-        self, group: RecordGroup, kept: CapturedObject, fields: Fields
-    ) -> RevisitOriginal | None:
-        """Write the record of the object, and return the record, unless it is a revisit record."""
-        (_, id), (_, date), *_ = fields
-        written = RevisitOriginal(id, group.subject.target, date)
+        self, group: RecordGroup, kept: CapturedObject, own: RevisitOriginal, fields: Fields
+    ) -> bool:
+        """Write the record of the object, and return whether it is not a revisit record."""
         original = self._revisits.find(kept)
         if original is None and self._earlier is not None:
             original = self._earlier.find(kept)
@@ -403,20 +401,20 @@ class Recorder:
                 self._revisits.note(kept, original)
         if original is None:
             if kept.payload_digest is not None:
-                fields.append(("WARC-Payload-Digest", kept.payload_digest))
+                fields.append(f"WARC-Payload-Digest: {kept.payload_digest}")
             if kept.truncated is not None:
-                fields.append(("WARC-Truncated", kept.truncated))
-            offset, length = self._volume.write(kept.type, fields, kept.content_type, kept.block)
+                fields.append(f"WARC-Truncated: {kept.truncated}")
+            offset, length = self._volume.write(kept.type, own.id, fields, kept.content_type, kept.block)
         else:
             fields += original.fields(_PROFILE, kept.digest)
-            fields += [("WARC-Truncated", "length")] if kept.head else []
-            type = kept.content_type if kept.head else None
-            offset, length = self._volume.write("revisit", fields, type, RecordBlock.from_octets(kept.head))
+            fields += ["WARC-Truncated: length"] if kept.head else []
+            type, head = kept.content_type if kept.head else None, RecordBlock.from_octets(kept.head)
+            offset, length = self._volume.write("revisit", own.id, fields, type, head)
         mime = kept.media_type if original is None else "warc/revisit"
         if kept.is_found:
-            line = IndexLine(written.target, group.date, mime, kept.status, kept.digest, length, offset)
+            line = IndexLine(own.target, group.date, mime, kept.status, kept.digest, length, offset)
             self._volume.rows.append(line)
-        return written if original is None else None
+        return original is None
 
     def _turn(self) -> None:
         """Open the next file if no other thread has opened it; after an error, the next capture tries."""
@@ -434,18 +432,18 @@ class Recorder:
     def _name(self, number: int) -> str:
         return f"{self._stem}-{number:05d}{self._ending}" if number else self.path
 
-    def _fields(self, group: RecordGroup) -> Fields:
+    def _fields(self, group: RecordGroup, own: RevisitOriginal) -> Fields:
         """Return the fields that all records of a capture have."""
         fields = [
-            ("WARC-Date", _date(group.date)),
-            ("WARC-Target-URI", group.subject.target),
-            ("WARC-Warcinfo-ID", self._info),
+            f"WARC-Date: {own.date}",
+            f"WARC-Target-URI: {own.target}",
+            f"WARC-Warcinfo-ID: {self._info}",
         ]
         if group.address is not None:
-            fields.append(("WARC-IP-Address", group.address.partition("%")[0]))
-        fields += [("WARC-Protocol", word) for word in group.protocols]
+            fields.append(f"WARC-IP-Address: {group.address.partition('%')[0]}")
+        fields += [f"WARC-Protocol: {word}" for word in group.protocols]
         if group.cipher:
-            fields.append(("WARC-Cipher-Suite", group.cipher))
+            fields.append(f"WARC-Cipher-Suite: {group.cipher}")
         return fields
 
     def _write_info(self) -> str:
@@ -455,18 +453,15 @@ class Recorder:
         if self._command:
             lines.append(f"command: {self._command}")
         lines.append("dialogue-format: 1")
-        fields = [
-            _make_id(),
-            ("WARC-Date", _date(self.now())),
-            ("WARC-Filename", self._volume.name),
-        ]
+        id, block = _make_id(), RecordBlock.from_octets(fields_block(lines))
+        fields = [f"WARC-Date: {_date(self.now())}", f"WARC-Filename: {self._volume.name}"]
         with self._volume.open_transaction():
-            self._volume.write("warcinfo", fields, _FIELDS, RecordBlock.from_octets(fields_block(lines)))
-        return fields[0][1]
+            self._volume.write("warcinfo", id, fields, _FIELDS, block)
+        return id
 
 
-def _make_id() -> tuple[str, str]:
-    return "WARC-Record-ID", f"<urn:uuid:{uuid4()}>"
+def _make_id() -> str:
+    return f"<urn:uuid:{uuid4()}>"
 
 
 def _date(moment: datetime) -> str:

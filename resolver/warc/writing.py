@@ -11,8 +11,8 @@ from zlib import Z_BEST_COMPRESSION, compressobj
 
 from resolver.warc.records import GZIP_ONLY
 
-#: The header fields of a record, as pairs of name and value.
-Fields = list[tuple[str, str]]
+#: The header fields of a record, as lines without line ends.
+Fields = list[str]
 
 #: The size in bytes below which a block is written together with its head, in one piece.
 _AT_ONCE = 1_048_576
@@ -68,13 +68,13 @@ class Writer:
         self._out = out
         self._packed = packed
 
-    def write(self, type: str, fields: Fields, content_type: str | None, block: RecordBlock) -> None:
-        """Write one record; `fields` must not contain the record type and the fields about the block."""
-        written = [("WARC-Type", type), *fields, ("WARC-Block-Digest", block.digest())]
+    def write(self, type: str, id: str, fields: Fields, content_type: str | None, block: RecordBlock) -> None:
+        """Write one record; `fields` must not contain its type, its ID, and the fields about the block."""
+        written = ["WARC/1.1", f"WARC-Type: {type}", f"WARC-Record-ID: {id}", *fields]
+        written.append(f"WARC-Block-Digest: {block.digest()}")
         if content_type is not None:
-            written.append(("Content-Type", content_type))
-        written.append(("Content-Length", str(block.size)))
-        head = fields_block(["WARC/1.1", *[f"{name}: {value}" for name, value in written], ""])
+            written.append(f"Content-Type: {content_type}")
+        head = fields_block([*written, f"Content-Length: {block.size}", ""])
         pieces: Iterable[bytes] = chain((head,), block.pieces(), (_RECORD_END,))
         if block.size < _AT_ONCE:
             pieces = (b"".join(pieces),)
