@@ -20,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, cast
@@ -443,7 +443,9 @@ class Reply(Facts):
     verified: set[str] = field(default_factory=set)
 
     def with_body(self, body: Body) -> Reply:
-        """Set the body, and return the reply: a copy would take longer than a typical dialogue."""
+        """Set the body and return the reply. A reply that has a body is copied, because dialogues may share it."""
+        if self.body is not _UNREAD:
+            return replace(self, body=body)
         self.body = body
         return self
 

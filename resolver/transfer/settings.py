@@ -255,8 +255,9 @@ class FetchSettings(Provenance, Settings, total=False):
 
 def check_names(given: Collection[str], known: Collection[str]) -> None:
     """Raise `TypeError` if a name is not a known setting."""
-    for name in set(given).difference(known):
-        raise TypeError(f"unexpected keyword argument {name!r}: the settings are {', '.join(sorted(known))}")
+    if unknown := set(given).difference(known):
+        words = f"unexpected keyword argument {min(unknown)!r}: the settings are {', '.join(sorted(known))}"
+        raise TypeError(words)
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -523,7 +523,9 @@ class CaptureRecording:
 
     def body_of(self, reply: Reply) -> Reply:
         """Return the reply with a body that records each byte read."""
-        return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
+        if self._capture is not None:
+            reply.body = RecordedBody(reply.body, self._capture)
+        return reply
 
     async def conclude(self) -> None:
         """End a successful capture, as `end` does, without blocking other tasks for long.
