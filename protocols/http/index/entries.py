@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, NoReturn
@@ -42,8 +43,8 @@ class LinkRole(enum.Enum):
 class IndexLink(NamedTuple):
     """A link of an index page.
 
-    `segment` is the percent-encoded path segment, and `name` is the decoded segment. If the link is not an
-    entry, both are empty.
+    `segment` is the percent-encoded path segment of an entry. `name` is the decoded segment of an entry or of
+    an invalid name. Otherwise, both are empty.
     """
 
     role: LinkRole
@@ -60,20 +61,19 @@ class IndexDirectory:
         self.text = build(replace(url, path=path, search=None, password=None, fragment=None))
         self._scheme = url.scheme.encode("ascii")
         self._authority = host_of(url).lower()
-        base = b"/" + path.encode("utf-8", "surrogateescape")
-        self._base: bytes | None = base
-        self._written = _segments(base)[:-1]
+        self._written = _segments(b"/" + path.encode("utf-8", "surrogateescape"))[:-1]
+        self._base: list[bytes] | None = self._written
         self._segments = [*map(decode, self._written)]
 
     def rebase(self, href: str) -> None:
         """Store the base URL for later relative links (`<base href>`)."""
-        path = self._path(octets_of(href).strip().partition(b"#")[0].partition(b"?")[0])
-        self._base = None if path is None else path[: path.rfind(b"/") + 1]
+        target = self._target(octets_of(href).strip().partition(b"#")[0].partition(b"?")[0])
+        self._base = None if target is None else target[:-1]
 
     @property
     def astray(self) -> bool:
         """Return whether the links of the page are relative to another directory."""
-        return self._base is None or [*map(decode, _segments(self._base)[:-1])] != self._segments
+        return self._base is None or [*map(decode, self._base)] != self._segments
 
     def read(self, href: str) -> IndexLink:
         written = octets_of(href).strip()
@@ -82,11 +82,11 @@ class IndexDirectory:
         written, question, search = written.partition(b"?")
         if question:
             return IndexLink(LinkRole.SORT if not written and _SORT.fullmatch(search) else LinkRole.NOTHING)
-        path = self._path(written)
-        return IndexLink(LinkRole.OUTSIDE) if path is None else self._place(_segments(path))
+        target = self._target(written)
+        return IndexLink(LinkRole.OUTSIDE) if target is None else self._place(target)
 
-    def _path(self, written: bytes) -> bytes | None:
-        """Return the path of the href's target, or None if the target is on another host."""
+    def _target(self, written: bytes) -> list[bytes] | None:
+        """Return the segments of the href's target, or None if the target is on another host."""
         scheme = _SCHEME.match(written)
         if scheme is not None:
             if scheme[0][:-1].lower() != self._scheme or not written.startswith(b"//", scheme.end()):
@@ -94,10 +94,10 @@ class IndexDirectory:
             written = written[scheme.end() :]
         if written.startswith(b"//"):
             authority, slash, path = written[2:].partition(b"/")
-            return slash + path if authority.lower() == self._authority else None
+            return _segments(slash + path) if authority.lower() == self._authority else None
         if written.startswith(b"/"):
-            return written
-        return None if self._base is None else self._base + written
+            return _segments(written)
+        return None if self._base is None else _segments(b"/" + written, self._base)
 
     def _place(self, segments: list[bytes]) -> IndexLink:
         own = self._segments
@@ -137,15 +137,17 @@ def octets_of(text: str) -> bytes:
 
 
 def decode(segment: bytes) -> bytes:
+    if b"%" not in segment:
+        return segment
     return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode("ascii")), segment)
 
 
-def _segments(path: bytes) -> list[bytes]:
-    """Split a path into segments without dot segments (RFC 3986 5.2.4).
+def _segments(path: bytes, base: Sequence[bytes] = ()) -> list[bytes]:
+    """Split a path into segments without dot segments (RFC 3986 5.2.4), after the segments of its base.
 
     After a trailing slash, the last segment is empty.
     """
-    found: list[bytes] = []
+    found = [*base]
     for segment in path.split(b"/")[1:]:
         if segment == b"..":
             del found[-1:]
@@ -199,8 +201,10 @@ def parse_size(text: str) -> CellSize | None:
 
     A dash means an unknown size.
     """
-    if not _SIZE_CELL.fullmatch(text):
-        return None
+    return _read_size(text) if _SIZE_CELL.fullmatch(text) else None
+
+
+def _read_size(text: str) -> CellSize:
     exact = _EXACT.fullmatch(text)
     octets = None if exact is None else int(exact[1])
     return CellSize(text, octets if octets is not None and octets <= _LARGEST else None)
@@ -232,7 +236,7 @@ def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
             text = text[found.end() :].lstrip()
             break
     size = _SIZE_BEHIND.match(text)
-    return moment, None if moment is None or size is None else parse_size(size[1])
+    return moment, None if moment is None or size is None else _read_size(size[1])
 
 
 def read_before(text: str) -> CellSize | None:
@@ -243,14 +247,15 @@ def read_before(text: str) -> CellSize | None:
 
 def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
     parts = found.groupdict()
-    month = MONTHS.index(parts["name"]) + 1 if "name" in parts else int(parts["month"])
-    second = parts["second"]
-    clock = int(parts["hour"]), int(parts["minute"]), int(second or 0)
+    month = parts.get("month") or f"{MONTHS.index(parts['name']) + 1:02}"
+    local = f"{parts['year']}-{month}-{parts['day']}T{parts['hour']}:{parts['minute']}"
+    if parts["second"] is not None:
+        local += f":{parts['second']}"
     try:
-        moment = datetime(int(parts["year"]), month, int(parts["day"]), *clock)
+        datetime.fromisoformat(local)
     except ValueError:
         return None
-    return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
+    return CellTime(text, None, local)
 
 
 # Entries of a machine-readable index, and the error for a page that is not an index.

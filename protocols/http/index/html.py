@@ -80,15 +80,15 @@ class RowContainer:
         self._linked = False
 
     def count(self, href: str, link: IndexLink) -> None:
-        match link.role:
-            case LinkRole.SORT:
-                self.sorts += 1
-            case LinkRole.PARENT:
-                self.parents += 1
-            case LinkRole.OUTSIDE:
-                self.outside += 1
-            case LinkRole.ENTRY if self._found is None:
+        if link.segment:
+            if self._found is None:
                 self._take(href, link)
+        elif link.role is LinkRole.SORT:
+            self.sorts += 1
+        elif link.role is LinkRole.PARENT:
+            self.parents += 1
+        elif link.role is LinkRole.OUTSIDE:
+            self.outside += 1
         self._linked = True
         plain = href.strip()
         self.slashed |= plain.endswith("/") and plain not in ("./", "../", "/")
@@ -247,7 +247,7 @@ class IndexPage:
         if not self._open:
             return
         link = self.directory.read(href)
-        if link.role is LinkRole.FOREIGN:
+        if link.name and not link.segment:
             self.foreign = self.foreign or link.name
         self._open[-1].count(href, link)
 
@@ -261,9 +261,11 @@ class IndexPage:
 
 #: The maximum number of stored bytes of a comment that may be unterminated.
 _MAX_COMMENT = 1_048_576
+#: The rest of a completely received tag. A string has only one match, so the search takes linear time.
+_REST = rb"""(?:[^>=]*(?:=[ \t\r\n\f]*(?:"[^"]*"|'[^']*'|(?![ \t\r\n\f"']))[^>=]*)*>)?"""
 #: Patterns that find the end of text, of a tag, of a quoted value in a tag, of a script, and of a comment.
-_TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
-_TEXT_WITHOUT_COMMENTS = re.compile(rb"<(?=[A-Za-z/?!])")
+_TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))" + _REST)
+_TEXT_WITHOUT_COMMENTS = re.compile(rb"<(?=[A-Za-z/?!])" + _REST)
 _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
 _VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
 _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
@@ -296,7 +298,7 @@ class MarkupFilter:
         while (found := self._until.search(octets, at)) is not None:
             if self._until in (self._text, _SCRIPT):
                 self._put(octets[at : found.start()], given)
-                self._begin(found[0])
+                self._begin(found[0], given)
                 at = found.end() - 2 if found[0] == b"<!--" else found.end()  # `<!-->` is a complete comment
             else:
                 self._put(octets[at : found.end()], given)
@@ -308,13 +310,16 @@ class MarkupFilter:
         self._rest = octets[end:]
         return given
 
-    def _begin(self, found: bytes) -> None:
-        """Start to read the tag or comment after a text or a script."""
+    def _begin(self, found: bytes, given: list[bytes]) -> None:
+        """Read a complete tag after a text or a script, or start to read a tag or comment."""
         if found == b"<!--":
             self._until, self._lost = _COMMENT, False
             self._comment.clear()
         else:
-            self._until, self._tag = _TAG, bytearray(found)
+            self._until = _TAG
+            self._put(found, given)
+            if found.endswith(b">"):
+                self._turn(b">", given)
 
     def _turn(self, found: bytes, given: list[bytes]) -> None:
         """Update the state of the filter at the end of a comment, of a quoted value or of a tag."""
