@@ -294,31 +294,17 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
     """
     referrer = entry.referrer or found_in
     if isinstance(entry.url, BuiltUrl) and len(entry.url) <= LONGEST:
-        return _vouch_entry(entry, referrer)
+        # The new entry is changed in place, because a copy takes five times as long in long listings.
+        object.__setattr__(entry, "url", str(entry.url))
+        object.__setattr__(entry, "origin", "derived")
+        object.__setattr__(entry, "referrer", referrer)
+        return entry
     try:
         url = None if entry.url is None else _link(entry.url)
     except InvalidUrl as error:
         extra = {**(entry.extra or {}), "unusable": error.message}
         return replace(entry, url=None, extra=extra, origin="derived", referrer=referrer)
     return replace(entry, url=url, origin="derived", referrer=referrer)
-
-
-def _vouch_entry(entry: Entry, referrer: Referrer) -> Entry:
-    """Return the entry with a referrer and the origin `derived`.
-
-    This function is five times as fast as `dataclasses.replace`, which matters for long listings.
-    """
-    return Entry(
-        name=entry.name,
-        url=str(entry.url),
-        kind=entry.kind,
-        size=entry.size,
-        modified=entry.modified,
-        title=entry.title,
-        raw=entry.raw,
-        extra=entry.extra,
-        referrer=referrer,
-    )
 
 
 def _link(text: str) -> str:
