@@ -192,7 +192,9 @@ class DirectoryListing:
         If the parent listing describes the entry as a directory, the URL has the form of a directory URL.
         """
         url, tree = self._place.url, tree_of(self._place.url)
-        return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
+        if tree is None or self._place.row.parent is None or (directory := tree.directory(url)) is url:
+            return url
+        return parse(build(directory))
 
     def _list_directory(self, reply: StreamingResponse) -> ListedDirectory:
         findings = (*reply.findings, *self._findings)

@@ -39,7 +39,7 @@ CREATE TABLE entry (
     referrer TEXT, address TEXT, mark TEXT, size INTEGER, modified TEXT, path TEXT, alike TEXT
 );
 CREATE INDEX listed ON entry (parent, role, raw, number) WHERE state = 0;
-CREATE INDEX tree ON entry (tree);
+CREATE INDEX tree ON entry (tree) WHERE role < 3;
 CREATE INDEX ready ON entry (role, number) WHERE state = 1;
 CREATE TABLE visited (
     tree INTEGER, mark TEXT, number INTEGER NOT NULL, PRIMARY KEY (tree, mark)
@@ -120,8 +120,8 @@ class EntrySpool:
         self._do("UPDATE entry SET state = ? WHERE number = ?", state, number)
 
     def drop_tree(self, tree: int) -> None:
-        """Delete all entries of a finished tree."""
-        self._do("DELETE FROM entry WHERE tree = ?", tree)
+        """Delete the directories of a finished tree, whose files have all been taken."""
+        self._do("DELETE FROM entry WHERE tree = ? AND role < 3", tree)
         self._do("DELETE FROM visited WHERE tree = ?", tree)
 
     def take_files(self, most: int) -> list[SpooledEntry]:
