@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from protocols.authority import comparable_host
 from protocols.errors import Disconnected, NetworkError, NotConfigured, TimedOut, TlsError
@@ -464,15 +464,13 @@ class InnerTls:
         said, self._said = self._said, 0
         return said
 
-    def recv_into(self, view: memoryview) -> int:
-        """Read bytes into `view` and return the count.
+    def read(self, most: int, view: memoryview) -> int:
+        """Read at most `most` bytes into `view` and return the count.
 
         The call may also have to send TLS protocol messages. The messages are sent only if the socket accepts
         them without a wait, because another task may already wait until the socket is writable.
         """
-        octets = self._perform(lambda: self.layer.read(len(view)))
-        view[: len(octets)] = octets
-        return len(octets)
+        return cast(int, self._perform(lambda: self.layer.read(most, view)))  # the stub says bytes
 
     def pending(self) -> int:
         """Return the number of received, unread bytes of both layers."""
