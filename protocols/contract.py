@@ -443,7 +443,7 @@ class Reply(Facts):
     verified: set[str] = field(default_factory=set)
 
     def with_body(self, body: Body) -> Reply:
-        """Set the body and return the reply. A reply that has a body is copied, because dialogues may share it."""
+        """Set the body and return the reply. Dialogues may share a reply, so one with a body is copied."""
         if self.body is not _UNREAD:
             return replace(self, body=body)
         self.body = body
