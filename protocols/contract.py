@@ -22,14 +22,14 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from protocols.location import Action as Action
 from protocols.location import BuiltUrl as BuiltUrl
 from protocols.location import ComponentSpan as ComponentSpan
 from protocols.location import Entry as Entry
 from protocols.location import EntryReader as EntryReader
+from protocols.location import Facts as Facts
 from protocols.location import Finding as Finding
 from protocols.location import Headers as Headers
 from protocols.location import HostUrl as HostUrl
@@ -39,6 +39,7 @@ from protocols.location import Origin as Origin
 from protocols.location import Referrer as Referrer
 from protocols.location import Url as Url
 from protocols.location import UrlText as UrlText
+from protocols.location import facts_of as facts_of
 from protocols.options import Credentials as Credentials
 from protocols.options import FrameEvent as FrameEvent
 from protocols.options import Frames as Frames
@@ -342,50 +343,6 @@ class Moved(NamedTuple):
     others: tuple[Alternative, ...] = ()
     found_in: Referrer | None = None
     failed: ResolveError | None = None
-
-
-class Facts:
-    """The metadata of an object: the base class of `Reply`, `StreamingResponse`, `Response` and `Saved`.
-
-    `size` is the announced size of the complete object, in bytes. `etag` is a strong entity tag. `title` is
-    the peer's description of the object. `suggested` is the file name that the peer suggests, unchanged: the
-    name may contain path separators. `meta` contains the peer's header fields, as pairs of name and value.
-    `target` is the URL to which a link, service or address points.
-    """
-
-    __slots__ = ()
-
-    kind: Kind
-    media_type: str | None
-    charset: str | None
-    size: int | None
-    modified: datetime | None
-    etag: str | None
-    title: str | None
-    suggested: bytes | None
-    meta: tuple[tuple[str, str], ...]
-    target: str | None
-    extra: Mapping[str, JsonValue] | None
-
-    @property
-    def headers(self) -> Headers:
-        """Return `meta` as a mapping with case-insensitive names."""
-        return Headers(self.meta)
-
-    @property
-    def status(self) -> int | None:
-        """Return the HTTP status code (RFC 9110 15), or None for other schemes."""
-        status = (self.extra or {}).get("status")
-        return status if isinstance(status, int) else None
-
-
-_FACTS = tuple(Facts.__annotations__)
-_values_of = attrgetter(*_FACTS)
-
-
-def facts_of(value: Facts) -> dict[str, Any]:
-    """Return the metadata as keyword arguments for another subclass of `Facts`."""
-    return dict(zip(_FACTS, _values_of(value), strict=True))
 
 
 #: The placeholder for the body of a reply, until the dialogue runs.

@@ -451,3 +451,47 @@ def mask_cookie(name: str, value: str) -> str:
         "="
     )  # a cookie without `=` has no name, only a value (RFC 6265bis 5.6)
     return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"
+
+
+class Facts:
+    """The metadata of an object: the base class of `Reply`, `StreamingResponse`, `Response` and `Saved`.
+
+    `size` is the announced size of the complete object, in bytes. `etag` is a strong entity tag. `title` is
+    the peer's description of the object. `suggested` is the file name that the peer suggests, unchanged: the
+    name may contain path separators. `meta` contains the peer's header fields, as pairs of name and value.
+    `target` is the URL to which a link, service or address points.
+    """
+
+    __slots__ = ()
+
+    kind: Kind
+    media_type: str | None
+    charset: str | None
+    size: int | None
+    modified: datetime | None
+    etag: str | None
+    title: str | None
+    suggested: bytes | None
+    meta: tuple[tuple[str, str], ...]
+    target: str | None
+    extra: Mapping[str, JsonValue] | None
+
+    @property
+    def headers(self) -> Headers:
+        """Return `meta` as a mapping with case-insensitive names."""
+        return Headers(self.meta)
+
+    @property
+    def status(self) -> int | None:
+        """Return the HTTP status code (RFC 9110 15), or None for other schemes."""
+        status = (self.extra or {}).get("status")
+        return status if isinstance(status, int) else None
+
+
+_FACTS = tuple(Facts.__annotations__)
+_values_of = attrgetter(*_FACTS)
+
+
+def facts_of(value: Facts) -> dict[str, Any]:
+    """Return the metadata as keyword arguments for another subclass of `Facts`."""
+    return dict(zip(_FACTS, _values_of(value), strict=True))
