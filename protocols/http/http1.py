@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # h11 parses all other heads, more slowly.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The pattern of a field value without surrounding whitespace. A value has one start, and CR LF follows only at
+#: The pattern of a field value without surrounding whitespace. A value has one start, and CR LF follows only
 #: its end. Therefore a mismatch takes linear time, like a match (ReDoS).
 _VALUE = r"(?:[!-~][\t -~]*(?<![\t ]))?"
 
