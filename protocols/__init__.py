@@ -21,7 +21,7 @@ Parts of a scheme:
     Filter            an incremental conversion of the bytes of a body (contract)
     Reply             the metadata of an object and its body, while the connection is open (contract)
     Facts             the metadata known before the first byte of a body, for the caller
-                      (contract)
+                      (location)
     Moved             the new location of an object and its alternatives (contract)
     Entry             one record of a listing: a directory, a menu, a group, a list of hits (location)
 

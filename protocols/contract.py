@@ -125,7 +125,7 @@ class Stream(Protocol):
         ...
 
     async def receive(self) -> bytes:
-        """Return the next bytes of the connection, at most 64 KiB.
+        """Return the next bytes of the connection, at most 128 KiB.
 
         Returns:
             `b""` at the orderly end of the connection. TLS without close_notify also returns `b""` (see

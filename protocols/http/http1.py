@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # h11 parses all other heads, more slowly.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The pattern of a field value without surrounding whitespace. A value has one start, and CR LF follows only
-#: its end. Therefore a mismatch takes linear time, like a match (ReDoS).
+#: The pattern of a field value without surrounding whitespace. A value has one start, and only one end before
+#: CR LF. Therefore a mismatch takes linear time, like a match (ReDoS).
 _VALUE = r"(?:[!-~][\t -~]*(?<![\t ]))?"
 
 #: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.

@@ -92,7 +92,7 @@ async def test_unread_body_closes_its_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         for _ in range(2):
-            async with plain.stream("GET", server.url("/data")) as response:
+            async with plain.stream("GET", server.url("/models/model.safetensors")) as response:
                 assert response.status_code == 200
     assert server.connections == 2
 
