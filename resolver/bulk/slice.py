@@ -27,7 +27,7 @@ from resolver.files.atomic import OutputFiles, claim_file, make_scratch_director
 from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
 from resolver.loops import running
-from resolver.transfer.batch import Batch, BatchTask
+from resolver.transfer.batch import AT_REST, Batch, BatchTask
 from resolver.transfer.many import BatchSettings, SaveRequest, hosts_for, save_under
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Outcome
@@ -227,7 +227,9 @@ async def _fetch(
         hosts: HostScheduler[BatchTask[Outcome]] = hosts_for(job.per_host, job.host_rate)
         for host, seconds in (slice.pauses or {}).items():
             hosts.leave_alone(host, began + seconds)
-        batch: Batch[Outcome] = Batch(hosts, concurrency=job.concurrency, until=began + job.box)
+        batch: Batch[Outcome] = Batch(
+            hosts, concurrency=job.concurrency, until=began + job.box, resting=AT_REST
+        )
         account = _SliceLedger(slice.items)
         session = _SliceSession(**settings)
         async with session:
