@@ -120,7 +120,7 @@ class EntrySpool:
         self._do("UPDATE entry SET state = ? WHERE number = ?", state, number)
 
     def drop_tree(self, tree: int) -> None:
-        """Delete the directories of a finished tree, whose files have all been taken."""
+        """Delete the directories of a finished tree. All its files were taken before."""
         self._do("DELETE FROM entry WHERE tree = ? AND role < 3", tree)
         self._do("DELETE FROM visited WHERE tree = ?", tree)
 
