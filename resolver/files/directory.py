@@ -255,10 +255,6 @@ class DirectoryHandle:
         except FileNotFoundError:
             return None
 
-    def has(self, name: str) -> bool:
-        """Return whether the name is taken; for a free name, `status_of` takes twice as long."""
-        return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
-
     def names(self, name: str, file: os.stat_result) -> bool:
         """Return whether `name` is the name of the file that `file` identifies."""
         found = self.status_of(name)
@@ -309,7 +305,6 @@ class DirectoryHandle:
             if error.errno not in _NO_LINKS | _NO_NAMELESS:
                 raise
             return False
-        stay(self._shown)  # so that the next files of the directory need not count it
         return True
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:

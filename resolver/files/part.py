@@ -136,21 +136,23 @@ class PartFile:
             LocalError: The file cannot be written.
         """
         self._hold()
-        there = self.directory.status_of(self.name)
+        status_of = self.directory.status_of
+        there = status_of(self.name)
         if there is not None:
             if self._exists == "fail" or self._adopt:
                 return False
             check_replaceable(there, self.path)
         self._is_taken = there is not None
-        if any(map(self.directory.has, (self._part, self._state, make_temporary_name(self._state)))):
-            return False
+        for name in (self._part, self._state, make_temporary_name(self._state)):
+            if status_of(name) is not None:
+                return False
         self._adopt = False
         return self.directory.may_be_written
 
     @property
     def is_free(self) -> bool:
         """Return whether NAME.part is free, and the final name was free when `look` was called."""
-        return not (self._is_taken or self.directory.has(self._part))
+        return not self._is_taken and self.directory.status_of(self._part) is None
 
     @property
     def replaces(self) -> bool:
