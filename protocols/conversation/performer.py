@@ -678,8 +678,7 @@ class Performer:
             except StopIteration as done:
                 value: T = done.value
                 return value
-            is_all = self.buffer.at_end or self.buffer.broken is not None
-            assert needs is REST or not is_all, "a reader asked for more after the end"
+            assert needs is REST or not self.buffer.is_all, "a reader asked for more after the end"
             try:
                 await self._go_for(needs)
             except (Disconnected, TimedOut) as error:

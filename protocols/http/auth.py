@@ -107,7 +107,7 @@ class HttpLogin:
 
     def take_head(self, head: ResponseHead, request: HttpRequest) -> None:
         """Store the cookies in a response head, and check the server's proof of the password."""
-        if self._jar is not None and "set-cookie" in head.first:
+        if self._jar is not None:
             self._jar.take(head, self._url, self._options.suffix_of)
         if self._sent == "digest" and head.status != CHALLENGED:
             self._check_server(head, request)

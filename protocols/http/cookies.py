@@ -97,6 +97,8 @@ class Jar:
 
     def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
         """Store the cookies of a response. Without `suffix_of`, each cookie is valid for one host only."""
+        if "set-cookie" not in head.first:
+            return
         now = head.first.get("date", "")
         for text in head.values("set-cookie")[:_MOST_SET]:
             self._set(text, url, suffix_of, now)

@@ -65,8 +65,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     reply = _interpret(head, url, options, limits, login, has_body=has_body)
     has_body = has_body and not reply.unchanged and reply.moved is None
     try:
-        coded = has_body and "content-encoding" in head.first
-        decoding = _decoding(head, options, limits, reply) if coded else None
+        decoding = _decoding(head, options, limits, reply) if has_body else None
     except ResolveError:  # the caller receives `failure`, because the status code explains the cause better
         if reply.failure is None:
             raise
@@ -147,7 +146,7 @@ def _describe(
     if head.status != _PARTIAL:
         start, stop = 0, None
     is_part = start > 0 or stop is not None
-    coded = "content-encoding" in head.first and bool(head.codings) and not raw
+    coded = bool(head.codings) and not raw
     media_type, charset = head.content_type
     modified, suggested = head.first.get("last-modified"), head.first.get("content-disposition")
     return Reply(

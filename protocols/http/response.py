@@ -130,6 +130,8 @@ class ResponseHead:
     @property
     def codings(self) -> list[str]:
         """Return the content codings in lower case, without `identity`."""
+        if "content-encoding" not in self.first:
+            return []
         values = self.values("content-encoding")
         named = [coding.strip().lower() for coding in ",".join(values).split(",")]
         return [coding for coding in named if coding not in ("", "identity")]

@@ -111,8 +111,8 @@ def most_descriptors() -> int:
 
 def check_spare(fd: int) -> None:
     """Raise `OSError` (EMFILE) if the descriptor is reserved."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit != resource.RLIM_INFINITY and fd >= limit - SPARE and fd >= limit - limit // 4:
+    limit = most_descriptors()
+    if fd >= limit - SPARE and fd >= limit - limit // 4:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 

@@ -220,8 +220,7 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         OSError: the system reports a failure.
         ConnectTimeout: the connection is not established at the time `until`.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    sock = socket.socket(family_of(address), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         check_spare(sock.fileno())
         # Nagle's algorithm would only delay the commands, because each small command waits for a reply
@@ -240,9 +239,7 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
                     raise ConnectTimeout from None
                 if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(code, os.strerror(code)) from None
-        peer = peer or sock.getpeername()
-        if peer[0] != address:
-            check_peer(peer, address)
+        check_peer(peer or sock.getpeername(), address)
     except BaseException:
         sock.close()
         raise
@@ -251,6 +248,12 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
 
 def check_peer(peer: tuple[Any, ...], address: str) -> None:
     """Raise `Refused` if the peer of a socket is not the checked address (S09)."""
+    if peer[0] == address:
+        return
     reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]
     if reached != address and ipaddress.ip_address(reached) != ipaddress.ip_address(address):
         raise refusal("S09", f"connected to {reached} instead of the checked address {address}")
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

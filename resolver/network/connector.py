@@ -146,7 +146,7 @@ class Connector:
         except BaseException:
             await stream.aclose()
             raise
-        self.peer = address
+        self.note(stream)
         return stream
 
     def note(self, stream: SocketStream) -> None:

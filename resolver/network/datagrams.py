@@ -18,6 +18,7 @@ from protocols.contract import Datagram, Line
 from protocols.errors import Unreachable
 from resolver.files.faults import reason
 from resolver.network.clock import AnswerPace
+from resolver.network.connecting import family_of
 from resolver.network.events import Received, Sent
 from resolver.network.lookup import address_of, socket_address
 from resolver.network.stream_settings import StreamSettings, TappedConnection
@@ -162,7 +163,3 @@ def _open_socket(addresses: Sequence[str]) -> socket.socket:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     sock.setblocking(False)
     return sock
-
-
-def family_of(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
