@@ -247,15 +247,14 @@ def read_before(text: str) -> CellSize | None:
 
 def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
     parts = found.groupdict()
-    month = parts.get("month") or f"{MONTHS.index(parts['name']) + 1:02}"
-    local = f"{parts['year']}-{month}-{parts['day']}T{parts['hour']}:{parts['minute']}"
-    if parts["second"] is not None:
-        local += f":{parts['second']}"
+    month = MONTHS.index(parts["name"]) + 1 if "name" in parts else int(parts["month"])
+    second = parts["second"]
+    clock = int(parts["hour"]), int(parts["minute"]), int(second or 0)
     try:
-        datetime.fromisoformat(local)
+        moment = datetime(int(parts["year"]), month, int(parts["day"]), *clock)
     except ValueError:
         return None
-    return CellTime(text, None, local)
+    return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
 
 
 # Entries of a machine-readable index, and the error for a page that is not an index.
