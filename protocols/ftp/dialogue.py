@@ -503,20 +503,20 @@ def _commands_ahead(session: FtpSession) -> list[Line]:
         return lines
     code = b"A" if is_directory or url.typecode == "a" else b"I"
     if state.type_code != code:
-        lines += (command(b"TYPE", code),)
+        lines.append(command(b"TYPE", code))
     if is_directory:
         if options.placed:
-            lines += (command(b"PWD"),)
+            lines.append(command(b"PWD"))
         is_detailed = _is_detailed(options)
         if options.mlsd or not is_detailed or state.lists_facts is not None:
             has_facts = options.mlsd or (is_detailed and state.lists_facts)
-            lines += (command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST"),)
+            lines.append(command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST"))
     elif code == b"I" and options.held is None and not _is_part(options):
         if options.listed.size is None:
-            lines += (command(b"SIZE", name),)
+            lines.append(command(b"SIZE", name))
         if options.listed.modified is None and options.want == "file":
-            lines += (command(b"MDTM", name),)
-        lines += (command(b"RETR", name),)
+            lines.append(command(b"MDTM", name))
+        lines.append(command(b"RETR", name))
     return lines
 
 

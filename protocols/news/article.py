@@ -185,9 +185,9 @@ def _parse_lines(lines: list[bytes]) -> ArticleHead:
         if line[:1] in (b" ", b"\t") and fields:
             fields[-1] = (fields[-1][0], fields[-1][1] + line)
         elif found := _FIELD.fullmatch(line):
-            fields += ((found[1].decode("ascii"), found[2]),)
+            fields.append((found[1].decode("ascii"), found[2]))
         else:
-            fields += (("", line),)
+            fields.append(("", line))
     return ArticleHead(tuple(fields))
 
 
