@@ -41,15 +41,11 @@ _REQUEST = re.compile(
     r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)"
     rf"{_TOKEN}: {_VALUE})\r\n)*\r\n".encode("ascii")
 )
-#: A response head after which the connection stays open. No field except Content-Length gives the body
-#: length. A length with more than 19 digits exceeds every file size.
-_ANSWER = re.compile(
-    r"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n((?:(?:"
-    rf"(?!(?i:connection|content-length|transfer-encoding):){_TOKEN}:[ \t]*{_VALUE}|"
-    r"(?i:connection):[ \t]*(?i:keep-alive)|(?i:content-length):[ \t]*[0-9]{1,19})\r\n)+)\r\n"
-)
+_ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n((?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+)\r\n")
 #: A field of a head that `_ANSWER` matches.
 _FIELDS = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
+#: A Content-Length. A length with more digits exceeds every file size.
+_LENGTH = re.compile(r"[0-9]{1,19}")
 
 
 def write_plain(request: HttpRequest) -> bytes | None:
@@ -75,9 +71,14 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
     octets = buffer.peek_head(limits.line)
     if (found := _ANSWER.fullmatch(octets.decode("latin-1"))) is None:
         return None
-    names, values = zip(*_FIELDS.findall(found[3]), strict=True)
-    head = ResponseHead(int(found[1]), found[2], tuple(zip(map(str.lower, names), values, strict=True)))
-    if not len(head.first) == len(names) <= limits.lines:
+    fields = tuple([(name.lower(), value) for name, value in _FIELDS.findall(found[3])])
+    head = ResponseHead(int(found[1]), found[2], fields)
+    first = head.first
+    if not len(first) == len(fields) <= limits.lines or "transfer-encoding" in first:
+        return None
+    if first.get("connection", "keep-alive").lower() != "keep-alive":
+        return None
+    if _LENGTH.fullmatch(first.get("content-length", "0")) is None:
         return None
     head.find_framing(method)
     if head.framing is BodyFraming.CLOSE:
