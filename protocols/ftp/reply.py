@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 REPLY_LIMIT = 1_048_576
 
 _IAC = 0xFF
-_WILL, _WONT, _DO, _DONT = 0xFB, 0xFC, 0xFD, 0xFE
 _TELNET = re.compile(rb"\xff(?:([\xfb-\xfe])(.)|([\xf0-\xfa\xff]))", re.DOTALL)
 _FIRST_LINE = re.compile(rb"[1-5][0-9][0-9](?:[ -]|\Z)")
 #: The characters that are escaped for display (terminal escape injection). `re` compiles the pattern on first
@@ -130,23 +129,18 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
     def reader(buffer: Buffer) -> Generator[None, None, ControlReply]:
         options: list[tuple[int, int]] = []
         raw = yield from _take_line(buffer, limits.line)
-        taken = len(raw)
-        first = _clean(raw, options)
+        taken, first = len(raw), _clean(raw, options)
         if _FIRST_LINE.match(first) is None:
             raise ProtocolError(f"reply must start with three digits, got {first[:20].decode('latin-1')!r}")
         lines = [first[4:]]
         if first[3:4] == b"-":
-            end = first[:3] + b" "
-            while True:
+            line, end = b"", first[:3] + b" "
+            while not line.startswith(end):
                 raw = yield from _take_line(buffer, limits.line)
-                taken += len(raw)
-                line = _clean(raw, options)
-                if line.startswith(end):
-                    lines.append(line[4:])
-                    break
+                taken, line = taken + len(raw), _clean(raw, options)
                 lines.append(line)
                 _check_size(len(lines), taken, limits)
-            _check_size(len(lines), taken, limits)
+            lines[-1] = line[4:]
         return ControlReply(int(first[:3]), tuple(lines), tuple(options))
 
     return reader
@@ -165,19 +159,14 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
     An LF that is the code of a Telnet option does not end a line. Each byte is examined only once, because a
     server can send any number of options (otherwise quadratic time).
     """
-    pieces: list[bytes] = []
-    taken = 0
+    start = 0  # the byte after the last option
     while True:
-        index = buffer.search(b"\n", limit - taken)
+        index = buffer.search(b"\n", limit)
         if index >= 0:
-            piece = buffer.take(index + 1)
-            if not pieces and _IAC not in piece:
-                return piece
-            pieces.append(piece)
-            taken += index + 1
-            if not _is_option(pieces[-1]):
-                return b"".join(pieces)
-        elif taken + len(buffer) >= limit:
+            if buffer.find(_IAC, start, index) < 0 or not _is_option(buffer[start : index + 1]):
+                return buffer.take(index + 1)
+            start = buffer.searched = index + 1
+        elif len(buffer) >= limit:
             raise LimitExceeded("line", f"line of a reply exceeds {limit} bytes")
         elif buffer.at_end:
             raise Disconnected("the server closed the control connection")
@@ -185,10 +174,8 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
             yield
 
 
-def _is_option(raw: bytes) -> bool:
+def _is_option(raw: bytearray) -> bool:
     """Return whether the last byte is the option code of a Telnet negotiation."""
-    if raw[-3:-2] != b"\xff" or raw[-2] < _WILL or raw[-2] > _DONT:
-        return False
     return any(match.end() == len(raw) for match in _TELNET.finditer(raw))
 
 
