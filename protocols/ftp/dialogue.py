@@ -9,7 +9,7 @@ for the metadata of a URL, and the replay of an archived object.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -317,7 +317,7 @@ def retrieve(
     check_expressible(url)
     check_arguments(url)
     tls, tries, suits = is_implicit(url), 2, partial(stands_in, url.cwds)
-    new = FtpSessionState()
+    new: Callable[[], FtpSessionState] = FtpSessionState
     while (state := (yield Acquire(login_key(url, options), tls, suits))) is not None:
         assert isinstance(state, FtpSessionState)
         session = FtpSession(Control(limits, state, options.keep), url, options)
@@ -338,7 +338,7 @@ def retrieve(
             new, options = yield from _avoid_unanswered(options, tls)
             break
     while True:
-        session = FtpSession(Control(limits, replace(new), options.keep), url, options)
+        session = FtpSession(Control(limits, new(), options.keep), url, options)
         try:
             yield from arrive(session)
             yield from _inquire(session)
@@ -352,17 +352,15 @@ def retrieve(
             new, options = yield from _avoid_unanswered(options, tls)
 
 
-def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[FtpSessionState, Options]]:
-    """Connect again, and return a state and options with which FEAT, EPSV and MLSD are not sent.
+def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[partial[FtpSessionState], Options]]:
+    """Connect again, and return a new state and options with which FEAT, EPSV and MLSD are not sent.
 
     A silent server therefore costs one timeout before the old commands. On IPv6, only EPSV works.
     """
     peer = yield RequestPeer("PASV on IPv4")
     yield Connect(tls)
-    is_ipv6 = isinstance(peer, str) and ":" in peer
-    return FtpSessionState(extended=None if is_ipv6 else False, lists_facts=False), replace(
-        options, mlsd=False
-    )
+    extended = None if isinstance(peer, str) and ":" in peer else False
+    return partial(FtpSessionState, extended=extended, lists_facts=False), replace(options, mlsd=False)
 
 
 def _inquire(session: FtpSession) -> Dialogue[None]:
