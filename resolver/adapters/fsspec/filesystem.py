@@ -181,7 +181,10 @@ class UrlFileSystem(Walks):
     async def _cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
     ) -> bytes:
-        name = self._resolve_name(path)
+        return await self._read(self._resolve_name(path), start, end)
+
+    async def _read(self, name: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        """Return the bytes of an object, or of a range of the object."""
         if self.ranges and start is None and end is None:
             try:
                 return await read_complete(await self._session(), self._url(name))
@@ -209,7 +212,7 @@ class UrlFileSystem(Walks):
         async def read() -> None:
             for name in left:
                 try:
-                    found[name] = await self._cat_file(name, **kwargs)
+                    found[name] = await self._read(name, **kwargs)
                 except Exception as error:  # noqa: BLE001 - `on_error` decides what happens with the error
                     found[name] = error
 
