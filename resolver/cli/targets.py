@@ -85,15 +85,19 @@ class CommandTarget(NamedTuple):
         """
         if self.where and name is None and not suffix:  # already reserved
             return self.where
+        assert self.claim is not None
+        path = self.claim.take(self.find_path(url, command, name), url.shown)
+        return self.claim.take(path + suffix, url.shown) if suffix else path
+
+    def find_path(self, url: Url, command: Command, name: str | None = None) -> str:
+        """Return the path that `reserve` reserves if no other target has this path."""
         from resolver.transfer.naming import local_directory, local_file_name
 
-        assert self.claim is not None
         where = local_directory(url, host=command.host_directories, cut=command.cut_dirs)
         if self.name is not None:
             by_url = command.host_directories or command.cut_dirs is not None
             name = self.name.rpartition("/")[2] if by_url else self.name
-        path = self.claim.take(os.path.join(where, name or local_file_name(url)), url.shown)
-        return self.claim.take(path + suffix, url.shown) if suffix else path
+        return os.path.join(where, name or local_file_name(url))
 
     @property
     def place(self) -> tuple[str, str]:
@@ -237,12 +241,12 @@ class TargetNaming:
         from resolver.transfer.naming import NameReservation
 
         self._number += 1
-        named = target._replace(claim=NameReservation(self._names, self._number))
+        claim, known, where = NameReservation(self._names, self._number), None, ""
         if self._is_by_url:
             with suppress(ResolveError):  # the retrieval reports the error
-                url = named.parsed(self._command)
-                named = named._replace(known=url, where=named.reserve(url, self._command))
-        return named
+                known = target.parsed(self._command)
+                where = claim.take(target.find_path(known, self._command), known.shown)
+        return target._replace(claim=claim, known=known, where=where)
 
 
 def _targets(

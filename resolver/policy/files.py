@@ -160,7 +160,7 @@ def local_name(component: bytes) -> str:
     Raises:
         Refused: no usable file name is left (S14).
     """
-    last = re.split(rb"[/\\]", component)[-1]
+    last = component.replace(b"\\", b"/").rpartition(b"/")[2]
     if last in (b"", b".", b".."):
         raise _refuse_nameless()
     name = re.sub(_DOUBTFUL, "_", last.decode("utf-8", "surrogateescape"))

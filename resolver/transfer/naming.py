@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 from collections.abc import Callable, Sequence
 from os.path import join, normpath
 from typing import TYPE_CHECKING
@@ -59,27 +58,28 @@ def _path_of(url: Url) -> list[bytes]:
     `last_part` describes the name.
     """
     row = registry.find(url.scheme)
-    for component in () if row is None else row.named_by:
+    if row is None:
+        return [b""]
+    above = () if row.within is None else getattr(url, row.within)
+    for component in row.named_by:
         value: object = getattr(url, component)
         if value is None or value == ():
             continue
-        above = () if row is None or row.within is None else getattr(url, row.within)
         if isinstance(value, tuple):
             return [*above, *value]
         if isinstance(value, bytes):
             return [*above, value]
-        return [
-            *above,
-            *map(unquote_to_bytes, str(value).split("/")),
-        ]  # a component of type `str` is still percent-encoded
+        # a component of type `str` is still percent-encoded
+        return [*above, *map(unquote_to_bytes, str(value).split("/"))]
     return [b""]
 
 
 def _make_distinction(url: Url) -> bytes:
     """Return a suffix that distinguishes URLs with the same path, such as `_id=1` for `x?id=1`."""
     row = registry.find(url.scheme)
-    values = () if row is None else (getattr(url, component) for component in row.told_apart_by)
-    return b"".join(b"_" + re.sub(rb"[/\\]", b"_", unquote_to_bytes(str(each))) for each in values if each)
+    values = [] if row is None else [getattr(url, component) for component in row.told_apart_by]
+    found = b"".join([b"_" + unquote_to_bytes(str(each)) for each in values if each])
+    return found.replace(b"/", b"_").replace(b"\\", b"_")
 
 
 def listed_name(url: Url) -> str:
@@ -142,7 +142,7 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
     """
     if not host and cut is None:
         return ""
-    inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1]
+    inside = b"/".join(_path_of(url)).replace(b"\\", b"/").split(b"/")[:-1]
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
     return local_path([*above, *[part for part in inside if part not in (b"", b".")][cut or 0 :]])
 
