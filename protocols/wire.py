@@ -349,7 +349,7 @@ class Buffer(bytearray):
 
     at_end = False
     broken: NetworkError | None = None
-    searched = 0  # the bytes before this index contain no line end
+    searched = 0  # `search` begins at this index, because no line ends before it
 
     def feed(self, octets: bytes) -> None:
         """Append received bytes. The value `b""` means that the connection has ended."""
