@@ -473,6 +473,12 @@ class Performer:
                 return await self._peek(reader)
             case ReleaseToPool(state=state):
                 return self.keep(state)
+            case OpenData(port=port, tls=tls):
+                await self.data.connect(port, tls=tls)
+            case AwaitData(announced=announced):
+                return await (self._await_announced(step) if announced else self._await_data(step))
+            case CloseData():
+                await self.data.aclose()
             case Send(lines=lines, unless=unless):
                 return await self._speak(partial(self.stream.send, *lines), unless)
             case SendBody(unless=unless):
@@ -502,12 +508,6 @@ class Performer:
                 await self._turn(step)
             case RandomBytes(octets=count):
                 return self._gate.random(count)
-            case OpenData(port=port, tls=tls):
-                await self.data.connect(port, tls=tls)
-            case AwaitData(announced=announced):
-                return await (self._await_announced(step) if announced else self._await_data(step))
-            case CloseData():
-                await self.data.aclose()
             case OpenDatagrams(route=route):
                 return await self.exchanges.open_datagrams(route)
             case ExchangeDatagrams(exchange=exchange):
