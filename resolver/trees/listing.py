@@ -9,6 +9,7 @@ a listing is truncated, the received entries are used, and the directory is repo
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -40,6 +41,7 @@ from resolver.trees.scope import (
 )
 from resolver.trees.spool import (
     DIRECTORY,
+    FEW,
     FILE,
     LINKED,
     LISTED,
@@ -51,7 +53,7 @@ from resolver.trees.spool import (
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
-#: The number of entries that are stored or named before other tasks can run (checkpoint).
+#: The number of entries that are named before other tasks can run (checkpoint).
 _AT_ONCE = 64
 
 _DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})
@@ -117,7 +119,8 @@ class DirectoryListing:
     def __init__(self, place: TreePlace, spool: EntrySpool) -> None:
         self._place = place
         self._spool = spool
-        self._number = place.row.number or 0
+        self._number = place.row.number
+        self._few: list[SpooledEntry] = []
         self._names = names_of(place.url)
         self._server = place_of(place.url)
         self._likeness = DirectoryDigest()
@@ -151,7 +154,7 @@ class DirectoryListing:
                 await self._give_out()
             raise error from error.__cause__
         if self._leads_back():
-            self._spool.drop_listed(self._number)
+            self._drop()
             return self._list_directory(reply)
         await self._give_out()
         if is_truncated(reply.findings):
@@ -209,7 +212,7 @@ class DirectoryListing:
         """Ignore the validators, because each attempt reads the listing from the start."""
 
     def restart(self) -> None:
-        self._spool.drop_listed(self._number)
+        self._drop()
         self._likeness = DirectoryDigest()
         self._is_partial = False
         self._left_out.clear()
@@ -230,20 +233,30 @@ class DirectoryListing:
             raise
 
     async def _read(self, reply: StreamingResponse) -> None:
-        rows: list[SpooledEntry] = []
         async for entry in reply.entries():
             row = self._row(entry)
             if row is not None:
                 self._likeness.add(row.raw, entry)
-                rows.append(row)
-            if len(rows) == _AT_ONCE:
-                self._put_down(rows)
-        self._put_down(rows)
+                self._few.append(row)
+                self.position += 1
+            if len(self._few) == FEW:
+                self._put_down()
 
-    def _put_down(self, rows: list[SpooledEntry]) -> None:
-        self._spool.add(rows, LISTED)
-        self.position += len(rows)
-        rows.clear()
+    def _put_down(self) -> None:
+        self._spool.add(self._few, LISTED)
+        self._few.clear()
+
+    def _drop(self) -> None:
+        self._few.clear()
+        self._spool.drop_listed(self._number)
+
+    def _take_rows(self) -> Iterator[list[SpooledEntry]]:
+        """Return all entries in the order in which names are assigned; a large listing is in the database."""
+        if self.position > len(self._few):
+            self._put_down()
+            return self._spool.take_listed(self._number, _AT_ONCE)
+        rows = sorted(self._few, key=lambda row: (row.role, row.raw))
+        return (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE))
 
     def _row(self, entry: Entry) -> SpooledEntry | None:
         """Return the spool row of an entry.
@@ -266,19 +279,19 @@ class DirectoryListing:
             return None
         row, found_in = self._place.row, entry.referrer
         return SpooledEntry(
-            number=None,
+            number=next(self._spool.numbers),
             tree=row.tree,
             parent=self._number,
             depth=row.depth + 1,
             role=role,
             raw=names[-1],
-            url=entry.url,
             kind=entry.kind.value,
             referrer=None if found_in is None else found_in.url,
             address=None if found_in is None else found_in.address,
             mark=identity_of(self._server, entry.extra),
             size=entry.size,
             modified=None if entry.modified is None else entry.modified.isoformat(),
+            url=url,
         )
 
     def _role(self, entry: Entry, name: bytes) -> int | None:
@@ -330,45 +343,42 @@ class DirectoryListing:
             if not self._place.is_dry and self._place.path != os.curdir:
                 make_directory(self._place.path, self._place.below)
         except ResolveError:
-            self._spool.drop_listed(self._number)
+            self._drop()
             raise
         loop, taken = running(), DirectoryNames(self._spool, self._number)
+        above = "" if self._place.path == os.curdir else os.path.join(self._place.path, "")
         before: set[str] = set()
         raw: bytes | None = None
-        while rows := self._spool.next_listed(self._number, _AT_ONCE):
-            ready: list[tuple[str, int]] = []
-            dropped: list[int] = []
+        for rows in self._take_rows():
+            ready: list[SpooledEntry] = []
             for row in rows:
-                assert row.number is not None
+                assert row.url is not None
                 if row.raw != raw:
                     raw, before = row.raw, set()
-                path = None if row.url in before else self._path(row, row.number, taken)
-                before.add(row.url)
-                if path is None:
-                    dropped.append(row.number)
-                else:
-                    ready.append((path, row.number))
-            self._spool.settle(ready, dropped)
-            self._is_partial |= bool(dropped)
+                name = None if row.url.text in before else self._name(row, taken)
+                before.add(row.url.text)
+                if name is not None:
+                    ready.append(row._replace(path=above + name))
+            self._spool.add_ready(ready)
+            self._is_partial |= len(ready) < len(rows)
             if self._place.inventory is not None:
-                self._place.inventory.keep([path for path, _ in ready])
+                self._place.inventory.keep([row.path for row in ready])
             self._place.announce(len(ready))
             await loop.checkpoint()
         self._spool.forget_names(self._number)
 
-    def _path(self, row: SpooledEntry, number: int, taken: DirectoryNames) -> str | None:
-        """Return the local path of an entry.
+    def _name(self, row: SpooledEntry, taken: DirectoryNames) -> str | None:
+        """Return the local name of an entry.
 
         The result is `None` if the entry was already visited.
         """
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
                 return None
-        elif row.role == DIRECTORY and not self._spool.visit(row.tree, number, *marks_of(row)):
+        elif row.role == DIRECTORY and not self._spool.visit(row.tree, row.number, *marks_of(row)):
             return None
         try:
-            place = "" if self._place.path == os.curdir else self._place.path
-            return os.path.join(place, name_for(row.raw, taken))
+            return name_for(row.raw, taken)
         except Refused as error:
             self._failed = self._failed or error
             return None
@@ -379,7 +389,8 @@ def marks_of(row: SpooledEntry) -> list[str]:
 
     They are the normalized URL and the server's identifier.
     """
-    return [mark_of(parse(row.url)), *([] if row.mark is None else [row.mark])]
+    assert row.url is not None
+    return [mark_of(row.url), *([] if row.mark is None else [row.mark])]
 
 
 def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
@@ -393,4 +404,4 @@ def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
     if place.row.role not in (DIRECTORY, LINKED) or not place.selection.takes(name.encode(), place.url.text):
         return None
     path = f"{place.path}/{name}"
-    return place.row._replace(number=None, role=FILE, kind=Kind.DOCUMENT.value, path=path)
+    return place.row._replace(role=FILE, kind=Kind.DOCUMENT.value, path=path)

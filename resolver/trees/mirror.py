@@ -44,7 +44,7 @@ class Inventory:
 
     def __init__(self) -> None:
         with faults():
-            self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect("", check_same_thread=False)
             self._database.executescript(_SCHEMA)
 
     def close(self) -> None:
@@ -54,9 +54,7 @@ class Inventory:
         """Record local paths of entries that the server has."""
         values = [(os.fsencode(path),) for path in paths]
         with faults():
-            self._database.execute("BEGIN")
             self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", values)
-            self._database.execute("COMMIT")
 
     def list_whole(self, path: str, listing: Proven) -> None:
         """Record the complete listing of the directory with the local path `path`."""

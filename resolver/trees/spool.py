@@ -1,7 +1,8 @@
 """The spool of found entries, a temporary SQLite database, so that a large tree needs little memory.
 
 The database file does not have a name, so other processes cannot open it. The file is deleted when the
-connection is closed. An entry has one of three states:
+connection is closed, so its only transaction is never committed. The entries of a small listing, and the next
+files, are in memory. An entry in the database has one of three states:
 
 - `LISTED`: the entry is stored, but does not have a local name yet.
 - `READY`: the entry has a local name, and waits to be taken from the spool.
@@ -12,16 +13,20 @@ connection is closed. An entry has one of three states:
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import NamedTuple
 
 from protocols.errors import LocalError
+from protocols.location import Url
+from resolver.url.parsing import parse
 
 LISTED, READY, GIVEN = 0, 1, 2
 
-#: Maximum number of names of one directory that are stored in memory.
-_FEW = 1_000
+#: Maximum number of names or entries of one directory, and of ready files, that are stored in memory.
+FEW = 1_000
 
 #: The roles of entries, in the order in which entries get local names:
 #: - DIRECTORY: a directory to enter.
@@ -35,8 +40,8 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY, tree INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL,
-    state INTEGER NOT NULL, role INTEGER NOT NULL, raw BLOB NOT NULL, url TEXT NOT NULL, kind TEXT NOT NULL,
-    referrer TEXT, address TEXT, mark TEXT, size INTEGER, modified TEXT, path TEXT, alike TEXT
+    state INTEGER NOT NULL, role INTEGER NOT NULL, raw BLOB NOT NULL, kind TEXT NOT NULL, referrer TEXT,
+    address TEXT, mark TEXT, size INTEGER, modified TEXT, path TEXT NOT NULL, url TEXT, alike TEXT
 );
 CREATE INDEX listed ON entry (parent, role, raw, number) WHERE state = 0;
 CREATE INDEX tree ON entry (tree) WHERE role < 3;
@@ -49,7 +54,7 @@ CREATE TABLE taken (
 ) WITHOUT ROWID;
 """
 
-_COLUMNS = "number, tree, parent, depth, role, raw, url, kind, referrer, address, mark, size, modified, path"
+_COLUMNS = "number, tree, parent, depth, role, raw, kind, referrer, address, mark, size, modified, path, url"
 
 _INSERT = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({', '.join('?' * (_COLUMNS.count(',') + 2))})"
 
@@ -58,66 +63,75 @@ class SpooledEntry(NamedTuple):
     """An entry of a listing, as a database row.
 
     Attributes:
+        number: The number of the entry in its spool.
         mark: The server's identifier of the entry, for loop detection.
         size: The size in bytes, if the listing contains the exact size.
         modified: The modification time, if the listing contains the exact time.
         path: The local path, after a local name was assigned.
         referrer: The URL of the listing.
         address: The IP address of the server that sent the listing.
+        url: The URL of the entry, or None for the top of a tree.
     """
 
-    number: int | None
+    number: int
     tree: int
     parent: int | None
     depth: int
     role: int
     raw: bytes
-    url: str
     kind: str
     referrer: str | None = None
     address: str | None = None
     mark: str | None = None
     size: int | None = None
     modified: str | None = None
-    path: str | None = None
+    path: str = ""
+    url: Url | None = None
 
 
 class EntrySpool:
-    """The database of found entries. Methods raise `LocalError` if the disk is full."""
+    """The database of found entries, and the next ready files in memory.
+
+    Methods raise `LocalError` if the disk is full. `numbers` yields the numbers of new entries.
+    """
 
     def __init__(self) -> None:
+        self.numbers = count(1)
+        self._files: deque[SpooledEntry] = deque()
+        self._has_stored_files = False
         with faults():
-            self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect("", check_same_thread=False)
             self._database.executescript(_SCHEMA)
 
     def close(self) -> None:
         self._database.close()
 
-    def add(self, rows: Iterable[SpooledEntry], state: int) -> int:
-        """Store entries with a state, and return the number of the last entry."""
-        with self._open_transaction():
-            self._database.executemany(_INSERT, [(*row, state) for row in rows])
-        [(last,)] = self._do("SELECT last_insert_rowid()")
-        assert isinstance(last, int)
-        return last
+    def add(self, rows: Sequence[SpooledEntry], state: int) -> None:
+        """Store entries with a state in the database."""
+        with faults():
+            self._database.executemany(
+                _INSERT, [(*row[:-1], row.url and row.url.text, state) for row in rows]
+            )
+
+    def add_ready(self, rows: Sequence[SpooledEntry]) -> None:
+        """Add entries with local names. Directories, and files beyond a limit, go into the database."""
+        if len(self._files) >= FEW:
+            self._has_stored_files = True
+        if not self._has_stored_files:
+            self._files += [row for row in rows if row.role == FILE]
+            rows = [row for row in rows if row.role != FILE]
+        if rows:
+            self.add(rows, READY)
 
     def drop_listed(self, parent: int) -> None:
         """Delete the `LISTED` entries of a directory before its listing is requested again."""
         self._do("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
 
-    def next_listed(self, parent: int, most: int) -> list[SpooledEntry]:
-        """Return the next entries without local names, in the order in which names are assigned."""
-        order = "ORDER BY role, raw, number LIMIT ?"
-        return self._rows("WHERE state = 0 AND parent = ? " + order, parent, most)
-
-    def settle(self, ready: Sequence[tuple[str, int]], dropped: Sequence[int]) -> None:
-        """Set the paths of the `ready` entries, and delete the `dropped` entries."""
-        with self._open_transaction():
-            self._database.executemany("UPDATE entry SET path = ?, state = 1 WHERE number = ?", ready)
-            self._database.executemany("DELETE FROM entry WHERE number = ?", [(each,) for each in dropped])
-
-    def set_state(self, number: int, state: int) -> None:
-        self._do("UPDATE entry SET state = ? WHERE number = ?", state, number)
+    def take_listed(self, parent: int, most: int) -> Iterator[list[SpooledEntry]]:
+        """Take the entries without local names, in the order in which names are assigned."""
+        where = "state = 0 AND parent = ? ORDER BY role, raw, number LIMIT ?"
+        while rows := self._take(where, parent, most):
+            yield rows
 
     def drop_tree(self, tree: int) -> None:
         """Delete the directories of a finished tree. All its files were taken before."""
@@ -126,10 +140,10 @@ class EntrySpool:
 
     def take_files(self, most: int) -> list[SpooledEntry]:
         """Take the next ready files from the spool."""
-        found = self._rows("WHERE state = 1 AND role = 3 ORDER BY number LIMIT ?", most)
-        if found:
-            self._do("DELETE FROM entry WHERE state = 1 AND role = 3 AND number <= ?", found[-1].number)
-        return found
+        if not self._files and self._has_stored_files:
+            self._files += self._take("state = 1 AND role = 3 ORDER BY number LIMIT ?", FEW)
+            self._has_stored_files = bool(self._files)
+        return [self._files.popleft() for _ in range(min(most, len(self._files)))]
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
         """Take the next ready directory from the spool.
@@ -139,9 +153,9 @@ class EntrySpool:
         With `linked`, links and entries of unknown kind are taken too.
         """
         most = PERHAPS if linked else DIRECTORY
-        found = self._rows("WHERE state = 1 AND role <= ? ORDER BY role, number LIMIT 1", most)
+        found = self._rows("state = 1 AND role <= ? ORDER BY role, number LIMIT 1", most)
         for each in found:
-            self._do("UPDATE entry SET state = 2 WHERE number = ?", each.number)
+            self._do("UPDATE entry SET state = ? WHERE number = ?", GIVEN, each.number)
         return found[0] if found else None
 
     # -- visited directories
@@ -187,7 +201,7 @@ class EntrySpool:
     def take(self, parent: int, numbers: Mapping[str, int]) -> None:
         """Store the last number that was assigned to each name key."""
         values = [(parent, key, number) for key, number in numbers.items()]
-        with self._open_transaction():
+        with faults():
             self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)
 
     def forget_names(self, parent: int) -> None:
@@ -197,21 +211,19 @@ class EntrySpool:
 
     def _rows(self, where: str, *values: object) -> list[SpooledEntry]:
         with faults():
-            found = self._database.execute(f"SELECT {_COLUMNS} FROM entry {where}", values).fetchall()
-        return [SpooledEntry(*each) for each in found]
+            found = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {where}", values).fetchall()
+        return [SpooledEntry._make((*row[:-1], row[-1] and parse(row[-1]))) for row in found]
+
+    def _take(self, where: str, *values: object) -> list[SpooledEntry]:
+        """Remove entries from the database, and return them."""
+        found = self._rows(where, *values)
+        with faults():
+            self._database.executemany("DELETE FROM entry WHERE number = ?", [(row.number,) for row in found])
+        return found
 
     def _do(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         with faults():
             return self._database.execute(statement, values).fetchall()
-
-    @contextmanager
-    def _open_transaction(self) -> Iterator[None]:
-        with faults():
-            self._database.execute("BEGIN")
-            try:
-                yield
-            finally:
-                self._database.execute("COMMIT")
 
 
 class DirectoryNames:
@@ -229,7 +241,7 @@ class DirectoryNames:
 
     def take(self, key: str, number: int) -> None:
         self._few[key] = number
-        if len(self._few) == _FEW:
+        if len(self._few) == FEW:
             self._spool.take(self._parent, self._few)
             self._is_few = False
             self._few = {}

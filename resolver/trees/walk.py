@@ -7,7 +7,6 @@ entries to the walk. So the walk ends only after `no_more` was called and all ta
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,13 +26,12 @@ from resolver.trees.listing import DirectoryListing, ListedDirectory, index_file
 from resolver.trees.mirror import Inventory
 from resolver.trees.robots import Robots
 from resolver.trees.scope import DEEPEST, Selection, TreeScope, mark_of, names_of, tree_of
-from resolver.trees.spool import DIRECTORY, FILE, GIVEN, LINKED, READY, EntrySpool, SpooledEntry
+from resolver.trees.spool import DIRECTORY, FILE, LINKED, EntrySpool, SpooledEntry
 from resolver.url import registry
-from resolver.url.parsing import parse
 
 T = TypeVar("T")
 
-#: Number of files that are taken from the spool in one query.
+#: Number of files whose ledger rows are read in one query.
 _AT_ONCE = 100
 
 
@@ -115,12 +113,11 @@ class TreeItem:
     """A file or directory of the walk, as a batch task. `path` is the local path."""
 
     def __init__(self, walk: TreeWalk, tree: TreeTop, row: SpooledEntry) -> None:
-        assert row.path is not None
         self._walk = walk
         self.tree = tree
         self.row = row
         self.path = row.path
-        self.url = tree.top.url if row.parent is None else parse(row.url)
+        self.url = row.url or tree.top.url
         self.is_top = row.parent is None
         self.host, self.scheme = tree.host, tree.scheme
 
@@ -319,7 +316,6 @@ class TreeWalk:
         self._trees: dict[int, TreeTop] = {}
         self._planted = 0
         self._entering = 0
-        self._files: deque[SpooledEntry] = deque()
         self._ended = False
         self._changed = running().event()
         self._room = running().event()
@@ -336,10 +332,9 @@ class TreeWalk:
         tree = self._trees[self._planted] = TreeTop(self._session, top)
         role = DIRECTORY if tree_of(top.url) else FILE
         kind = Kind.DOCUMENT.value
-        row = SpooledEntry(
-            None, self._planted, None, depth=1, role=role, raw=b"", url="", kind=kind, path=top.path
-        )
-        number = self.spool.add([row], READY)
+        number = next(self.spool.numbers)
+        row = SpooledEntry(number, self._planted, None, depth=1, role=role, raw=b"", kind=kind, path=top.path)
+        self.spool.add_ready([row])
         if role == DIRECTORY:
             self.spool.visit(self._planted, number, mark_of(top.url))
         tree.left = 1
@@ -364,18 +359,13 @@ class TreeWalk:
             self._changed = running().event()
         return found
 
-    def at_hand(self) -> list[TreeFile]:
+    def at_hand(self, most: int = _AT_ONCE) -> list[TreeFile]:
         """Return the next files that are available without a wait for a listing."""
-        files = [TreeFile(self, self._trees[row.tree], row) for row in self._files]
-        self._files.clear()
-        return files
+        return [TreeFile(self, self._trees[row.tree], row) for row in self.spool.take_files(most)]
 
     def _take_next(self) -> TreeFile | TreeDirectory | None:
-        if not self._files:
-            self._files.extend(self.spool.take_files(_AT_ONCE))
-        if self._files:
-            row = self._files.popleft()
-            return TreeFile(self, self._trees[row.tree], row)
+        if files := self.at_hand(1):
+            return files[0]
         while (found := self.spool.take_directory(linked=not self._entering)) is not None:
             self._entering += found.role == DIRECTORY
             if found.role == DIRECTORY or self._is_new(found):
@@ -388,7 +378,6 @@ class TreeWalk:
 
         Links are visited last, so that a directory is visited by its own name and not by the name of a link.
         """
-        assert row.number is not None
         return self.spool.visit(row.tree, row.number, *marks_of(row))
 
     def announce(self, item: TreeItem, count: int) -> None:
@@ -421,20 +410,18 @@ class TreeWalk:
         if row.depth > min(file.tree.top.depth, DEEPEST):
             return
         if row.kind == Kind.LINK:
-            self.spool.add([row._replace(number=None, role=LINKED)], READY)
+            self.spool.add_ready([row._replace(role=LINKED)])
             self.announce(file, 1)
-            return
-        number = self.spool.add([row._replace(number=None, role=DIRECTORY)], GIVEN)
-        if self.spool.visit(row.tree, number, *marks_of(row)):
-            self.spool.set_state(number, READY)
+        elif self.spool.visit(row.tree, row.number, *marks_of(row)):
+            self.spool.add_ready([row._replace(role=DIRECTORY)])
             self.announce(file, 1)
 
     def take_as_file(self, directory: TreeDirectory, media_type: str | None) -> None:
         """Add a directory that turned out to be a document to the files of the walk."""
         if directory.is_top and not is_index(directory.url):
-            found: SpooledEntry | None = directory.row._replace(number=None, role=FILE)
+            found: SpooledEntry | None = directory.row._replace(role=FILE)
         else:
             found = index_file(directory, media_type)
         if found is not None:
-            self.spool.add([found], READY)
+            self.spool.add_ready([found._replace(number=next(self.spool.numbers))])
             self.announce(directory, 1)

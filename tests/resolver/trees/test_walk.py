@@ -297,8 +297,13 @@ async def test_walk_requeued_file_is_fetched_again(tmp_path: Path) -> None:
                 await anext(walk)
 
 
-async def test_walk_of_large_directory_numbers_equal_names(tmp_path: Path, nursery: trio.Nursery) -> None:
-    """Names and entries are processed in batches; the numbers of equal hostile names are counted once."""
+@pytest.mark.parametrize("few", [10, 1_000])
+async def test_walk_of_large_directory_numbers_equal_names(
+    few: int, tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than `few` names and entries are stored in the database; each equal hostile name gets a number."""
+    monkeypatch.setattr("resolver.trees.listing.FEW", few)
+    monkeypatch.setattr("resolver.trees.spool.FEW", few)
     server = await serve_ftp(nursery, Behavior(tells_features=True))
     names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
     server.root.items[b"many"] = Folder({name: File(name) for name in names})
