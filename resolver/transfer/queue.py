@@ -368,7 +368,7 @@ class HostScheduler(Generic[T]):
             self._busy.discard(place)
         place.heard, place.silent = now, False
         if not place.is_forgotten:
-            self._offer(place, has_ended=True)
+            self._offer(place)
         elif place.ready <= now:
             self._forget(place)
         else:
@@ -392,12 +392,9 @@ class HostScheduler(Generic[T]):
         if self._places.get(place.name) is place:
             del self._places[place.name]
 
-    def _offer(self, place: HostState, *, has_ended: bool = False) -> None:
-        """Add the host to the candidates for the next start.
-
-        A host at its connection limit is not added, unless one of its tasks has just ended: `take` checks it.
-        """
-        if place.queue.count and (has_ended or not self._is_full(place)):
+    def _offer(self, place: HostState) -> None:
+        """Add the host to the candidates for the next start; `take` checks its connection limit."""
+        if place.queue.count:
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))
 
