@@ -10,7 +10,7 @@ blocks on demand, and joins the ranges of a resumed download. The module `metada
 protocol exchange (dialogue). The module `replay` retrieves objects from an archive.
 
 A `Recorder` writes an archive. The module `capture` records one request and the
-response; each redirect is a separate capture. The module `group` converts a capture to records, `writing`
+response; each redirect is a separate capture. The module `group` converts a capture to records, `recorder`
 writes the records to a file, and `index` writes the index of the file.
 """
 

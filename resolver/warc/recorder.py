@@ -6,7 +6,7 @@ import os
 import os.path
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
-from zlib import decompressobj
+from zlib import Z_BEST_COMPRESSION, compressobj, decompressobj
 
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import LocalError, NotConfigured
@@ -32,11 +32,15 @@ from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
 from resolver.warc.http import target_of
 from resolver.warc.index import EarlierArchives, IndexBuilder, IndexLine, RevisitOriginal, Revisits
 from resolver.warc.records import GZIP, GZIP_ONLY, DamagedSpan, RecordHead, read_records
-from resolver.warc.writing import Fields, RecordBlock, Writer, fields_block
+from resolver.warc.writing import Fields, RecordBlock, fields_block
 
 _OURS = b"software: url-resolver/"
 _MOST_INFO = 65_536
 _INFO, _BEGIN = b"WARC/1.1\r\nWARC-Type: warcinfo\r\n", 512
+_RECORD_END = fields_block(["", ""])
+
+#: The size in bytes below which a block is written together with its head, in one piece.
+_AT_ONCE = 1_048_576
 
 
 class WarcVolume:
@@ -59,7 +63,6 @@ class WarcVolume:
         self._file = ArchiveOutput(path, mode)
         try:
             self._go_on()
-            self._writer = Writer(self._file, packed=path.endswith(".gz"))
         except BaseException:
             self._file.close()
             raise
@@ -75,9 +78,25 @@ class WarcVolume:
     def write(
         self, type: str, id: str, fields: Fields, content_type: str | None, block: RecordBlock
     ) -> tuple[int, int]:
-        """Write a record in an open transaction, and return its offset and length in the file."""
+        """Write a record in an open transaction, and return its offset and length in the file.
+
+        `fields` must not contain the type, the ID, and the fields about the block. In a compressed file, each
+        record is a separate gzip member, which is as small as possible.
+        """
         begin = self._file.size
-        self._writer.write(type, id, fields, content_type, block)
+        written = ["WARC/1.1", f"WARC-Type: {type}", f"WARC-Record-ID: {id}", *fields]
+        written.append(f"WARC-Block-Digest: {block.digest()}")
+        if content_type is not None:
+            written.append(f"Content-Type: {content_type}")
+        head = fields_block([*written, f"Content-Length: {block.size}", ""])
+        pieces: Iterable[bytes] = chain((head,), block.pieces(), (_RECORD_END,))
+        if block.size < _AT_ONCE:
+            pieces = (b"".join(pieces),)
+        member = compressobj(Z_BEST_COMPRESSION, wbits=GZIP_ONLY) if self.path.endswith(".gz") else None
+        for octets in pieces:
+            self._file.write(octets if member is None else member.compress(octets))
+        if member is not None:
+            self._file.write(member.flush())
         return begin, self._file.size - begin
 
     @contextmanager

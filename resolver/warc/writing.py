@@ -1,27 +1,14 @@
-"""The writer of records (WARC 1.1, 4). In a compressed file, each record is a separate gzip member."""
+"""The parts of a written record (WARC 1.1, 4): fields, block and digest."""
 
 from __future__ import annotations
 
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha1
-from itertools import chain
-from typing import NamedTuple, Protocol
-from zlib import Z_BEST_COMPRESSION, compressobj
-
-from resolver.warc.records import GZIP_ONLY
+from typing import NamedTuple
 
 #: The header fields of a record, as lines without line ends.
 Fields = list[str]
-
-#: The size in bytes below which a block is written together with its head, in one piece.
-_AT_ONCE = 1_048_576
-
-
-class WarcOutput(Protocol):
-    """The output file of a writer."""
-
-    def write(self, octets: bytes, /) -> object: ...
 
 
 class RecordBlock(NamedTuple):
@@ -56,34 +43,3 @@ def digest_text(digest: bytes) -> str:
 def fields_block(lines: Iterable[str]) -> bytes:
     """Return a block of `application/warc-fields`, or the head of a record."""
     return "\r\n".join([*lines, ""]).encode()
-
-
-_RECORD_END = fields_block(["", ""])
-
-
-class Writer:
-    """A writer of records to one WARC file."""
-
-    def __init__(self, out: WarcOutput, *, packed: bool) -> None:
-        self._out = out
-        self._packed = packed
-
-    def write(self, type: str, id: str, fields: Fields, content_type: str | None, block: RecordBlock) -> None:
-        """Write one record; `fields` must not contain its type, its ID, and the fields about the block."""
-        written = ["WARC/1.1", f"WARC-Type: {type}", f"WARC-Record-ID: {id}", *fields]
-        written.append(f"WARC-Block-Digest: {block.digest()}")
-        if content_type is not None:
-            written.append(f"Content-Type: {content_type}")
-        head = fields_block([*written, f"Content-Length: {block.size}", ""])
-        pieces: Iterable[bytes] = chain((head,), block.pieces(), (_RECORD_END,))
-        if block.size < _AT_ONCE:
-            pieces = (b"".join(pieces),)
-        for octets in _compress(pieces) if self._packed else pieces:
-            self._out.write(octets)
-
-
-def _compress(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces as one gzip member, which is as small as possible."""
-    member = compressobj(Z_BEST_COMPRESSION, wbits=GZIP_ONLY)
-    yield from map(member.compress, pieces)
-    yield member.flush()
