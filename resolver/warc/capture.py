@@ -489,7 +489,7 @@ class Capture:
 
     def _watch_step(self, step: Step) -> Step:
         match step:
-            case Receive() | AwaitData():
+            case Receive() | AwaitData() if self._exchange is None:
                 return step._replace(reader=self._watch_reader(step.reader))
             case CopyBody(source=source):
                 self._passing = source
