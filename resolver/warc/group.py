@@ -16,7 +16,7 @@ from protocols.text import Masked
 from resolver.warc.writing import RecordBlock, digest_text, fields_block
 
 if TYPE_CHECKING:
-    from protocols.contract import Reply
+    from protocols.contract import Reply, Url
     from protocols.options import Wanted
     from protocols.scheme import KeptListing
     from resolver.network.mask import Mask
@@ -36,6 +36,7 @@ class CaptureSubject(NamedTuple):
         shown: the requested URL, redacted.
         via: the URL whose response contained this URL.
         hop: R for the target of a redirect, L for the target of a link.
+        url: the parsed target; None if the target differs from the requested URL.
     """
 
     target: str
@@ -48,6 +49,7 @@ class CaptureSubject(NamedTuple):
     listing_kept: KeptListing | None
     protocol: str | None
     wants: Wanted
+    url: Url | None = None
 
 
 class CapturedObject(NamedTuple):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from protocols.errors import InvalidUrl, LocalError
-from protocols.location import HostUrl
+from protocols.location import HostUrl, Url
 from resolver.files.archive import open_archive
 from resolver.url.parsing import parse, redact
 from resolver.warc.check import Payload, read_claim
@@ -43,11 +43,13 @@ class IndexLine(NamedTuple):
     """A line of an index.
 
     Attributes:
+        key: The key of `url` (SURT).
         mime: The media type, or None if the type is unknown.
         truncated: The reason why the payload of an existing record is truncated, which the line does not
             contain.
     """
 
+    key: str
     url: str
     date: datetime
     mime: str | None
@@ -66,7 +68,7 @@ class IndexLine(NamedTuple):
         if self.digest is not None:
             said["digest"] = self.digest
         said |= {"length": str(self.length), "offset": str(self.offset), "filename": filename}
-        return f"{key_of(self.url)} {self.date:%Y%m%d%H%M%S} {json.dumps(said)}\n".encode("ascii", "replace")
+        return f"{self.key} {self.date:%Y%m%d%H%M%S} {json.dumps(said)}\n".encode("ascii", "replace")
 
     @staticmethod
     def ending(filename: str) -> bytes:
@@ -74,10 +76,10 @@ class IndexLine(NamedTuple):
         return f'"filename": {json.dumps(filename)}}}\n'.encode()
 
 
-def key_of(target: str) -> str:
-    """Return the SURT key by which other programs search for a URL."""
+def key_of(target: str, url: Url | None = None) -> str:
+    """Return the SURT key by which other programs search for a URL; `url` is the parsed target, if known."""
     try:
-        url = parse(target)
+        url = url or parse(target)
     except InvalidUrl:
         return _plain(target)
     if not isinstance(url, HostUrl) or not url.host:
@@ -150,7 +152,8 @@ class IndexBuilder:
         if head.type == "revisit":
             mime, truncated = "warc/revisit", None
         status = None if answer is None else answer.status
-        return IndexLine(head.target, head.date, mime, status, digest, length, offset, truncated)
+        key, date = key_of(head.target), head.date
+        return IndexLine(key, head.target, date, mime, status, digest, length, offset, truncated)
 
 
 # Indexes of other programs in the formats CDXJ and CDX. The first line of a CDX index contains the column

@@ -30,7 +30,7 @@ from resolver.version import VERSION
 from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
 from resolver.warc.http import target_of
-from resolver.warc.index import EarlierArchives, IndexBuilder, IndexLine, RevisitOriginal, Revisits
+from resolver.warc.index import EarlierArchives, IndexBuilder, IndexLine, RevisitOriginal, Revisits, key_of
 from resolver.warc.records import GZIP, GZIP_ONLY, DamagedSpan, RecordHead, read_records
 from resolver.warc.writing import Fields, RecordBlock, fields_block
 
@@ -431,7 +431,8 @@ class Recorder:
             offset, length = self._volume.write("revisit", own.id, fields, type, head)
         mime = kept.media_type if original is None else "warc/revisit"
         if kept.is_found:
-            line = IndexLine(own.target, group.date, mime, kept.status, kept.digest, length, offset)
+            key, date = key_of(own.target, group.subject.url), group.date
+            line = IndexLine(key, own.target, date, mime, kept.status, kept.digest, length, offset)
             self._volume.rows.append(line)
         return original is None
 
@@ -508,8 +509,9 @@ class CaptureRecording:
         if via is None and request.referrer is not None:
             via = request.referrer.url
         hide = self._mask.hide_in_text if is_redirect else str
+        target = target_of(url, has_user=row.userinfo, hide=hide)
         subject = CaptureSubject(
-            target=target_of(url, has_user=row.userinfo, hide=hide),
+            target=target,
             shown=self._mask.hide_in_text(url.shown),
             origin=request.origin,
             attempt=self._attempt,
@@ -519,6 +521,7 @@ class CaptureRecording:
             listing_kept=row.listing_kept,
             protocol=row.archived_as,
             wants=request.options.want,
+            url=url if target == url.text else None,
         )
         self._capture = Capture(subject, self._recorder, self._mask)
         url_gate.tap(self._capture)
