@@ -277,7 +277,7 @@ def jar_of(memory: dict[str, object]) -> Jar:
 # Cookie dates (RFC 6265bis 5.1.1): tokens in any order, with any delimiters.
 
 _LONGEST = 1_024
-_DELIMITER = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
+_DELIMITER = r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 #: The current date if a response has no Date field: a date before the first release of this program.
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -295,7 +295,7 @@ def has_passed(expires: str, now: str) -> bool:
 def parse_cookie_date(text: str) -> datetime | None:
     """Parse a cookie date (RFC 6265bis 5.1.1): tokens in any order, with any delimiters."""
     time, day, month, year = None, None, None, None
-    for token in _DELIMITER.split(text[:_LONGEST]):
+    for token in re.split(_DELIMITER, text[:_LONGEST]):
         if time is None and (found := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)):
             time = (int(found[1]), int(found[2]), int(found[3]))
         elif day is None and (found := re.match(r"(\d{1,2})(?!\d)", token, re.ASCII)):
@@ -321,8 +321,8 @@ def _full_year(year: int) -> int:
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 
 _HTTP_ONLY = "#HttpOnly_"
-_HOST = re.compile(r"\.?(?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
-_ADDRESS = re.compile(r"[0-9a-f.]*:[0-9a-f:.]*:[0-9a-f.]*")  # an IPv6 address, as curl writes it
+_HOST = r"\.?(?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+_ADDRESS = r"[0-9a-f.]*:[0-9a-f:.]*:[0-9a-f.]*"  # an IPv6 address, as curl writes it
 _FLAGS = {"TRUE": True, "FALSE": False}
 
 Cookies = Mapping[tuple[object, ...], Cookie]
@@ -376,9 +376,9 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
 
 
 def _place(text: str) -> tuple[str, int | None]:
-    if _ADDRESS.fullmatch(text):
+    if re.fullmatch(_ADDRESS, text):
         return text, None
-    found = _HOST.fullmatch(text)
+    found = re.fullmatch(_HOST, text)
     port = None if found is None or found["port"] is None else int(found["port"])
     if found is None or port == 0 or (port or 0) > 65_535:
         raise BadLine("the first field is not a host")

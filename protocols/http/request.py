@@ -277,7 +277,7 @@ def check_headers(headers: Headers) -> None:
 #
 # A range request accepts no content coding, because a range of compressed bytes is not a range of the object.
 
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
+_CONTENT_RANGE = r"(?ai)bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)"
 _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 
 
@@ -351,7 +351,7 @@ def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int |
             f"a range was requested, but the response has the content coding {head.codings[0]!r}"
         )
     values = head.values("content-range")
-    found = _CONTENT_RANGE.fullmatch(values[0]) if len(values) == 1 else None
+    found = re.fullmatch(_CONTENT_RANGE, values[0]) if len(values) == 1 else None
     if found is None:
         raise ProtocolError(f"{asked} was requested, but the response has no valid Content-Range")
     first, last = int(found[1]), int(found[2])

@@ -167,17 +167,12 @@ def content_length(value: str) -> int:
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-_RFC_850 = re.compile(
-    rf"[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT", re.ASCII
-)
+# `re` compiles the patterns on first use.
+_RFC_850 = rf"(?a)[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT"
 _FORMS = (
-    re.compile(
-        rf"[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT", re.ASCII
-    ),
+    rf"(?a)[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT",
     _RFC_850,
-    re.compile(
-        rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})", re.ASCII
-    ),
+    rf"(?a)[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})",
 )
 #: The first two-digit year of the 20th century in dates of RFC 850. By RFC 9110, a year far in the future
 #: means a year in the past. Web servers have no dates before 1970, so 70 to 99 mean 1970 to 1999.
@@ -197,7 +192,7 @@ def format_date(moment: datetime) -> str:
 def parse_date(text: str) -> datetime | None:
     """Parse a date, and return it in UTC, or None for an invalid date."""
     for form in _FORMS:
-        if (found := form.fullmatch(text)) is None:
+        if (found := re.fullmatch(form, text)) is None:
             continue
         year, second = int(found["year"]), int(found["second"])
         if form is _RFC_850:
@@ -308,7 +303,7 @@ def _location(head: ResponseHead) -> str | None:
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _FIELD_PARAMETER = re.compile(rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
 #: RFC 8187 3.2: a charset, a language, and percent-encoded octets.
-_EXTENDED = re.compile(r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f]{2}|[!-$&-~])+)")
+_EXTENDED = r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f]{2}|[!-$&-~])+)"
 
 
 def parse_suggested_name(value: str) -> bytes | None:
@@ -333,7 +328,7 @@ def parse_suggested_name(value: str) -> bytes | None:
 
 
 def _decode_extended(text: str) -> bytes | None:
-    written = _EXTENDED.fullmatch(text)
+    written = re.fullmatch(_EXTENDED, text)
     if written is None:
         return None
     octets = decode(written[3])

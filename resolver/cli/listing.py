@@ -99,7 +99,7 @@ def _day(entry: Entry) -> str:
     return f"~{local[:10]}" if isinstance(local, str) and re.match(r"[0-9-]{10}", local) else "-"
 
 
-_ROUNDED = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)", re.IGNORECASE)
+_ROUNDED = r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)"
 #: A valid color of LS_COLORS. Only SGR parameters are valid, so other sequences never reach a terminal.
 _COLOR = re.compile(r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}")
 #: The default colors of ls(1), for kinds of entries without a color in LS_COLORS.
@@ -228,7 +228,7 @@ def _by_size(numbered: tuple[int, Entry]) -> tuple[float, str]:
 
 def _parse_rounded_size(entry: Entry) -> float:
     text = (entry.extra or {}).get("size_text")
-    found = _ROUNDED.match(text) if isinstance(text, str) else None
+    found = re.match(_ROUNDED, text) if isinstance(text, str) else None
     if found is None:
         return -1.0
     return float(found[1]) * 1024.0 ** (_UNITS.find(found[2].upper()) + 1 if found[2] else 0)

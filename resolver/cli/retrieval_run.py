@@ -184,7 +184,7 @@ class _RetrievalRun:
         self._stopped: int | None = None
         self._quota_met = False
         writes_bodies = command.verb == "cat" or (command.verb == "get" and command.output == "-")
-        self._separator = unescape(command.separator or "") if writes_bodies else b""
+        self._separator = unescape(command.separator) if writes_bodies and command.separator else b""
         self._separated = 0
         self._scope = trio.CancelScope()
 

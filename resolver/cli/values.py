@@ -21,7 +21,7 @@ _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 _DECIMAL = r"[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}"
 #: Matches a duration, such as `1h30m`. Each unit occurs at most once, in the order d, h, m, s, ms. systemd
 #: and Go use the same letters.
-_DURATION = re.compile("".join(f"(?:({_DECIMAL}){unit})?" for unit in ("d", "h", "m", "s", "ms")))
+_DURATION = "".join(f"(?:({_DECIMAL}){unit})?" for unit in ("d", "h", "m", "s", "ms"))
 _UNIT_SECONDS = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
 
@@ -145,7 +145,7 @@ def rate(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Parse a duration above 0: a decimal number of seconds, or numbers with d, h, m, s and ms (1h30m)."""
-    found = _DURATION.fullmatch(text)
+    found = re.fullmatch(_DURATION, text)
     if found is None or not text:
         return _decimal(text, "expected seconds above 0, or a duration such as 500ms, 2m or 1h30m")
     parts = zip(found.groups(), _UNIT_SECONDS, strict=True)
@@ -180,7 +180,7 @@ def scheduler(text: str) -> str:
 
 
 #: Matches an escape sequence of C in a separator, as in `printf`, `find -printf` and `xargs -d`.
-_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[0-7]{1,3}|.|\Z)", re.DOTALL)
+_ESCAPE = r"(?s)\\(x[0-9A-Fa-f]{2}|[0-7]{1,3}|.|\Z)"
 #: The escape letters of C: the letters for the bytes 7 to 13, `e` for ESC, and the backslash.
 _BY_LETTER = {letter: chr(code) for code, letter in enumerate("abtnvfr", 7)} | {"e": "\x1b", "\\": "\\"}
 
@@ -206,7 +206,7 @@ def unescape(text: str) -> bytes:
 
     # During the conversion, each byte is one character, so an escape sequence may produce any byte.
     octets = text.encode("utf-8", "surrogateescape")
-    return _ESCAPE.sub(octet, octets.decode("latin-1")).encode("latin-1")
+    return re.sub(_ESCAPE, octet, octets.decode("latin-1")).encode("latin-1")
 
 
 def path(text: str) -> str:

@@ -43,7 +43,7 @@ _BAD_CHARACTER = r"[^!#-;=?-~]"  # a control character, a blank, `"`, `<`, `>`, 
 _BAD_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
 _BAD = re.compile(f"{_BAD_CHARACTER}|{_BAD_ESCAPE}")
 _SCHEME = re.compile(rf"(?i:url:)?(?!(?i:url:))([A-Za-z][A-Za-z0-9+.-]{{0,{LONGEST_SCHEME - 1}}}):")
-# `re` compiles the patterns below only for invalid URLs.
+# `re` compiles a pattern in a string on first use. The patterns below are only for invalid URLs.
 _NOT_ASCII = r"[^\x00-\x7f]"
 _BEFORE_ZONE = r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z"
 _START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"
@@ -311,10 +311,8 @@ def place_in_shown(text: str, shown: str, position: int) -> int:
 # character outside of ASCII becomes percent-encoded UTF-8. ASCII characters stay unchanged, even if they are
 # invalid in a URL. The result is text that `parse` and the policy must still check.
 
-_BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
-_AUTHORITY = re.compile(r"[^/?#<>]*")
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")
-_HOST = re.compile(r"[0-9a-z.-]+\Z")
+_BEFORE_HOST = r"<?(?i:URL:)?[A-Za-z][A-Za-z0-9+.-]*://([^/?#<>]*)"
+_HOST = r"[0-9a-z.-]+\Z"
 
 
 def convert_iri(text: str) -> str:
@@ -330,21 +328,21 @@ def convert_iri(text: str) -> str:
         >>> resolver.convert_iri("http://bücher.example/straße")
         'http://xn--bcher-kva.example/stra%C3%9Fe'
     """
-    prefix = _BEFORE_HOST.match(text)
-    if prefix is None:
+    if text.isascii():
+        return text
+    before = re.match(_BEFORE_HOST, text)
+    if before is None:
         return _escape(text, 0, len(text))
-    authority = _AUTHORITY.match(text, prefix.end())
-    end = prefix.end() if authority is None else authority.end()
-    host = text.rfind("@", prefix.end(), end) + 1 or prefix.end()
+    start, end = before.span(1)
+    host = text.rfind("@", start, end) + 1 or start
     colon = text.find(":", host, end)
     port = end if colon < 0 else colon
-    before = _escape(text, 0, host)
-    return f"{before}{_convert_host(text, host, port)}{_escape(text, port, len(text))}"
+    return f"{_escape(text, 0, host)}{_convert_host(text, host, port)}{_escape(text, port, len(text))}"
 
 
 def _escape(text: str, start: int, end: int) -> str:
     try:
-        return _FOREIGN.sub(lambda found: encode(found[0].encode("utf-8")), text[start:end])
+        return re.sub(f"{_NOT_ASCII}+", lambda found: encode(found[0].encode("utf-8")), text[start:end])
     except UnicodeEncodeError as error:
         wrong = re.compile("[\ud800-\udfff]").search(text, start)
         position = start if wrong is None else wrong.start()
@@ -362,7 +360,7 @@ def _convert_host(text: str, start: int, end: int) -> str:
     except (idna.IDNAError, UnicodeError) as error:
         raise _no_host(text, start) from error
     # UTS 46 maps some characters to URL delimiters, for example U+FF0F to a slash (CVE-2019-9636).
-    if not _HOST.match(converted):
+    if not re.match(_HOST, converted):
         raise _no_host(text, start)
     return converted
 
@@ -376,7 +374,7 @@ def _no_host(text: str, start: int) -> InvalidUrl:
 # The functions join the texts of two URLs whose path consists of segments (http). The joined text is then
 # parsed like any untrusted URL.
 
-_SCHEME_PREFIX = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_SCHEME_PREFIX = r"([A-Za-z][A-Za-z0-9+.-]*):"
 
 
 def join(base: Url, location: str) -> Url:
@@ -388,7 +386,8 @@ def join(base: Url, location: str) -> Url:
     Raises:
         InvalidUrl: the joined text is not a URL. The position is an index into the joined text.
     """
-    complete = location if _SCHEME_PREFIX.match(location) else resolve_reference(strip_user(base), location)
+    is_absolute = re.match(_SCHEME_PREFIX, location)
+    complete = location if is_absolute else resolve_reference(strip_user(base), location)
     if base.fragment is not None and "#" not in location:
         complete = f"{complete}#{base.fragment}"
     return parse(complete)
@@ -449,8 +448,8 @@ def _remove_dot_segments(path: str) -> str:
 #: interpretations with the fewest removed hyphens are returned.
 MOST_ALTERNATES = 63
 
-_WHITESPACE = re.compile(r"[ \t\r\n\v\f]+")
-_LINE_END = re.compile(r"[\r\n]")
+_WHITESPACE = r"[ \t\r\n\v\f]+"
+_LINE_END = r"[\r\n]"
 _PREFIX = "url:"
 
 
@@ -499,7 +498,7 @@ def _read(content: str, position: int) -> Extracted | None:
     if prefixed:
         text = text[len(_PREFIX) :]
         doubtful = [index - len(_PREFIX) for index in doubtful]
-    scheme = _SCHEME_PREFIX.match(text)
+    scheme = re.match(_SCHEME_PREFIX, text)
     name = "" if scheme is None else scheme[1].lower()
     if name in ("", "url") or not (prefixed or name in SCHEMES):
         return None
@@ -511,11 +510,11 @@ def _join_lines(content: str) -> tuple[str, list[int]]:
     pieces = []
     doubtful = []
     at = length = 0
-    for gap in _WHITESPACE.finditer(content):
+    for gap in re.finditer(_WHITESPACE, content):
         pieces.append(content[at : gap.start()])
         length += gap.start() - at
         at = gap.end()
-        if pieces[-1].endswith("-") and _LINE_END.search(gap[0]):
+        if pieces[-1].endswith("-") and re.search(_LINE_END, gap[0]):
             doubtful.append(length - 1)
     pieces.append(content[at:])
     return "".join(pieces), doubtful
