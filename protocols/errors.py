@@ -479,3 +479,11 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> Masked:
     lacking = [name for name in libraries if find_spec(name.replace("-", "_")) is None] or [*libraries]
     named = ", ".join(libraries[name] for name in lacking)
     return Masked(f"{named} (the extra {extra}): pip install {' '.join(lacking)}")
+
+
+def class_name(error: ResolveError) -> str:
+    """Return the name of an error's public class.
+
+    The error may be an instance of a private subclass.
+    """
+    return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == __name__)

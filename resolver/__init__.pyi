@@ -70,10 +70,10 @@ from resolver.transfer.functions import fetch as fetch
 from resolver.transfer.functions import info as info
 from resolver.transfer.functions import save as save
 from resolver.transfer.functions import stream as stream
+from resolver.transfer.many import Outcome as Outcome
 from resolver.transfer.many import SaveRequest as SaveRequest
 from resolver.transfer.plan import Plan as Plan
 from resolver.transfer.plan import explain as explain
-from resolver.transfer.response import Outcome as Outcome
 from resolver.transfer.response import Response as Response
 from resolver.transfer.response import Saved as Saved
 from resolver.transfer.response import http_fields as http_fields

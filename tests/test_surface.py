@@ -135,6 +135,7 @@ def test_cat_of_text_imports_only_its_modules() -> None:
     others = {"resolver.network.datagrams", "resolver.files.local", "resolver.transfer.saving"}
     many = {"resolver.trees.lists", "resolver.trees.walk", "resolver.ledger.book", "resolver.warc"}
     unused = {"protocols.http", "resolver.files.part_state", "resolver.transfer.plan", "resolver.cli.hints"}
+    unused |= {"resolver.transfer.many"}
     http = {"httpx", "httpx2", "httpcore", "h11", "h2", "brotli", "zstandard", "publicsuffixlist"}
     slow = {"anyio", "asyncio", "difflib", "email", "importlib.metadata", "json", "netrc", "rich", "zoneinfo"}
     assert imported & {*others, *many, *unused, *http, *slow} == set()

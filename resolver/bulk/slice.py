@@ -28,9 +28,8 @@ from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
 from resolver.loops import running
 from resolver.transfer.batch import AT_REST, Batch, BatchTask
-from resolver.transfer.many import BatchSettings, SaveRequest, hosts_for, save_under
+from resolver.transfer.many import BatchSettings, Outcome, SaveRequest, hosts_for, save_under
 from resolver.transfer.queue import HostScheduler
-from resolver.transfer.response import Outcome
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings
 from resolver.version import VERSION

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import trio
 
 from protocols.contract import Kind
-from protocols.errors import LocalError, ResolveError
+from protocols.errors import LocalError, ResolveError, class_name
 from protocols.location import JsonValue
 from protocols.text import Masked, own_text
 from resolver.cli import streams
@@ -23,7 +23,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.summary import REFUSED, collect_list_facts, is_plain
 from resolver.cli.targets import CommandTarget, TargetNaming, targets
 from resolver.cli.transfers import duration, octets
-from resolver.transfer.response import Saved, class_name
+from resolver.transfer.response import Saved
 from resolver.url.parsing import redact
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from resolver.cli.transfers import duration, octets
 from resolver.network.events import Connected, Event
 from resolver.policy.environment import proxies_here
 from resolver.policy.settings import Policy
-from resolver.transfer.response import Saved, judge, outcome_of, outcome_of_failure, reason_of
+from resolver.transfer.response import Saved
 from resolver.url.parsing import redact
 
 if TYPE_CHECKING:
@@ -221,6 +221,8 @@ def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dic
 
     The member `path` is null for output to standard output, and for a skipped target without a file.
     """
+    from resolver.transfer.many import outcome_of  # lazy import: most runs print no JSON
+
     record = outcome_of(saved, scheme, saved.path).as_json()
     return {**record, "status": "skipped"} if dry_run else record
 
@@ -244,6 +246,8 @@ def make_failed_record(
 
     A member is null if its value is unknown.
     """
+    from resolver.transfer.many import judge, outcome_of_failure
+
     judged = judge(
         error,
         target.url,
@@ -259,6 +263,8 @@ def make_failed_record(
 
 def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
     """Return the record of an error that ended the output of `info`, `ls` or `open`."""
+    from resolver.transfer.many import reason_of
+
     return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}
 
 

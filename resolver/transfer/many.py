@@ -16,22 +16,27 @@ from collections.abc import (
     Callable,
     Hashable,
     Iterable,
+    Mapping,
 )
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from protocols.contract import Finding, Origin, Url
-from protocols.errors import LocalError, Refused, ResolveError
-from protocols.text import Masked
+from protocols.errors import InvalidUrl, LocalError, Refused, ResolveError, class_name
+from protocols.location import JsonValue
+from protocols.text import Masked, brief, instant, quote_text
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running
 from resolver.policy.environment import proxies_here
+from resolver.policy.judgment import check
 from resolver.policy.schemes import at_once
+from resolver.policy.settings import Policy
 from resolver.policy.subject import host_key
 from resolver.transfer.batch import Batch, BatchTask, TaskResult
 from resolver.transfer.naming import (
@@ -43,8 +48,8 @@ from resolver.transfer.naming import (
 )
 from resolver.transfer.network import Network
 from resolver.transfer.queue import HostScheduler
-from resolver.transfer.response import Outcome, Saved, class_name, judge, outcome_of, outcome_of_failure
-from resolver.url.parsing import UrlLike, redact, url_of
+from resolver.transfer.response import Saved
+from resolver.url.parsing import UrlLike, parse, redact, url_of
 
 if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
@@ -85,11 +90,11 @@ class SaveRequest:
 Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
 
 #: A function that receives each outcome. The function returns when the caller has consumed the outcome.
-HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
+HandOver: TypeAlias = "Callable[[Outcome], Awaitable[None]]"
 
 #: A function that receives each request with its outcome. The function returns when the caller has consumed
 #: the outcome.
-Tell: TypeAlias = Callable[[SaveRequest, Outcome], Awaitable[None]]
+Tell: TypeAlias = "Callable[[SaveRequest, Outcome], Awaitable[None]]"
 
 #: The maximum number of requests in one query of the ledger.
 _AT_ONCE = 100
@@ -396,9 +401,181 @@ async def save_under(
     await batch.run(_tasks(how, requests, ledger, tell), take)
 
 
-def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
-    """Raise `ValueError` if a limit is so low that no request can start."""
-    if concurrency < 1 or (per_host is not None and per_host < 1):
-        raise ValueError("concurrency and per_host must be at least 1")
-    if rate is not None and not 0 < rate < float("inf"):
-        raise ValueError("host_rate must be a finite number above 0")
+# The outcome of saving one URL: a success or a failure. `get --json` prints an outcome as JSON. The JSON
+# always contains all members; null means that a value is unknown or absent.
+
+Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
+
+#: The exit statuses of refusals by this program: by the policy, the URL parser, the scheme registry or a
+#: redirect rule.
+_REFUSED = frozenset({9, 12, 13, 15})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Outcome:
+    """The outcome of saving one URL with `Resolver.save_all`. All URLs are redacted.
+
+    - `status` is `done`, `skipped` (an existing file was not changed), `failed` or `refused`.
+    - `error` is the exception of a failure or refusal; otherwise None.
+    - `exit` is the exit status of the command line for this outcome: 0 without an error.
+
+    Examples:
+        >>> async with resolver.Resolver() as session:
+        ...     async for outcome in session.save_all(["ftp://127.0.0.1:8900/pub/none.txt"]):
+        ...         print(outcome.status, outcome.exit, type(outcome.error).__name__)
+        failed 8 NotFound
+    """
+
+    url: Masked
+    final_url: Masked | None = None
+    scheme: str | None = None
+    status: Status
+    exit: int = 0
+    error: ResolveError | None = None
+    path: str | None = None
+    bytes: int = 0
+    resumed_from: int = 0
+    media_type: Masked | None = None
+    modified: datetime | None = None
+    digest: str | None = None
+    verified: tuple[str, ...] = ()
+    attempts: int = 0
+    elapsed: float = 0.0
+    peer: str | None = None
+    proxy: Masked | None = None
+    findings: tuple[Finding, ...] = ()
+    mirror: Masked | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, self.status, quote_text(self.url), quote_text(self.path))
+
+    @property
+    def action(self) -> Literal["fetch", "keep"] | None:
+        """Return the action on the file: `fetch` or `keep`.
+
+        The result is `None` if the outcome has no file.
+        """
+        if self.status == "done":
+            return "fetch"
+        return "keep" if self.status == "skipped" and self.path is not None else None
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return all attributes as JSON values by name."""
+        members = {member.name: _make_plain(getattr(self, member.name)) for member in fields(self)}
+        return {**members, "action": self.action}
+
+
+def _make_plain(value: object) -> JsonValue:
+    match value:
+        case ResolveError():
+            return reason_of(value)
+        case datetime():
+            return instant(value)
+        case float():
+            return round(value, 6)
+        case tuple():
+            return [each.as_json() if isinstance(each, Finding) else str(each) for each in value]
+    assert value is None or isinstance(value, str | int)
+    return value
+
+
+def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
+    """Return the outcome of a successful retrieval."""
+    return Outcome(
+        url=saved.requested_url,
+        final_url=saved.url,
+        scheme=scheme,
+        status="skipped" if saved.skipped else "done",
+        path=path,
+        bytes=saved.bytes,
+        resumed_from=saved.resumed_from,
+        media_type=saved.media_type,
+        modified=saved.modified,
+        digest=saved.digest,
+        verified=saved.verified,
+        attempts=saved.attempts,
+        elapsed=saved.elapsed,
+        peer=saved.peer,
+        proxy=saved.proxy,
+        findings=saved.findings,
+        mirror=saved.mirror,
+    )
+
+
+def outcome_of_failure(
+    error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...], attempts: int | None = None
+) -> Outcome:
+    """Return the outcome of a failed retrieval.
+
+    `judged` are the findings of the policy (see `judge`).
+    """
+    refused = error.exit_code in _REFUSED
+    return Outcome(
+        url=redact(url),
+        scheme=_scheme_of(url),
+        status="refused" if refused else "failed",
+        exit=error.exit_code,
+        error=error,
+        bytes=getattr(error, "received", 0),
+        attempts=0 if refused else error.attempts if attempts is None else attempts,
+        elapsed=elapsed,
+        findings=judged,
+    )
+
+
+def judge(
+    error: ResolveError,
+    url: str,
+    *,
+    policy: Policy,
+    origin: Origin,
+    referrer: tuple[str, str | None] | None,
+    gateways: Mapping[str, str],
+    environment: Mapping[str, str],
+    proxy: str | None,
+) -> tuple[Finding, ...]:
+    """Return the findings of the policy about the URL of a failed retrieval.
+
+    The findings are the same as in the plan of `explain`. If a rule about an IP address, a redirect or a
+    response refused the retrieval later, this rule is included.
+    """
+    found = check(
+        url,
+        policy=policy,
+        origin=origin,
+        referrer=referrer,
+        gateways=gateways,
+        environment=environment,
+        proxy=proxy,
+    ).findings
+    with suppress(InvalidUrl):
+        found = (*parse(url, origin=origin).spelling, *found)
+    rule = _rule_of(error)
+    if rule is None or any((finding.rule, finding.action) == (rule, "refuse") for finding in found):
+        return tuple(found)
+    return (*found, Finding(rule, "refuse", error.message.removeprefix(f"{rule}: ")))
+
+
+def reason_of(error: ResolveError) -> dict[str, JsonValue]:
+    """Return an error as JSON.
+
+    The members are its public class, its message, and the number of its policy rule or null.
+    """
+    reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
+    rule = _rule_of(error)
+    return reason if rule is None else {**reason, "rule": rule}
+
+
+def _rule_of(error: ResolveError) -> str | None:
+    """Return the policy rule of an error, or None.
+
+    For an invalid URL, the rule is S01.
+    """
+    return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)
+
+
+def _scheme_of(text: str) -> str | None:
+    try:
+        return parse(text, origin="user").scheme
+    except InvalidUrl:
+        return None

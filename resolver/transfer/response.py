@@ -1,4 +1,4 @@
-"""Completed responses: `Response`, `Saved`, `Outcome`, and their http header fields and status codes.
+"""Completed responses: `Response` and `Saved`, and their http header fields and status codes.
 
 `Response` has a complete body in memory, and `Saved` has a complete body in a file. Both classes are
 immutable, and contain the metadata of the response (`protocols.contract.Facts`) and its provenance. Passwords
@@ -8,28 +8,16 @@ are redacted in both classes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from protocols.contract import Entry, Facts, Origin
-from protocols.errors import (
-    AccessDenied,
-    Declined,
-    InvalidUrl,
-    LoginRequired,
-    NotFound,
-    ResolveError,
-    TryLater,
-)
+from protocols.contract import Entry, Facts
+from protocols.errors import AccessDenied, Declined, LoginRequired, NotFound, TryLater
 from protocols.location import Finding, JsonValue, Kind, mask_cookie
 from protocols.text import Masked, brief, codec_of, instant, quote_text
-from resolver.policy.judgment import check
-from resolver.policy.settings import Policy
 from resolver.url import registry
-from resolver.url.parsing import parse, redact
 
 #: Media types whose content is text although the type does not start with `text/`.
 _TEXTUAL = frozenset(
@@ -85,7 +73,7 @@ def decode_text(octets: bytes, charset: str | None) -> str:
         return octets.decode("latin-1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
 class Retrieved(Facts):
     """The common attributes of all completed responses: metadata and provenance. All URLs are redacted.
 
@@ -279,192 +267,3 @@ def http_status(error: Declined) -> int:
     if error.code is not None and registry.is_of_the_web((error.url or "").partition(":")[0]):
         return int(error.code)
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
-
-
-# The outcome of saving one URL: a success or a failure. `get --json` prints an outcome as JSON. The JSON
-# always contains all members; null means that a value is unknown or absent.
-
-Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
-
-#: The exit statuses of refusals by this program: by the policy, the URL parser, the scheme registry or a
-#: redirect rule.
-_REFUSED = frozenset({9, 12, 13, 15})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Outcome:
-    """The outcome of saving one URL with `Resolver.save_all`. All URLs are redacted.
-
-    - `status` is `done`, `skipped` (an existing file was not changed), `failed` or `refused`.
-    - `error` is the exception of a failure or refusal; otherwise None.
-    - `exit` is the exit status of the command line for this outcome: 0 without an error.
-
-    Examples:
-        >>> async with resolver.Resolver() as session:
-        ...     async for outcome in session.save_all(["ftp://127.0.0.1:8900/pub/none.txt"]):
-        ...         print(outcome.status, outcome.exit, type(outcome.error).__name__)
-        failed 8 NotFound
-    """
-
-    url: Masked
-    final_url: Masked | None = None
-    scheme: str | None = None
-    status: Status
-    exit: int = 0
-    error: ResolveError | None = None
-    path: str | None = None
-    bytes: int = 0
-    resumed_from: int = 0
-    media_type: Masked | None = None
-    modified: datetime | None = None
-    digest: str | None = None
-    verified: tuple[str, ...] = ()
-    attempts: int = 0
-    elapsed: float = 0.0
-    peer: str | None = None
-    proxy: Masked | None = None
-    findings: tuple[Finding, ...] = ()
-    mirror: Masked | None = None
-
-    def __repr__(self) -> str:
-        return brief(self, self.status, quote_text(self.url), quote_text(self.path))
-
-    @property
-    def action(self) -> Literal["fetch", "keep"] | None:
-        """Return the action on the file: `fetch` or `keep`.
-
-        The result is `None` if the outcome has no file.
-        """
-        if self.status == "done":
-            return "fetch"
-        return "keep" if self.status == "skipped" and self.path is not None else None
-
-    def as_json(self) -> dict[str, JsonValue]:
-        """Return all attributes as JSON values by name."""
-        members = {member.name: _make_plain(getattr(self, member.name)) for member in fields(self)}
-        return {**members, "action": self.action}
-
-
-def _make_plain(value: object) -> JsonValue:
-    match value:
-        case ResolveError():
-            return reason_of(value)
-        case datetime():
-            return instant(value)
-        case float():
-            return round(value, 6)
-        case tuple():
-            return [each.as_json() if isinstance(each, Finding) else str(each) for each in value]
-    assert value is None or isinstance(value, str | int)
-    return value
-
-
-def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
-    """Return the outcome of a successful retrieval."""
-    return Outcome(
-        url=saved.requested_url,
-        final_url=saved.url,
-        scheme=scheme,
-        status="skipped" if saved.skipped else "done",
-        path=path,
-        bytes=saved.bytes,
-        resumed_from=saved.resumed_from,
-        media_type=saved.media_type,
-        modified=saved.modified,
-        digest=saved.digest,
-        verified=saved.verified,
-        attempts=saved.attempts,
-        elapsed=saved.elapsed,
-        peer=saved.peer,
-        proxy=saved.proxy,
-        findings=saved.findings,
-        mirror=saved.mirror,
-    )
-
-
-def outcome_of_failure(
-    error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...], attempts: int | None = None
-) -> Outcome:
-    """Return the outcome of a failed retrieval.
-
-    `judged` are the findings of the policy (see `judge`).
-    """
-    refused = error.exit_code in _REFUSED
-    return Outcome(
-        url=redact(url),
-        scheme=_scheme_of(url),
-        status="refused" if refused else "failed",
-        exit=error.exit_code,
-        error=error,
-        bytes=getattr(error, "received", 0),
-        attempts=0 if refused else error.attempts if attempts is None else attempts,
-        elapsed=elapsed,
-        findings=judged,
-    )
-
-
-def judge(
-    error: ResolveError,
-    url: str,
-    *,
-    policy: Policy,
-    origin: Origin,
-    referrer: tuple[str, str | None] | None,
-    gateways: Mapping[str, str],
-    environment: Mapping[str, str],
-    proxy: str | None,
-) -> tuple[Finding, ...]:
-    """Return the findings of the policy about the URL of a failed retrieval.
-
-    The findings are the same as in the plan of `explain`. If a rule about an IP address, a redirect or a
-    response refused the retrieval later, this rule is included.
-    """
-    found = check(
-        url,
-        policy=policy,
-        origin=origin,
-        referrer=referrer,
-        gateways=gateways,
-        environment=environment,
-        proxy=proxy,
-    ).findings
-    with suppress(InvalidUrl):
-        found = (*parse(url, origin=origin).spelling, *found)
-    rule = _rule_of(error)
-    if rule is None or any((finding.rule, finding.action) == (rule, "refuse") for finding in found):
-        return tuple(found)
-    return (*found, Finding(rule, "refuse", error.message.removeprefix(f"{rule}: ")))
-
-
-def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """Return an error as JSON.
-
-    The members are its public class, its message, and the number of its policy rule or null.
-    """
-    reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
-    rule = _rule_of(error)
-    return reason if rule is None else {**reason, "rule": rule}
-
-
-def _rule_of(error: ResolveError) -> str | None:
-    """Return the policy rule of an error, or None.
-
-    For an invalid URL, the rule is S01.
-    """
-    return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)
-
-
-def _scheme_of(text: str) -> str | None:
-    try:
-        return parse(text, origin="user").scheme
-    except InvalidUrl:
-        return None
-
-
-def class_name(error: ResolveError) -> str:
-    """Return the name of an error's public class.
-
-    The error may be an instance of a private subclass.
-    """
-    public = ResolveError.__module__
-    return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == public)

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
 from resolver.transfer import extras
-from resolver.transfer.batch import Batch, RunningBatch
+from resolver.transfer.batch import Batch, RunningBatch, check_pace
 from resolver.transfer.extras import find_codings
 from resolver.transfer.limits import Most, ignore_limits, locate_error, max_collected, max_streamed
-from resolver.transfer.many import BatchSettings, Requests, check_pace, hosts_for, save_requests
 from resolver.transfer.naming import (
     NameReservations,
     index_suffix,
@@ -31,7 +30,7 @@ from resolver.transfer.naming import (
 )
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, count_learnt, list_mirrors
-from resolver.transfer.response import Outcome, Response, Saved
+from resolver.transfer.response import Response, Saved
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, give_way_for_room
 from resolver.transfer.segments import HostConnectionCounter
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from resolver.files.commit import GroupCommit
     from resolver.transfer.attachments import AttachmentSaver
     from resolver.transfer.cookies import CookieFile
+    from resolver.transfer.many import Outcome, Requests
     from resolver.transfer.saving import Exists, SaveSettings
     from resolver.transfer.terminal import TerminalSession, TerminalWindow
 
@@ -546,15 +546,17 @@ class Resolver:
             done many/about.txt 37
         """
         check_pace(concurrency, per_host, host_rate)
-        how = BatchSettings(
+        from resolver.transfer import many  # lazy import: most programs do not save many objects
+
+        how = many.BatchSettings(
             session=self,
             network=self._network,
             directory="" if directory is None else fspath(directory),
             exists=exists,
             digest=digest,
         )
-        batch: Batch[Outcome] = Batch(hosts_for(per_host, host_rate), concurrency=concurrency)
-        return self._network.hold(RunningBatch(partial(save_requests, how, requests, ledger, batch)))
+        batch: Batch[Outcome] = Batch(many.hosts_for(per_host, host_rate), concurrency=concurrency)
+        return self._network.hold(RunningBatch(partial(many.save_requests, how, requests, ledger, batch)))
 
     def save_tree(
         self,

@@ -22,10 +22,19 @@ from resolver.ledger import current as current_row
 from resolver.loops import running
 from resolver.network.clock import Clock
 from resolver.transfer.batch import Batch, BatchTask, RunningBatch, TaskResult
-from resolver.transfer.many import HandOver, hosts_for, judge_failed, ledger_of, note
+from resolver.transfer.many import (
+    HandOver,
+    Outcome,
+    hosts_for,
+    judge_failed,
+    ledger_of,
+    note,
+    outcome_of,
+    outcome_of_failure,
+)
 from resolver.transfer.naming import last_part, local_file_name
 from resolver.transfer.network import Network
-from resolver.transfer.response import Outcome, Response, Saved, outcome_of, outcome_of_failure
+from resolver.transfer.response import Response, Saved
 from resolver.transfer.saving import Exists
 from resolver.transfer.session import Resolver
 from resolver.trees.robots import Robots

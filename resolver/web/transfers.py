@@ -21,7 +21,7 @@ from starlette.responses import Response as Answer
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from protocols.errors import LocalError, ResolveError
+from protocols.errors import LocalError, ResolveError, class_name
 from protocols.location import Origin, Referrer
 from protocols.text import own_text
 from resolver.files.atomic import make_folder_of
@@ -33,7 +33,7 @@ from resolver.ledger.report import ReportRow, list_newest
 from resolver.loops import running
 from resolver.network.events import Event, Progress
 from resolver.terminal.text import escape_controls
-from resolver.transfer.response import Saved, class_name
+from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver
 from resolver.url.parsing import redact
 from resolver.web import headers

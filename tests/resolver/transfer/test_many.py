@@ -27,7 +27,7 @@ from resolver import (
 from resolver.cli.summary import make_done_record
 from resolver.ledger import report
 from resolver.transfer import many
-from resolver.transfer.response import outcome_of
+from resolver.transfer.many import outcome_of
 from tests.hang import HANG
 from tests.resolver.transfer.test_saving import Tagged
 
