@@ -1,4 +1,4 @@
-"""Gopher+ attribute records (Gopher+ memo 2.2 to 2.5), with the views and the form of an item.
+"""Gopher+ attribute records (Gopher+ memo 2.2 to 2.5), with the view list and the form of an item.
 
 An attribute record is the reply to a `!` request (one item) or a part of the reply to a `$` request (a
 directory). A record consists of an item line and named blocks of lines. The parser accepts blocks in any
@@ -22,23 +22,12 @@ from protocols.gopher.menu import (
     display_text,
     line_text,
     parse_item,
+    split_view,
 )
-from protocols.gopher.request import ATTRIBUTES_VIEW
 from protocols.gopher.url import GopherUrl, with_gopherplus
-from protocols.location import Finding, JsonValue, Kind
+from protocols.location import Finding, JsonValue
 from protocols.text import in_utc
 from protocols.wire import encode_block, encode_line
-
-# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item (content negotiation). The requested view
-# determines how the reply is parsed. A reply does not name its view, and some servers always send the default
-# view. Therefore the client knows the *requested* view, but not the view that the server sent.
-
-MENU_VIEW = "application/gopher-menu"
-
-#: Views whose content is a menu. The view `directory/recursive` of the University of Minnesota's server
-#: contains the complete subtree of a directory.
-_MENUS = frozenset({MENU_VIEW, "directory/recursive"})
-_ATTRIBUTES = frozenset({ATTRIBUTES_VIEW, "directory+/recursive"})
 
 _SIZE = re.compile(rb"<[ \t]*([0-9]{0,15}(?:\.[0-9]{0,15})?)[ \t]*([bkmg]?)[^>]*>?", re.IGNORECASE)
 _UNITS = {b"": 1, b"b": 1, b"k": 1024, b"m": 1024**2, b"g": 1024**3}
@@ -77,37 +66,11 @@ def parse_view(line: bytes) -> AlternateView:
     return AlternateView(identity, media_type, language, _size(size))
 
 
-def split_view(identity: bytes) -> tuple[str, str | None]:
-    """Return the media type and the language of a view.
-
-    The media type is returned as written.
-    """
-    media_type, _, language = identity.strip(b" ").partition(b" ")
-    return display_text(media_type), display_text(language.strip(b" ")) or None
-
-
 def _size(text: bytes) -> int | None:
     found = _SIZE.search(text)
     if found is None or found[1] in (b"", b"."):
         return None
     return int(float(found[1]) * _UNITS[found[2].lower()])
-
-
-def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
-    """Return the kind and the media type of a reply to a request for a view.
-
-    The reply has a Gopher+ header line.
-
-    Return None if the request did not have a view. Kind and media type then depend on the item type.
-    """
-    media_type = split_view(view)[0].lower()
-    if not media_type:
-        return None
-    if media_type in _MENUS:
-        return Kind.DIRECTORY, MENU_VIEW
-    if media_type in _ATTRIBUTES:
-        return Kind.DIRECTORY, ATTRIBUTES_VIEW
-    return Kind.DOCUMENT, media_type
 
 
 INFO = "INFO"

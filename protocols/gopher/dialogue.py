@@ -19,7 +19,6 @@ from protocols.gopher.reply import (
     RECORDS,
     GopherAnswer,
     ReplyShape,
-    give_form,
     read_framed,
     read_unframed,
 )
@@ -81,6 +80,8 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
             answer.completeness.warn("gopher:no-form", "the item has no form; fetched the item itself")
         if command.requested is not RequestedView.FORM or raw:
             break
+        from protocols.gopher.records import give_form  # Lazy import: few URLs request attributes or a form.
+
         lacks_form = not answer.has_records or not (yield from give_form(answer))
         yield PlanNote(
             "the answers make a new URL (RFC 1738 3.4.9), which is fetched on a separate connection"
@@ -90,7 +91,12 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
             return
         url = default_view(url)
         request = encode_request(url)
-    yield from answer.give()
+    if answer.has_records:
+        from protocols.gopher.records import give_records
+
+        yield from give_records(answer)
+    else:
+        yield from answer.give()
 
 
 def default_view(url: GopherUrl) -> GopherUrl:

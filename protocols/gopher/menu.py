@@ -1,6 +1,6 @@
 """Gopher menus (RFC 1436 3.8): a parser that turns menu lines into items, and items into listing entries.
 
-An invalid item does not end the parsing of the menu.
+An invalid item does not end the parsing of the menu. The module also names the views of an item.
 """
 
 from __future__ import annotations
@@ -334,3 +334,43 @@ def make_overlong_entry(line: TextLine) -> Entry:
         raw=line.octets,
         extra={**item.as_json(), "unusable": f"menu line exceeds {len(line.octets)} bytes"},
     )
+
+
+# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item (content negotiation). The requested view
+# determines how the reply is parsed. A reply does not name its view, and some servers always send the default
+# view. Therefore the client knows the *requested* view, but not the view that the server sent.
+
+MENU_VIEW = "application/gopher-menu"
+#: The view that consists of attribute records.
+ATTRIBUTES_VIEW = "application/gopher+-menu"
+
+#: Views whose content is a menu. The view `directory/recursive` of the University of Minnesota's server
+#: contains the complete subtree of a directory.
+_MENUS = frozenset({MENU_VIEW, "directory/recursive"})
+_ATTRIBUTES = frozenset({ATTRIBUTES_VIEW, "directory+/recursive"})
+
+
+def split_view(identity: bytes) -> tuple[str, str | None]:
+    """Return the media type and the language of a view.
+
+    The media type is returned as written.
+    """
+    media_type, _, language = identity.strip(b" ").partition(b" ")
+    return display_text(media_type), display_text(language.strip(b" ")) or None
+
+
+def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
+    """Return the kind and the media type of a reply to a request for a view.
+
+    The reply has a Gopher+ header line.
+
+    Return None if the request did not have a view. Kind and media type then depend on the item type.
+    """
+    media_type = split_view(view)[0].lower()
+    if not media_type:
+        return None
+    if media_type in _MENUS:
+        return Kind.DIRECTORY, MENU_VIEW
+    if media_type in _ATTRIBUTES:
+        return Kind.DIRECTORY, ATTRIBUTES_VIEW
+    return Kind.DOCUMENT, media_type

@@ -8,36 +8,23 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Generator
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.contract import Reply
-from protocols.errors import Declined, Disconnected, NotFound, ProtocolError, TryLater
-from protocols.gopher.attributes import (
-    RECORD_LIMIT,
-    AdminBlock,
-    AskForm,
-    AttributeRecord,
-    RecordReader,
-    kind_of_view,
-    parse_form,
-    parse_records,
-    reduce_record,
-)
+from protocols.errors import Declined, Disconnected, NotFound, TryLater
 from protocols.gopher.content import TAIL_LENGTH, Completeness, GopherContent, closing_period
 from protocols.gopher.menu import (
-    LINE_LIMIT,
-    MenuItems,
+    ATTRIBUTES_VIEW,
     MenuLines,
     MenuReader,
     display_text,
+    kind_of_view,
     line_text,
     link_of,
     parse_item,
 )
 from protocols.gopher.request import (
-    ATTRIBUTES_VIEW,
     SAFE_REQUEST,
     GopherPlusCommand,
     RequestedView,
@@ -45,8 +32,8 @@ from protocols.gopher.request import (
     parse_command,
 )
 from protocols.gopher.url import ITEM_TYPES, SIGNATURE_LENGTH, GopherUrl, ReplyReading, media_type_of
-from protocols.location import Entry, Finding, JsonValue, Kind
-from protocols.step import Dialogue, EmitBody, StartBody
+from protocols.location import Kind
+from protocols.step import Dialogue
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:
@@ -123,17 +110,14 @@ class GopherAnswer:
         """Return whether the reply consists of attribute records."""
         return self.shape.listing is GopherListing.RECORDS
 
-    def give(self) -> Dialogue[None]:
+    def give(self, records: EntryReader | None = None) -> Dialogue[None]:
         """Return the dialogue that emits the metadata and the body of the reply.
 
-        The attributes of a single item are read completely before the body begins, because they are metadata.
-        The attributes of a directory are streamed. Only the requested attribute blocks are emitted.
+        The reader `records` converts attribute records, which are streamed. Only the requested attribute
+        blocks are emitted.
         """
-        listing, command, header = self.shape.listing, self.command, self._header
-        requested = command.requested if listing is GopherListing.RECORDS else RequestedView.PLAIN
-        if requested is RequestedView.ATTRIBUTES:
-            return give_record(self)
-        legible = requested is RequestedView.DIRECTORY
+        command, header = self.command, self._header
+        legible = self.has_records and command.requested is RequestedView.DIRECTORY
         names = command.attributes if legible else ()
         size = None if names or header is None else header.count
         if self._raw and header is not None and size is not None:
@@ -145,7 +129,7 @@ class GopherAnswer:
             size=size,
             meta=(("view-requested", view),) if view else (),
             extra={"view_requested": view} if view else None,
-            listing=None if listing is None else self._listing(),
+            listing=self._menu() or records,
             legible=legible,
             raw=None if names else self.content.restore,
             findings=self.completeness.findings,
@@ -153,186 +137,9 @@ class GopherAnswer:
         )
         return self.content.give(reply, names)
 
-    def _listing(self) -> EntryReader | None:
-        match self.shape.listing:
-            case GopherListing.ITEMS:
-                return MenuReader(self.url, self.line_limit)
-            case GopherListing.RECORDS:
-                return record_entries(self)
-        return None
-
-
-# Attribute records in replies. The record of one item becomes metadata. The form of an item becomes a listing
-# with an entry for each line. The records of a directory become the entries of a listing.
-
-#: The expected attribute record of an item with a form.
-_WILLING = b"+INFO: \n+ASK:\n Ask: \n"
-
-
-def give_record(answer: GopherAnswer) -> Dialogue[None]:
-    """Emit the requested attributes of one item."""
-    octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
-    records = parse_records(octets, answer.line_limit)
-    if not records:
-        raise ProtocolError("reply to a request for attributes has none")
-    names = answer.command.attributes
-    reduced, missing = records[0].select(names)
-    for finding in list_missing(missing):
-        answer.completeness.report(finding)
-    shown = reduce_record(octets, names)
-    reply = _reply(answer, octets, len(shown), record_json(reduced, missing), record_entries(answer))
-    yield StartBody(replace(reply, legible=True))
-    yield EmitBody(shown)
-
-
-def give_form(answer: GopherAnswer) -> Dialogue[bool]:
-    """Emit the lines of the item's form as a listing.
-
-    The result is False if the item has no form.
-    """
-    octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
-    records = parse_records(octets, answer.line_limit)
-    form = form_of(records[0]) if records else None
-    if form is None:
-        return False
-    for finding in form.findings(in_clear=not answer.completeness.secured):
-        answer.completeness.report(finding)
-    extra = record_json(records[0], ())
-    yield StartBody(_reply(answer, octets, len(octets), extra, FormEntries(answer.line_limit)))
-    yield EmitBody(octets)
-    return True
-
-
-def _reply(
-    answer: GopherAnswer, octets: bytes, size: int, extra: Mapping[str, JsonValue], listing: EntryReader
-) -> Reply:
-    restore = answer.content.restore
-    raw = octets if restore is None else restore(octets)
-    return Reply(
-        kind=answer.shape.kind,
-        media_type=answer.shape.media_type,
-        size=size,
-        extra=extra,
-        listing=listing,
-        raw=lambda _: raw,
-        findings=answer.completeness.findings,
-        verified=answer.completeness.verified,
-    )
-
-
-def record_entries(answer: GopherAnswer) -> RecordEntries:
-    """Return a reader that converts attribute records to the entries of a listing."""
-    return RecordEntries(answer.url, answer.command.attributes, answer.completeness.report, answer.line_limit)
-
-
-def form_of(record: AttributeRecord) -> AskForm | None:
-    """Return the form in the ASK block of a record.
-
-    The result is `None` if the record has no form.
-    """
-    block = record.block("ASK")
-    return None if block is None else parse_form(block.lines)
-
-
-def list_missing(names: Iterable[str]) -> Iterator[Finding]:
-    """Yield a warning for each requested attribute that the server did not send."""
-    for name in names:
-        yield Finding("gopher:attribute-missing", "warn", f"the server sent no +{name}")
-
-
-def record_json(record: AttributeRecord, missing: Iterable[str]) -> dict[str, JsonValue]:
-    """Return the attribute blocks of a record as JSON.
-
-    The member `attributes` maps the name of each block to the block's lines. The well-known blocks are also
-    parsed, into separate members. A member is null if its block is absent. The member `missing` lists the
-    requested names that the server did not send.
-    """
-    admin, form = record.admin, form_of(record)
-    return {
-        "attributes": {
-            name: [line_text(line) for block in record.blocks if block.name == name for line in block.lines]
-            for name in record.names
-        },
-        "references": {
-            block.name: block.reference.as_json()
-            for block in map(record.block, record.names)
-            if block is not None and block.reference is not None and not block.lines
-        },
-        "admin": None if admin is None else _admin_json(admin),
-        "views": [view.as_json() for view in record.views],
-        "abstract": record.abstract,
-        "form": None if form is None else [line.as_json() for line in form.lines],
-        "missing": list(missing),
-    }
-
-
-def _admin_json(admin: AdminBlock) -> dict[str, JsonValue]:
-    return {
-        "name": admin.name,
-        "address": admin.address,
-        "modified_local": None if admin.modified is None else admin.modified.strftime("%Y-%m-%dT%H:%M:%S"),
-        "ttl": admin.seconds_to_live,
-        "facts": dict(admin.facts),
-    }
-
-
-class RecordEntries:
-    """An `EntryReader` for attribute records: one entry per item, with the item's blocks in `extra`.
-
-    If `names` is not empty, only the blocks with these names are kept. A name that no record has is passed to
-    `report`.
-    """
-
-    def __init__(
-        self,
-        menu: GopherUrl,
-        names: Iterable[str],
-        report: Callable[[Finding], None],
-        line_limit: int = LINE_LIMIT,
-    ) -> None:
-        self._names = tuple(names)
-        self._never_came = set(self._names)
-        self._report = report
-        self._items = MenuItems(menu)
-        self._records = RecordReader(line_limit=line_limit)
-
-    def feed(self, octets: bytes) -> Iterable[Entry]:
-        return map(self._entry, self._records.feed(octets))
-
-    def finish(self) -> Iterator[Entry]:
-        yield from map(self._entry, self._records.finish())
-        for finding in list_missing(name for name in self._names if name in self._never_came):
-            self._report(finding)
-
-    def _entry(self, record: AttributeRecord) -> Entry:
-        reduced, missing = record.select(self._names)
-        self._never_came.intersection_update(missing)
-        known = record_json(reduced, missing)
-        if record.info is None:
-            return Entry(name="", extra=known)
-        entry = self._items.entry(record.info)
-        admin = reduced.admin
-        return replace(
-            entry, modified=None if admin is None else admin.modified, extra={**(entry.extra or {}), **known}
-        )
-
-
-class FormEntries:
-    """An `EntryReader` for a form. Each line of the form becomes an entry."""
-
-    def __init__(self, line_limit: int = LINE_LIMIT) -> None:
-        self._records = RecordReader(line_limit=line_limit)
-
-    def feed(self, octets: bytes) -> Iterable[Entry]:
-        return self._entries(self._records.feed(octets))
-
-    def finish(self) -> Iterable[Entry]:
-        return self._entries(self._records.finish())
-
-    def _entries(self, records: Iterable[AttributeRecord]) -> Iterator[Entry]:
-        for form in filter(None, map(form_of, records)):
-            for line in form.lines:
-                yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())
+    def _menu(self) -> EntryReader | None:
+        is_menu = self.shape.listing is GopherListing.ITEMS
+        return MenuReader(self.url, self.line_limit) if is_menu else None
 
 
 # Format detection. The requested view determines the format of a Gopher+ reply. The item type determines the

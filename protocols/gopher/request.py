@@ -21,9 +21,6 @@ from protocols.wire import encode_block, encode_line
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 
-#: The view that consists of attribute records.
-ATTRIBUTES_VIEW = "application/gopher+-menu"
-
 _FORM_LINE = re.compile(rb"\+([^\x00-\x1f\x7f]*)\t1")
 _ENDS_FIELD = re.compile(rb"[\0\t\r\n]")
 _NAME = re.compile(rb"[^+: \t\r\n]+")

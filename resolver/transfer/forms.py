@@ -16,7 +16,7 @@ from protocols.gopher.attributes import AskForm as AskForm
 from protocols.gopher.attributes import AskLine as AskLine
 from protocols.gopher.attributes import AskQuestion as AskQuestion
 from protocols.gopher.attributes import fill, parse_records
-from protocols.gopher.reply import form_of
+from protocols.gopher.records import form_of
 from protocols.gopher.request import parse_command
 from protocols.gopher.url import ANSWERS, GopherUrl, build, with_gopherplus
 from resolver.transfer.session import Resolver

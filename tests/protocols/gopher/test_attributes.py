@@ -25,15 +25,14 @@ from protocols.gopher.attributes import (
     RecordReader,
     encode_answers,
     fill,
-    kind_of_view,
     parse_admin,
     parse_form,
     parse_records,
     parse_view,
     reduce_record,
 )
-from protocols.gopher.menu import LINE_LIMIT, parse_item
-from protocols.gopher.reply import FormEntries, RecordEntries, form_of, record_json
+from protocols.gopher.menu import LINE_LIMIT, kind_of_view, parse_item
+from protocols.gopher.records import FormEntries, RecordEntries, form_of, record_json
 from protocols.gopher.request import encode_request
 from resolver import Entry, Finding, GopherUrl, Kind, LimitExceeded, Refused, parse
 from resolver.testing import CUTTERS, Cutter
