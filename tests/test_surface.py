@@ -81,7 +81,7 @@ def test_offline_commands_import_no_heavy_modules(code: str) -> None:
 
 def test_explain_of_gopher_imports_no_json_and_no_urllib() -> None:
     imported = _imported_by(_command("explain", "gopher://h.example/0a"))
-    unused = {"protocols.gopher.attributes", "protocols.gopher.records", "datetime", "signal"}
+    unused = {"protocols.gopher.attributes", "protocols.gopher.records", "datetime", "ipaddress", "signal"}
     assert imported & {"json", "textwrap", "urllib.parse", *unused} == set()
 
 

@@ -12,15 +12,17 @@ import enum
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.location import Origin
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision
 
-Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+Address: TypeAlias = "IPv4Address | IPv6Address"
+Network: TypeAlias = "IPv4Network | IPv6Network"
 
 #: The addresses of `localhost` and of the names below it, used without a DNS lookup (RFC 6761 6.3).
 LOCALHOST = ("::1", "127.0.0.1")
@@ -204,6 +206,8 @@ def _is_in(networks: Iterable[Network], address: Address) -> bool:
 
 
 def _read(address: str) -> Address | None:
+    from ipaddress import ip_address  # lazy import: `explain` of a host name needs no addresses
+
     try:
         return ip_address(address.partition("%")[0])
     except ValueError:
@@ -214,6 +218,8 @@ def _find_embedded(address: Address) -> list[IPv4Address]:
     """Return the IPv4 addresses that are possibly embedded in an IPv6 address."""
     if address.version == 4:
         return []
+    from ipaddress import IPv4Address
+
     return [IPv4Address(inner & 0xFFFF_FFFF) for inner in _list_inner(int(address))]
 
 
@@ -251,4 +257,6 @@ def _networks() -> tuple[tuple[AddressScope, tuple[Network, ...]], ...]:
 
 @lru_cache(maxsize=256)
 def _network(text: str) -> Network:
+    from ipaddress import ip_network
+
     return ip_network(text)

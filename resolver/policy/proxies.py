@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address, ip_network
 
 from protocols.errors import NotConfigured
 from resolver.policy.proxy import NO_PROXY, OPTION, Proxy, parse_proxy
@@ -161,6 +160,8 @@ def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
 
 
 def _is_network(entry: str) -> bool:
+    from ipaddress import ip_network  # lazy import: few machines have a list of addresses without a proxy
+
     try:
         ip_network(entry, strict=False)
     except ValueError:
@@ -187,6 +188,8 @@ def _holds(network: str, address: str) -> bool:
 
     The result is False for a host name, because host names are not resolved here.
     """
+    from ipaddress import ip_address, ip_network
+
     try:
         return ip_address(address) in ip_network(network, strict=False)
     except ValueError:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address, ip_network
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from protocols.errors import NotConfigured
@@ -186,6 +185,8 @@ def _port(field: str, port: int) -> int:
 
 
 def _network(field: str, text: str) -> str:
+    from ipaddress import ip_network  # lazy import: `explain` of a host name needs no addresses
+
     try:
         return str(ip_network(text, strict=False))
     except ValueError:
@@ -280,6 +281,8 @@ def names_of(host: str, port: int) -> tuple[str, str]:
 
 
 def _compress_address(address: str) -> str:
+    from ipaddress import ip_address
+
     try:
         return ip_address(address).compressed
     except ValueError:
