@@ -27,9 +27,10 @@ _NAMES_BY_MODULE = {
     "protocols.location": "Headers HostUrl Referrer",
     "protocols.mailto": "MailtoUrl",
     "protocols.news.url": "NewsUrl NntpUrl",
-    "protocols.options": "Credentials Options Transcript",
+    "protocols.options": "Credentials Options",
     "protocols.other": "OtherUrl",
     "protocols.prospero.url": "ProsperoUrl",
+    "protocols.script": "Transcript",
     "protocols.telnet": "TelnetUrl",
     "protocols.wais.url": "WaisUrl",
     "resolver.adapters.httpx_transport": "HttpxTransport",
@@ -51,7 +52,8 @@ _NAMES_BY_MODULE = {
     "resolver.transfer.settings": "NetworkSettings RetryPolicy Settings",
     "resolver.transfer.streaming": "StreamingResponse",
     "resolver.transfer.terminal": "TerminalSession",
-    "resolver.url.parsing": "Extracted build convert_iri extract parse",
+    "resolver.url.extraction": "Extracted extract",
+    "resolver.url.parsing": "build convert_iri parse",
     "resolver.url.registry": "register schemes",
 }
 _MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}

@@ -38,9 +38,9 @@ from protocols.news.url import NewsUrl as NewsUrl
 from protocols.news.url import NntpUrl as NntpUrl
 from protocols.options import Credentials as Credentials
 from protocols.options import Options as Options
-from protocols.options import Transcript as Transcript
 from protocols.other import OtherUrl as OtherUrl
 from protocols.prospero.url import ProsperoUrl as ProsperoUrl
+from protocols.script import Transcript as Transcript
 from protocols.telnet import TelnetUrl as TelnetUrl
 from protocols.wais.url import WaisUrl as WaisUrl
 from resolver import blocking as blocking
@@ -84,10 +84,10 @@ from resolver.transfer.settings import RetryPolicy as RetryPolicy
 from resolver.transfer.settings import Settings as Settings
 from resolver.transfer.streaming import StreamingResponse as StreamingResponse
 from resolver.transfer.terminal import TerminalSession as TerminalSession
-from resolver.url.parsing import Extracted as Extracted
+from resolver.url.extraction import Extracted as Extracted
+from resolver.url.extraction import extract as extract
 from resolver.url.parsing import build as build
 from resolver.url.parsing import convert_iri as convert_iri
-from resolver.url.parsing import extract as extract
 from resolver.url.parsing import parse as parse
 from resolver.url.registry import register as register
 from resolver.url.registry import schemes as schemes

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from protocols.contract import Reply
 from protocols.errors import Disconnected, LimitExceeded, TimedOut, Truncated
 from protocols.location import Finding, Kind
-from protocols.options import Limits, Options, Transcript
+from protocols.options import Limits, Options
+from protocols.script import Transcript
 from protocols.step import (
     Connect,
     Dialogue,

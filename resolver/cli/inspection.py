@@ -12,7 +12,7 @@ from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines, word
 from resolver.cli.targets import CommandTarget, status_of, targets
-from resolver.url.parsing import extract, parse, redact
+from resolver.url.parsing import parse, redact
 from resolver.url.registry import RESERVED, SCHEMES, explain_missing, find, plugins
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ def extract_urls(command: Command) -> int:
 
     Raises `LocalError` if a file cannot be read.
     """
+    from resolver.url.extraction import extract  # lazy import: no other command needs it
+
     for name in (*command.urls, *command.lists) or ("-",):
         for found in extract(streams.read_text(name)):
             if command.json:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from protocols.options import Limits, Options, Transcript
+from protocols.options import Limits, Options
 from resolver.cli.options import CommandOptions
 from resolver.cli.values import BadValue, UsageError, pair, seconds, size, suggest_nearest
 from resolver.policy.settings import Policy
-from resolver.terminal.prompts import prompt
+
+if TYPE_CHECKING:
+    from protocols.script import Transcript
 
 
 def options_of(
@@ -52,6 +54,9 @@ def _transcript_of(command: CommandOptions) -> Transcript | None:
         return None
     if any(end in text for text in command.send for end in "\r\n\0"):
         raise UsageError("--send must be one line without a line end")
+    from protocols.script import Transcript  # lazy import: few command lines record a session
+    from resolver.terminal.prompts import prompt
+
     return Transcript(
         seconds=command.during,
         prompt=None if command.until is None else prompt(command.until.encode("utf-8", "surrogateescape")),

@@ -20,7 +20,7 @@ from protocols.errors import (
     Truncated,
     UnsupportedScheme,
 )
-from protocols.options import Prompt
+from protocols.script import Prompt
 from protocols.telnet import TelnetUrl
 from protocols.telnet.octets import NvtText, TelnetCommand, TelnetData, UnknownCommand
 from protocols.telnet.terminal import (

@@ -34,7 +34,7 @@ HOLD_PLAIN_URLS: Mapping[str, str] = {
     "resolver.files.part_state.PartState": "compared with the redacted URL of a request",
     "resolver.ledger.report.PendingRow": "read from a ledger, which holds redacted URLs",
     "resolver.ledger.report.FinishedRow": "read from a ledger, which holds redacted URLs",
-    "resolver.url.parsing.Extracted": "input: a text of the user",
+    "resolver.url.extraction.Extracted": "input: a text of the user",
     "resolver.warc.index.IndexLine": "read from an archive, which holds redacted URLs",
     "resolver.web.access.Certificate": "a chain of certificates, not of URLs",
     "resolver.web.pages.own.OpenedUrl": "a bookmark keeps the URL as the user wrote it",

@@ -42,7 +42,7 @@ from resolver.terminal.screen import TerminalOutput
 from resolver.terminal.text import TerminalText
 from resolver.transfer.extras import find_codings, find_frames
 from resolver.trees.lists import BadItem, BrokenList, MetalinkReader, parse_sum
-from resolver.url.parsing import extract
+from resolver.url.extraction import extract
 from resolver.warc.check import ArchiveCheck
 from resolver.web.pages.sanitizer import allowed_markup
 from tests.fuzz.peer import LIMITS, NEXT, SWITCH, cut, run

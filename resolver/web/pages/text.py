@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from protocols.errors import InvalidUrl
 from resolver.transfer.response import Response, decode_text
-from resolver.url.parsing import extract, join, parse, resolve_reference, strip_user
+from resolver.url.extraction import extract
+from resolver.url.parsing import join, parse, resolve_reference, strip_user
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of
 
 #: Maximum number of characters of a text on one page. A browser can lay out a page of this size without

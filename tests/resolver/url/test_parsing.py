@@ -27,9 +27,9 @@ from fixtures.recordings import URLS
 from protocols.syntax import encode_written
 from resolver import Extracted, FtpUrl, InvalidUrl, Resolver, Url, build, extract, parse
 from resolver.url import parsing as url_module
+from resolver.url.extraction import MOST_ALTERNATES
 from resolver.url.parsing import (
     LONGEST,
-    MOST_ALTERNATES,
     UrlLike,
     display,
     join,
