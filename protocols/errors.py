@@ -481,6 +481,11 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> Masked:
     return Masked(f"{named} (the extra {extra}): pip install {' '.join(lacking)}")
 
 
+#: Exit statuses of requests that were refused before anything was sent. The policy, the URL parser, the
+#: registry of schemes, or a redirect rule refused them.
+REFUSED = frozenset({9, 12, 13, 15})
+
+
 def class_name(error: ResolveError) -> str:
     """Return the name of an error's public class.
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import trio
 
 from protocols.contract import Kind
-from protocols.errors import LocalError, ResolveError, class_name
+from protocols.errors import REFUSED, LocalError, ResolveError, class_name
 from protocols.location import JsonValue
 from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
-from resolver.cli.summary import REFUSED, collect_list_facts, is_plain
+from resolver.cli.summary import collect_list_facts, is_plain
 from resolver.cli.targets import CommandTarget, TargetNaming, targets
 from resolver.cli.transfers import duration, octets
 from resolver.transfer.response import Saved

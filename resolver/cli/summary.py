@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from protocols.contract import JsonValue
-from protocols.errors import LocalError, NotFound, ResolveError
+from protocols.errors import REFUSED, LocalError, NotFound, ResolveError
 from protocols.options import Options
 from protocols.text import own_text
 from resolver.cli import streams
@@ -29,11 +29,6 @@ from resolver.url.parsing import redact
 
 if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
-
-
-#: Exit statuses of requests that were refused before anything was sent. The policy, the URL parser, the
-#: registry of schemes, or a redirect rule refused them.
-REFUSED = frozenset({9, 12, 13, 15})
 
 
 class RunSummary:

@@ -27,7 +27,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from protocols.contract import Finding, Origin, Url
-from protocols.errors import InvalidUrl, LocalError, Refused, ResolveError, class_name
+from protocols.errors import REFUSED, InvalidUrl, LocalError, Refused, ResolveError, class_name
 from protocols.location import JsonValue
 from protocols.text import Masked, brief, instant, quote_text
 from resolver.ledger import LedgerFault
@@ -404,12 +404,6 @@ async def save_under(
 # The outcome of saving one URL: a success or a failure. `get --json` prints an outcome as JSON. The JSON
 # always contains all members; null means that a value is unknown or absent.
 
-Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
-
-#: The exit statuses of refusals by this program: by the policy, the URL parser, the scheme registry or a
-#: redirect rule.
-_REFUSED = frozenset({9, 12, 13, 15})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Outcome:
@@ -429,7 +423,7 @@ class Outcome:
     url: Masked
     final_url: Masked | None = None
     scheme: str | None = None
-    status: Status
+    status: Literal["done", "skipped", "failed", "refused"]
     exit: int = 0
     error: ResolveError | None = None
     path: str | None = None
@@ -509,7 +503,7 @@ def outcome_of_failure(
 
     `judged` are the findings of the policy (see `judge`).
     """
-    refused = error.exit_code in _REFUSED
+    refused = error.exit_code in REFUSED
     return Outcome(
         url=redact(url),
         scheme=_scheme_of(url),
