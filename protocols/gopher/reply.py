@@ -116,7 +116,7 @@ class GopherAnswer:
         The reader `records` converts attribute records, which are streamed. Only the requested attribute
         blocks are emitted.
         """
-        command, header = self.command, self._header
+        command, header, is_menu = self.command, self._header, self.shape.listing is GopherListing.ITEMS
         legible = self.has_records and command.requested is RequestedView.DIRECTORY
         names = command.attributes if legible else ()
         size = None if names or header is None else header.count
@@ -129,17 +129,13 @@ class GopherAnswer:
             size=size,
             meta=(("view-requested", view),) if view else (),
             extra={"view_requested": view} if view else None,
-            listing=self._menu() or records,
+            listing=MenuReader(self.url, self.line_limit) if is_menu else records,
             legible=legible,
             raw=None if names else self.content.restore,
             findings=self.completeness.findings,
             verified=self.completeness.verified,
         )
         return self.content.give(reply, names)
-
-    def _menu(self) -> EntryReader | None:
-        is_menu = self.shape.listing is GopherListing.ITEMS
-        return MenuReader(self.url, self.line_limit) if is_menu else None
 
 
 # Format detection. The requested view determines the format of a Gopher+ reply. The item type determines the

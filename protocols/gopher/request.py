@@ -1,8 +1,7 @@
 """The encoding of a gopher URL as a request (RFC 1738 3.4, Gopher+ memo 2.3).
 
 A request is one line: the selector, the search and the Gopher+ command, separated by TABs. A TAB is never
-copied from the URL, which prevents command injection. A TAB in the URL is never copied to the request
-(command injection). A filled-in form is parsed strictly and then encoded again.
+copied from the URL (command injection). A filled-in form is parsed strictly and then encoded again.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
 from protocols.wire import encode_block, encode_line
 
-#: Some servers do not accept a longer line. Every tested server accepts a line of SAFE_REQUEST bytes. Some
-#: servers do not accept longer lines.
+#: Every tested server accepts a line of SAFE_REQUEST bytes. Some servers do not accept longer lines.
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 
-_FORM_LINE = re.compile(rb"\+([^\x00-\x1f\x7f]*)\t1")
+_FORM_LINE = rb"\+([^\x00-\x1f\x7f]*)\t1"
 _ENDS_FIELD = re.compile(rb"[\0\t\r\n]")
 _NAME = re.compile(rb"[^+: \t\r\n]+")
 
@@ -93,7 +91,7 @@ def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
 
 def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
     first, *lines = gopherplus.split(b"\r\n")
-    head = _FORM_LINE.fullmatch(first)
+    head = re.fullmatch(_FORM_LINE, first)
     if head is None or len(lines) < 3 or lines[0] != b"+-1" or lines[-2:] != [b".", b""]:
         raise Refused("S03", "TAB, CR, LF and NUL in a Gopher+ string are allowed only in filled-in forms")
     answers = tuple(lines[1:-2])
@@ -107,9 +105,7 @@ def command_in(url: GopherUrl) -> GopherPlusCommand:
 
     The command determines how the reply is parsed.
 
-    If the URL has no Gopher+ string, a search that looks like a command is interpreted as a command. If the
-    URL has no Gopher+ string, and its search has the form of a command, the search is interpreted as a
-    command.
+    If the URL has no Gopher+ string, a search in the form of a command is interpreted as a command.
     """
     if url.gopherplus:
         return parse_command(url.gopherplus)

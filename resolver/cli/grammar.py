@@ -92,11 +92,11 @@ def _describe_unknown(arguments: list[str]) -> str:
 #: Matches the end of the argparse message about a value for a switch (an option without a value). The message
 #: contains the value, which may be a password. Python 3.11 also writes this message for `-qume:secret`.
 #: Python 3.13 reports the unknown option -u instead.
-_SURPLUS_VALUE = re.compile(r"ignored explicit argument .*", re.DOTALL)
+_SURPLUS_VALUE = r"(?s)ignored explicit argument .*"
 
 
 def _refused(message: str) -> UsageError:
-    return UsageError(f"{_SURPLUS_VALUE.sub('takes no value', message)} (see resolve --help)")
+    return UsageError(f"{re.sub(_SURPLUS_VALUE, 'takes no value', message)} (see resolve --help)")
 
 
 def _parser(argv: list[str]) -> argparse.ArgumentParser:

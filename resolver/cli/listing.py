@@ -101,7 +101,7 @@ def _day(entry: Entry) -> str:
 
 _ROUNDED = r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)"
 #: A valid color of LS_COLORS. Only SGR parameters are valid, so other sequences never reach a terminal.
-_COLOR = re.compile(r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}")
+_COLOR = r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}"
 #: The default colors of ls(1), for kinds of entries without a color in LS_COLORS.
 _DEFAULTS = {"di": "01;34", "ln": "01;36"}
 _MOST_COLORS = 65_536
@@ -139,7 +139,7 @@ def painter(environment: Mapping[str, str]) -> EntryColors:
     said = dict(word.partition("=")[::2] for word in words if "=" in word)
     found = {name.lower() if name.startswith("*") else name: color for name, color in said.items()}
     return EntryColors(
-        {name: color for name, color in {**_DEFAULTS, **found}.items() if _COLOR.fullmatch(color)}
+        {name: color for name, color in {**_DEFAULTS, **found}.items() if re.fullmatch(_COLOR, color)}
     )
 
 

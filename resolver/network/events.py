@@ -224,9 +224,9 @@ def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEve
 _MOST_SHOWN = 512
 #: The head of an HTTP/1 response, up to the empty line.
 _HEAD = re.compile(rb"HTTP/1.*?(?:\r?\n){2}", re.DOTALL)
-_INTERIM = re.compile(rb"HTTP/1\.\d 1")
-_REPLIES = re.compile(rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+")
-_LINE = re.compile(rb"[^\n]{0,200}\n?")
+_INTERIM = rb"HTTP/1\.\d 1"
+_REPLIES = rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+"
+_LINE = rb"[^\n]{0,200}\n?"
 
 
 class TraceFormat:
@@ -262,11 +262,11 @@ class TraceFormat:
             return self._heads(event.url, event.octets)
         if self._is_body(event):
             return b""
-        found = _REPLIES.match(event.octets)
+        found = re.match(_REPLIES, event.octets)
         return b"" if found is None else found[0]
 
     def _first_line(self, event: Received) -> bytes:
-        found = None if self._is_body(event) else _LINE.match(event.octets)
+        found = None if self._is_body(event) else re.match(_LINE, event.octets)
         return b"" if found is None else found[0]
 
     def _is_body(self, event: Received) -> bool:
@@ -277,7 +277,7 @@ class TraceFormat:
         end = 0
         while (found := _HEAD.match(octets, end)) is not None:
             end = found.end()
-            if not _INTERIM.match(found[0]):
+            if not re.match(_INTERIM, found[0]):
                 self._within.add(url)
                 return octets[:end]
         return octets

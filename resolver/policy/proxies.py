@@ -34,7 +34,7 @@ _UNTRUSTED = (
 )
 _OF_CGI = ("REQUEST_METHOD", "GATEWAY_INTERFACE")
 _NOT_READ = "HTTP_PROXY"
-_ENTRY = re.compile(r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?")
+_ENTRY = r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?"
 
 
 def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) -> dict[str, str]:
@@ -172,7 +172,7 @@ def _is_network(entry: str) -> bool:
 def _exempts(entry: str, endpoint: Endpoint) -> bool:
     if entry == "*":
         return True
-    found = _ENTRY.fullmatch(entry)
+    found = re.fullmatch(_ENTRY, entry)
     name, port = (entry, None) if found is None else (found["name"], found["port"])
     if port is not None and int(port) != endpoint.port:
         return False

@@ -25,7 +25,7 @@ NO_PROXY = "none"
 
 ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]
 
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
 #: The default ports of proxies, as in curl.
 _DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
 
@@ -93,7 +93,7 @@ def parse_proxy(text: str, source: str) -> Proxy:
 
 
 def _split(text: str, source: str) -> tuple[ProxyScheme, str]:
-    found = _SCHEME.match(text)
+    found = re.match(_SCHEME, text)
     if found is None:
         return "http", text
     scheme = found["scheme"].lower()

@@ -127,7 +127,9 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
         url_text.default_port = scheme.default_port
         url = scheme.parse(url_text)
         if not is_ours:
-            _hide_password(url_text)
+            from protocols import other
+
+            other.place_password(url_text)  # a plug-in's parser may not record its position (S17)
     if strict and url_text.findings:
         finding, position = next(iter(url_text.findings.items()))
         raise invalid(text, finding, "not in the form of RFC 1738", position)
@@ -141,13 +143,6 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
         findings=tuple(url_text.findings),
         places=tuple(url_text.places),
     )
-
-
-def _hide_password(text: UrlText) -> None:
-    """Mask the password, even if a plug-in's parser does not record the position of the password (S17)."""
-    from protocols import other
-
-    other.place_password(text)
 
 
 def _read_common(text: str) -> UrlText:

@@ -59,7 +59,7 @@ RESERVED: dict[str, str] = {
 
 
 #: Matches the valid scheme names, in lower case. The URL parser never finds any other name before a colon.
-_NAME = re.compile(r"(?!url$)[a-z][a-z0-9+.-]{0,63}")
+_NAME = r"(?!url$)[a-z][a-z0-9+.-]{0,63}"
 
 _registered: dict[str, Scheme] = {}
 
@@ -83,7 +83,7 @@ def register(scheme: Scheme) -> None:
         Traceback (most recent call last):
         ValueError: scheme 'gopher' already exists and cannot be replaced
     """
-    if _NAME.fullmatch(scheme.name) is None:
+    if re.fullmatch(_NAME, scheme.name) is None:
         raise ValueError(f"{scheme.name!r} is not a lower-case scheme name")
     there = find(scheme.name)
     if there is None and explain_missing(scheme.name) is None:
