@@ -372,7 +372,6 @@ class Pipeline:
                 waiting[0].wake()
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _OpeningPipeline:
     """A pipeline whose connection attempt is still running, with the error of a failed attempt.
 

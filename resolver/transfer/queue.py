@@ -26,7 +26,7 @@ import heapq
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import TryLater
@@ -136,7 +136,6 @@ SILENCE = 5.0
 CapOf = Callable[[str, int], int | None]
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class HostState:
     """The scheduling state of one host.
 
@@ -147,20 +146,17 @@ class HostState:
       other running task.
     """
 
-    name: str
-    queue: HostQueue[QueuedTask[object]] = field(default_factory=HostQueue)
-    under_way: int = 0
+    under_way = successes = lowered = last_turn = offer = 0
     cap: int | None = None
-    successes: int = 0
-    needed: int = _SLOWLY
-    ready: float = float("-inf")
-    lowered: int = 0
-    last_turn: int = 0
-    offer: int = 0
+    needed = _SLOWLY
+    ready = heard = float("-inf")
     closed: tuple[float, TryLater] | None = None
-    pause: float = 0.0
-    heard: float = float("-inf")
-    silent: bool = False
+    pause = 0.0
+    silent = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.queue: HostQueue[QueuedTask[object]] = HostQueue()
 
     @property
     def is_forgotten(self) -> bool:

@@ -9,7 +9,7 @@ object.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, TypeAlias
 
 from protocols.contract import Finding, Url, Validators
@@ -44,7 +44,6 @@ Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
 _FINAL = (Refused, LimitExceeded, LocalError)
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Location:
     """A location of the object: the requested URL or a mirror.
 
@@ -53,10 +52,12 @@ class Location:
     - `failures_in_a_row` is the number of consecutive attempts without new data.
     """
 
-    request: RetrievalRequest
-    trusted: bool = True
-    failures_in_a_row: int = 0
+    trusted = True
+    failures_in_a_row = 0
     failed: ResolveError | None = None
+
+    def __init__(self, request: RetrievalRequest) -> None:
+        self.request = request
 
 
 class Retrier:
