@@ -15,7 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
-from zlib import Z_BEST_COMPRESSION, compressobj, decompressobj
+from zlib import compressobj, decompressobj
 
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import LocalError, NotConfigured
@@ -81,7 +81,7 @@ class WarcVolume:
         """Write a record in an open transaction, and return its offset and length in the file.
 
         `fields` must not contain the type, the ID, and the fields about the block. In a compressed file, each
-        record is a separate gzip member, which is as small as possible.
+        record is a separate gzip member.
         """
         begin = self._file.size
         written = ["WARC/1.1", f"WARC-Type: {type}", f"WARC-Record-ID: {id}", *fields]
@@ -92,7 +92,8 @@ class WarcVolume:
         pieces: Iterable[bytes] = chain((head,), block.pieces(), (_RECORD_END,))
         if block.size < _AT_ONCE:
             pieces = (b"".join(pieces),)
-        member = compressobj(Z_BEST_COMPRESSION, wbits=GZIP_ONLY) if self.path.endswith(".gz") else None
+        # For 600 web pages, level 9 of zlib takes 1.5 times as long as the default level, and saves 0.5 %.
+        member = compressobj(wbits=GZIP_ONLY) if self.path.endswith(".gz") else None
         for octets in pieces:
             self._file.write(octets if member is None else member.compress(octets))
         if member is not None:
