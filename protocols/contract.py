@@ -21,7 +21,6 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from protocols.location import Action as Action
@@ -53,6 +52,8 @@ from protocols.scheme import Extra as Extra
 from protocols.scheme import Scheme as Scheme
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from protocols.errors import ResolveError
 
 

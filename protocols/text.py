@@ -7,10 +7,14 @@ is compared with the names of the existing codecs, and only these codecs are loa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from encodings import normalize_encoding
 from encodings.aliases import aliases
+
+TYPE_CHECKING = False  # type checkers assume True; without the import of `typing`, the program starts faster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
 
 
 class Masked(str):
@@ -92,6 +96,8 @@ def instant(moment: datetime | None) -> str | None:
     """
     if moment is None:
         return None
+    from datetime import UTC  # lazy import: `explain` formats no time
+
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -101,6 +107,8 @@ def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
 
     For an invalid date or time, the result is `None`.
     """
+    from datetime import UTC, datetime
+
     year, month, day, hour, minute, second = map(int, digits)
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)

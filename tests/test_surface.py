@@ -85,8 +85,9 @@ def test_explain_of_gopher_imports_no_json_and_no_urllib() -> None:
     assert imported & {"json", "textwrap", "urllib.parse", *unused} == set()
 
 
-def test_version_loads_no_dataclasses() -> None:
-    assert "dataclasses" not in _imported_by(_command("--version"))
+def test_version_loads_no_dataclasses_and_no_typing() -> None:
+    unused = {"dataclasses", "datetime", "signal", "typing"}
+    assert _imported_by(_command("--version")) & unused == set()
 
 
 #: Number of our modules that a command line imports: they are most of its startup time. A test fails if there

@@ -13,12 +13,15 @@ import sys
 import termios
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, NoReturn
 
 from protocols.errors import LocalError
 from resolver.terminal.text import escape_line
 
+TYPE_CHECKING = False  # type checkers assume True; without the import of `typing`, the program starts faster
+
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from protocols.location import JsonValue
     from protocols.text import Masked
 

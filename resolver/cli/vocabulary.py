@@ -5,9 +5,6 @@ The help pages, the shell completions and the man page are generated from these 
 
 from __future__ import annotations
 
-import signal
-from typing import NamedTuple
-
 #: Exit statuses that are not defined by an error class.
 MIXED = 1
 USAGE = 2
@@ -15,13 +12,13 @@ MISSING_EXTRA = 13
 INTERRUPTED = 130
 READER_GONE = 141
 TERMINATED = 143
-STATUS_BY_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+STATUS_BY_SIGNAL = {2: INTERRUPTED, 15: TERMINATED}  # SIGINT and SIGTERM; POSIX fixes their numbers
 
 #: The shells that `resolve completion` supports.
 SHELLS = ("bash", "zsh", "fish")
 
 
-class CommandVerb(NamedTuple):
+class CommandVerb:
     """A command of `resolve`.
 
     Attributes:
@@ -33,12 +30,11 @@ class CommandVerb(NamedTuple):
         online: whether the command retrieves URLs.
     """
 
-    name: str
-    takes: str
-    purpose: str
-    example: str
-    perform: str
-    online: bool = False
+    def __init__(
+        self, name: str, takes: str, purpose: str, example: str, perform: str, online: bool = False
+    ) -> None:
+        self.name, self.takes, self.purpose, self.example = name, takes, purpose, example
+        self.perform, self.online = perform, online
 
 
 VERBS = (
@@ -187,12 +183,11 @@ VERBS = (
 )
 
 
-class PolicyRule(NamedTuple):
+class PolicyRule:
     """A rule of the policy in one sentence, and the options that override it."""
 
-    name: str
-    sentence: str
-    options: tuple[str, ...] = ()
+    def __init__(self, name: str, sentence: str, options: tuple[str, ...] = ()) -> None:
+        self.name, self.sentence, self.options = name, sentence, options
 
 
 RULES = (
