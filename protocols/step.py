@@ -64,8 +64,7 @@ class Acquire(NamedTuple):
     """Use a connection from the pool, or open a new connection. See `Gate.acquire`.
 
     The result is the connection state that the previous dialogue passed to `keep`, or None for a new
-    connection. `suits` is a
-    predicate on the state of a connection. A connection for which `suits` returns true is preferred.
+    connection. A connection with a state that `suits` accepts is preferred.
     """
 
     pool_key: Hashable

@@ -281,7 +281,7 @@ class MenuItems:
             url=link.url,
             kind=_kind(item, character),
             raw=item.raw,
-            extra={**item.as_json(), **_complaint(link)},
+            extra={**item.as_json(), **({} if link.unusable is None else {"unusable": link.unusable})},
         )
 
 
@@ -289,10 +289,6 @@ def _kind(item: MenuItem, character: str) -> Kind:
     if character == "h" and (item.selector or b"").removeprefix(b"/").startswith(b"URL:"):
         return Kind.LINK
     return ITEM_TYPES[character].kind
-
-
-def _complaint(link: MenuLink) -> dict[str, JsonValue]:
-    return {} if link.unusable is None else {"unusable": link.unusable}
 
 
 class MenuReader:

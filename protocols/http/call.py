@@ -237,7 +237,7 @@ def _prepare(request: HttpRequest, limits: Limits) -> tuple[Http1Exchange, Send 
     exchange, body = Http1Exchange(request, limits), request.body
     if exchange.is_plain and len(exchange.line.octets) <= AT_ONCE:
         return exchange, Send((exchange.line,))
-    unless = StopCondition(exchange.read_head, _says_no)
+    unless = StopCondition(exchange.read_head, lambda head: head.status >= _NOT_WANTED)
     if not isinstance(body, bytes):
         return exchange, SendBody((exchange.line,), body, exchange.encode_piece, unless)
     pieces = () if exchange.is_plain else (body, b"") if body else (b"",)
@@ -245,10 +245,6 @@ def _prepare(request: HttpRequest, limits: Limits) -> tuple[Http1Exchange, Send 
     lines = (exchange.line, *(line for line in encoded if line.octets))
     is_large = sum(len(line.octets) for line in lines) > AT_ONCE
     return exchange, Send(lines, unless if is_large else None)
-
-
-def _says_no(head: ResponseHead) -> bool:
-    return head.status >= _NOT_WANTED
 
 
 def _hear_head(exchange: Http2Exchange) -> Dialogue[ResponseHead]:

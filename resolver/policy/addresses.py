@@ -164,14 +164,11 @@ def judge_address(
         return _warning(address, kind)
     if is_link_local:
         return _refusal(address, f"{address} is {kind}: only a URL from the user may lead there")
-    if referrer_address is not None and reach <= _depth(referrer_address):
-        return None
+    if referrer_address is not None:
+        referring = find_least_scope(referrer_address)
+        if reach <= (AddressScope.PUBLIC if referring is AddressScope.NEVER else referring):
+            return None
     return _refusal(address, f"{address} is {kind}, more internal than the URL that led there")
-
-
-def _depth(referrer_address: str) -> AddressScope:
-    reach = find_least_scope(referrer_address)
-    return AddressScope.PUBLIC if reach is AddressScope.NEVER else reach
 
 
 def _warning(address: str, kind: str) -> Decision:

@@ -503,10 +503,12 @@ def outcome_of_failure(
 
     `judged` are the findings of the policy (see `judge`).
     """
-    refused = error.exit_code in REFUSED
+    refused, scheme = error.exit_code in REFUSED, None
+    with suppress(InvalidUrl):
+        scheme = parse(url, origin="user").scheme
     return Outcome(
         url=redact(url),
-        scheme=_scheme_of(url),
+        scheme=scheme,
         status="refused" if refused else "failed",
         exit=error.exit_code,
         error=error,
@@ -566,10 +568,3 @@ def _rule_of(error: ResolveError) -> str | None:
     For an invalid URL, the rule is S01.
     """
     return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)
-
-
-def _scheme_of(text: str) -> str | None:
-    try:
-        return parse(text, origin="user").scheme
-    except InvalidUrl:
-        return None

@@ -276,14 +276,10 @@ def redact(text: str) -> Masked:
     try:
         return _parse(text, strict=False, zoned=True).shown
     except InvalidUrl:
-        return _redact_unparsed(text)
-
-
-def _redact_unparsed(text: str) -> Masked:
-    start = re.match(_START, text)
-    at = text.rfind("@")
-    begin = start.end() if start else 0
-    return Masked(text if at < begin else f"{text[:begin]}****{text[at:]}")
+        start = re.match(_START, text)
+        at = text.rfind("@")
+        begin = start.end() if start else 0
+        return Masked(text if at < begin else f"{text[:begin]}****{text[at:]}")
 
 
 def place_in_shown(text: str, shown: str, position: int) -> int:
