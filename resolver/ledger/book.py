@@ -375,6 +375,11 @@ class LedgerEntry:
         await self.ledger.write_later(_Change(_FAILED, values, self.number))
 
 
+_INSERT = (
+    "INSERT INTO object(key, url, origin, referrer, without_password, asked, more, how, status) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued') ON CONFLICT(key) DO NOTHING"
+)
+
 # The assignments of the updates of a row.
 _WHOLE = (
     "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, media_type=?, "
@@ -537,19 +542,9 @@ class Ledger:
     def _insert(self, key: bytes, asked: RequestRow) -> int | None:
         """Add a row and return its number, or None if the ledger has a row with the key."""
         referrer = None if asked.referrer is None else json.dumps(asked.referrer)
-        values = (
-            key,
-            encode_text(asked.given),
-            asked.origin,
-            referrer,
-            asked.without_password,
-            _now(),
-            asked.more,
-            asked.how,
-        )
-        columns = "key, url, origin, referrer, without_password, asked, more, how, status"
-        insert = f"INSERT INTO object({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')"
-        added = self._connection.execute(f"{insert} ON CONFLICT(key) DO NOTHING", values)
+        url, hidden = encode_text(asked.given), asked.without_password
+        values = (key, url, asked.origin, referrer, hidden, _now(), asked.more, asked.how)
+        added = self._connection.execute(_INSERT, values)
         return added.lastrowid if added.rowcount else None
 
     async def forget(self, number: int) -> None:
