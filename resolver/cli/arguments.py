@@ -31,7 +31,6 @@ class Command(CommandOptions):
         urls: the URLs or other arguments after the command, as typed.
         extracts: the path of the archive to extract completely (`warc extract` without URLs).
         gateways: gateway URLs by scheme.
-        url_options: the options that change the URL, by name: `search`, `view` and `type`.
     """
 
     gateways: dict[str, str]
@@ -40,8 +39,6 @@ class Command(CommandOptions):
         values, self.configuration = _apply_defaults(given, verb)
         vars(self).update(values)
         self.verb, self.urls, self.extracts = verb, tuple(urls), extracts
-        named = (("search", self.search), ("view", self.view), ("type", self.type))
-        self.url_options = tuple((name, value) for name, value in named if value is not None)
 
     @property
     def is_quiet(self) -> bool:
@@ -67,6 +64,12 @@ class Command(CommandOptions):
         The result is `None` if both versions may be used.
         """
         return "4" if self.only_ipv4 else "6" if self.only_ipv6 else None
+
+    @property
+    def url_options(self) -> tuple[tuple[str, str], ...]:
+        """Return the options that change the URL, by name: `search`, `view` and `type`."""
+        named = (("search", self.search), ("view", self.view), ("type", self.type))
+        return tuple((name, value) for name, value in named if value is not None)
 
     @property
     def walks(self) -> bool:

@@ -425,7 +425,7 @@ class _RetrievalRun:
             target = await follow(session, target, command, number)
             # `--search`, `--view` and `--type` were already applied, to the URL of the listing
             command = copy(command)
-            command.url_options = ()
+            command.search = command.view = command.type = None
         return await VERBS[command.verb](session, target, command)
 
     def process_target(
