@@ -13,7 +13,6 @@ from encodings.aliases import aliases
 TYPE_CHECKING = False  # type checkers assume True; without the import of `typing`, the program starts faster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
 
@@ -100,17 +99,3 @@ def instant(moment: datetime | None) -> str | None:
 
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
-    """Return the UTC time from the digits of year, month, day, hour, minute and second.
-
-    For an invalid date or time, the result is `None`.
-    """
-    from datetime import UTC, datetime
-
-    year, month, day, hour, minute, second = map(int, digits)
-    try:
-        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        return None

@@ -283,7 +283,7 @@ def parse_time(octets: bytes) -> datetime | None:
     match = _TIME.fullmatch(octets)
     if match is None:
         return None
-    from protocols.text import in_utc  # Lazy import: `explain` does not parse dates.
+    from protocols.dates import in_utc  # Lazy import: `explain` does not parse dates.
 
     return in_utc(match.groups())
 

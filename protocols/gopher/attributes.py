@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
+from protocols.dates import in_utc
 from protocols.errors import LimitExceeded, Refused
 from protocols.gopher.menu import (
     LINE_LIMIT,
@@ -26,7 +27,6 @@ from protocols.gopher.menu import (
 )
 from protocols.gopher.url import GopherUrl, with_gopherplus
 from protocols.location import Finding, JsonValue
-from protocols.text import in_utc
 from protocols.wire import encode_block, encode_line
 
 _SIZE = re.compile(rb"<[ \t]*([0-9]{0,15}(?:\.[0-9]{0,15})?)[ \t]*([bkmg]?)[^>]*>?", re.IGNORECASE)

@@ -14,12 +14,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, NoReturn
 
+from protocols.dates import in_utc
 from protocols.errors import Declined
 from protocols.http.request import host_of
 from protocols.http.response import MONTHS, parse_date
 from protocols.http.url import HttpUrl, build
 from protocols.location import BuiltUrl, Entry, Finding, Kind
-from protocols.text import in_utc
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from protocols.dates import in_utc
 from protocols.ftp.control import DirectoryRoute, FtpSessionState, login_key
 from protocols.step import AwaitData, Connect, OpenData, Send
-from protocols.text import in_utc
 from resolver import (
     Declined,
     Disconnected,

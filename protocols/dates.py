@@ -1,0 +1,18 @@
+"""Dates from the digits of protocol data. `explain` does not import this module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+
+def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
+    """Return the UTC time from the digits of year, month, day, hour, minute and second.
+
+    For an invalid date or time, the result is `None`.
+    """
+    year, month, day, hour, minute, second = map(int, digits)
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
