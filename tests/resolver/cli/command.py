@@ -10,6 +10,8 @@ from contextlib import chdir, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from resolver.cli import main
 
 
@@ -51,3 +53,15 @@ def resolve(*argv: str, stdin: bytes = b"", folder: Path | None = None) -> Done:
             return Done(status, out.read(), err.getvalue())
         finally:
             sys.stdin, sys.stdout, sys.stderr = before
+
+
+def hide_library(monkeypatch: pytest.MonkeyPatch, library: str, package: str) -> None:
+    """Make the import of a library fail, and forget `package`, whose modules import the library.
+
+    After the test, the attribute of the parent package is restored too. Otherwise, it would be another module
+    than the one in `sys.modules`.
+    """
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delattr(package, raising=False)
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)

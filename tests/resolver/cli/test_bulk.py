@@ -30,7 +30,7 @@ from tests.begun import CLUSTERS, Program
 from tests.fresh import environment
 from tests.hang import HANG
 from tests.resolver.cli import contract
-from tests.resolver.cli.command import Done, records, resolve
+from tests.resolver.cli.command import Done, hide_library, records, resolve
 from tests.sampled import FULL, sampled
 
 ENDED = BulkSummary(7, 3, 2, 4, 1, 1, 1, 2_048, 1.5, 8)
@@ -345,9 +345,7 @@ def test_bulk_dry_run_prints_forecast(stub: RunStub, folder: Path) -> None:
 
 
 def test_bulk_without_extra_names_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "resolver.cli.cluster", raising=False)
-    monkeypatch.delattr("resolver.cli.cluster", raising=False)
+    hide_library(monkeypatch, "distributed", "resolver.cli.cluster")
     done = resolve("bulk", "-", "--out", "x")
     needed = b"distributed 2025.1 or later (the extra bulk): pip install distributed"
     assert done == Done(13, b"", b"resolve: bulk needs " + needed + b"\n")

@@ -31,7 +31,7 @@ from resolver.cli.values import UsageError
 from tests.begun import AGENTS, Program
 from tests.fresh import environment
 from tests.hang import HANG
-from tests.resolver.cli.command import resolve
+from tests.resolver.cli.command import hide_library, resolve
 from tests.resolver.cli.places import Places
 
 CHECKOUT = Path(__file__).parents[3]
@@ -429,9 +429,7 @@ def test_mcp_policy_is_always_untrusted(tmp_path: Path) -> None:
 
 
 def test_mcp_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("resolver.adapters.mcp")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "mcp", None)
+    hide_library(monkeypatch, "mcp", "resolver.adapters.mcp")
     done = resolve("mcp", "--config", "none")
     assert (done.status, done.out) == (13, b"")
     assert done.messages == "resolve: mcp needs mcp 2 or later (the extra mcp): pip install mcp\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from resolver.cli.arguments import Command as CommandLine
 from resolver.cli.open import answers_to
 from resolver.cli.targets import CommandTarget
 from tests.hang import HANG
-from tests.resolver.cli.command import records, resolve
+from tests.resolver.cli.command import hide_library, records, resolve
 from tests.resolver.cli.terminal import Command, Terminal, on_terminal, unsafe_bytes
 from tests.sampled import sampled
 
@@ -383,9 +382,7 @@ def test_get_of_session_suggests_open(folder: Path) -> None:
 
 
 def test_open_without_web_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    hide_library(monkeypatch, "jinja2", "resolver.web")
     done = resolve("open", "http://h.example/")
     assert (done.status, done.out) == (13, b"")
     assert "needs jinja2 3.1.2 or later (the extra web): pip install jinja2" in done.messages

@@ -21,7 +21,7 @@ from resolver.cli.values import UsageError
 from tests.begun import WINDOWS, Program
 from tests.fresh import environment
 from tests.hang import HANG
-from tests.resolver.cli.command import resolve
+from tests.resolver.cli.command import hide_library, resolve
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -73,9 +73,7 @@ def test_server_without_output_is_one_error_line(words: list[str], tmp_path: Pat
 
 
 def test_serve_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    hide_library(monkeypatch, "jinja2", "resolver.web")
     done = resolve("serve", "--config", "none")
     assert (done.status, done.out) == (13, b"")
     assert done.messages.startswith("resolve: serve ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from protocols.text import Masked
 from resolver import Event, Finished, NotFound, Received, Sent
 from resolver.network.events import TraceFormat
 from tests.resolver.cli import contract
-from tests.resolver.cli.command import resolve
+from tests.resolver.cli.command import hide_library, resolve
 
 #: A URL for every way to frame a body, and a part of the body.
 BODIES = {
@@ -296,9 +295,7 @@ def test_explain_html_with_json_is_usage_error(folder: Path) -> None:
 
 
 def test_trace_html_without_extra_names_package(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    hide_library(monkeypatch, "jinja2", "resolver.web")
     for argv in (
         ["explain", "--html", "ftp://h.example/a"],
         ["cat", "--trace-html", PAGE, "ftp://h.example/a"],
