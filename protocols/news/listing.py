@@ -205,9 +205,13 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 # LIST ACTIVE has the high water mark first. GROUP has the low water mark first. The client filters the names
 # by the pattern again, because old servers ignore the pattern.
 
-#: The maximum size in bytes of the buffered LIST ACTIVE lines and descriptions. A list of 100,000 groups
-#: needs a tenth of this size.
+#: The maximum size in bytes of the buffered LIST ACTIVE lines and descriptions, with `_OVERHEAD` for each. A
+#: list of 100,000 groups needs about half of this size.
 HOLD_LIMIT = 67_108_864
+
+#: The bytes of memory that a buffered line or description needs besides its text. A short line of a hostile
+#: server has 6 bytes, so a limit of the text alone would permit 20 times more memory.
+_OVERHEAD = 128
 
 #: The posting status of a group (RFC 3977 7.6.3, RFC 6048 3.1); other letters are ignored.
 _STATUS = frozenset({b"y", b"n", b"m", b"x", b"j"})
@@ -268,7 +272,7 @@ class GroupReader:
         self._lines = BlockLines(line_limit)
         self._findings = findings
         self._hold = hold
-        self._held: list[ActiveLine] = []
+        self._held: list[bytes] = []  # lines of LIST ACTIVE, because an `ActiveLine` needs 300 bytes more
         self._held_octets = 0
         self._descriptions: dict[bytes, bytes] = {}
         self._describing = False
@@ -305,17 +309,18 @@ class GroupReader:
         if active is None:
             self._skipped += 1
         elif matches(self._pattern, active.name):
-            self._held.append(active)
-            self._held_octets += len(line)
+            self._held.append(line)
+            self._held_octets += len(line) + _OVERHEAD
 
     def _describe(self, name: bytes, description: bytes) -> None:
         if description and self._held and matches(self._pattern, name):
             self._descriptions[name] = description
-            self._held_octets += len(name) + len(description)
+            self._held_octets += len(name) + len(description) + _OVERHEAD
 
     def _give(self) -> Iterator[Entry]:
         held, self._held, self._held_octets = self._held, [], 0
-        for active in held:
+        for active in map(parse_active, held):
+            assert active is not None  # `_hold_line` buffers only lines of groups
             yield self._entry(active)
         self._descriptions.clear()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
@@ -146,6 +147,24 @@ def test_group_reader_memory_for_descriptions_is_bounded() -> None:
     first = [*reader.feed(b"a.3 1 1 y\r\n.\r\n" + described)]
     assert [(entry.name, entry.title) for entry in first] == [("a.3", "x" * 100)]
     assert [*reader.finish()] == []
+    assert [finding.rule for finding in findings] == ["nntp:descriptions"]
+
+
+def test_group_reader_memory_for_short_lines_is_bounded() -> None:
+    """A hostile server sends an endless list. A line of six bytes needs much more memory than its text."""
+    findings: list[Finding] = []
+    reader = GroupReader(b"*", lambda name: None, 1_000, findings, hold=1_000_000)
+    lines = b"a 1 1\r\n" * 10_000
+    tracemalloc.start()
+    try:
+        for _ in range(10):
+            for _ in reader.feed(lines):
+                pass
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+    for _ in reader.finish():
+        pass
     assert [finding.rule for finding in findings] == ["nntp:descriptions"]
 
 
