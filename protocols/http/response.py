@@ -255,7 +255,7 @@ def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
     if head.status >= 400:
         raise _refusal(head)
     if head.status >= 300:
-        raise ProtocolError(f"the server answers {head.shown}without a location")
+        raise ProtocolError(f"the server answers {head.shown} without a location")
     if head.status == _PARTIAL and not part:
         raise ProtocolError(f"the server answers {head.shown}, but no range was requested")
     return None

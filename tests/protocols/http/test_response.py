@@ -143,6 +143,11 @@ def test_check_status_3xx_without_single_location_raises(status: int, locations:
         check_status(statuses_head(status, *locations))
 
 
+def test_check_status_3xx_without_location_names_reason() -> None:
+    with pytest.raises(ProtocolError, match=r"^the server answers 302 Found without a location$"):
+        check_status(statuses_head(302, reason="Found"))
+
+
 @pytest.mark.parametrize("status", [206, 304, 305, 306, 309, 399])
 def test_check_status_unexpected_raises(status: int) -> None:
     with pytest.raises(ProtocolError):
