@@ -98,4 +98,6 @@ def instant(moment: datetime | None) -> str | None:
     from datetime import UTC  # lazy import: `explain` formats no time
 
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    utc = aware.astimezone(UTC).replace(microsecond=0, tzinfo=None)
+    # `strftime` of glibc writes the year 1 with one digit, and RFC 3339 requires four.
+    return f"{utc.isoformat()}Z"

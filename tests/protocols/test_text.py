@@ -47,6 +47,7 @@ def test_codec_of_charset_names(name: str, codec: str | None) -> None:
         (datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC), "2001-09-09T01:46:40Z"),
         (datetime(2001, 9, 9, 1, 46, 40), "2001-09-09T01:46:40Z"),
         (datetime(2001, 9, 9, 3, 46, 40, tzinfo=timezone(timedelta(hours=2))), "2001-09-09T01:46:40Z"),
+        (datetime(1, 2, 3, 4, 5, 6, 789_000, tzinfo=UTC), "0001-02-03T04:05:06Z"),
     ],
 )
 def test_instant_is_utc(moment: datetime | None, text: str | None) -> None:
