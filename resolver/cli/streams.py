@@ -299,6 +299,12 @@ def flush() -> None:
 
 def leave(status: int) -> NoReturn:
     """End the process with an exit status; call this function after all output is written."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:  # Python kept the text of an earlier write error, which `print_above` ignored
+        with suppress(OSError):
+            sys.stderr.close()  # otherwise Python would flush again, and change the exit status to 120
     _leave(status)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from resolver.cli import main
+from tests.fresh import environment
 from tests.resolver.cli.command import resolve
 from tests.resolver.cli.places import Places
 
@@ -96,6 +97,15 @@ def test_unwritable_stderr_keeps_status(at: dict[str, str], monkeypatch: pytest.
             with _unwritable_stream(gone) as stream:
                 monkeypatch.setattr(sys, "stderr", stream)
                 assert main(argv) == status
+
+
+@pytest.mark.parametrize("gone", ["full", "left"])
+def test_unwritable_stderr_keeps_exit_status_of_process(gone: str) -> None:
+    """Python flushes standard error when the process ends, and reports an error as status 120."""
+    with _unwritable_stream(gone) as stream:
+        command = [sys.executable, "-m", "resolver", "parse", "a b"]
+        done = subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, stderr=stream)
+    assert done.returncode == 12
 
 
 @pytest.mark.parametrize(
