@@ -39,6 +39,7 @@ from resolver.transfer.saving import Exists
 from resolver.transfer.session import Resolver
 from resolver.trees.robots import Robots
 from resolver.trees.scope import DEEPEST, Selection, path_of_top, tree_of, walked_as
+from resolver.trees.spool import ArticleSpool, SpooledArticle
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 from resolver.url.parsing import UrlLike, url_of
 
@@ -338,6 +339,7 @@ class GroupMailbox:
         self._origin = origin
         self._referrer = referrer
         self._gone = 0
+        self._listed: Entry | None = None  # an entry of the listing; all have the same origin and referrer
         self._loop = running()
 
     async def run(self) -> Saved:
@@ -348,10 +350,12 @@ class GroupMailbox:
         clock = Clock(None)
         await self._loop.in_thread(self._box.open)
         try:
-            before = self._box.size
-            wanted = await self._list_missing()
-            for start in range(0, len(wanted), _AHEAD):
-                await self._take(wanted[start : start + _AHEAD])
+            before, number = self._box.size, -1
+            with closing(ArticleSpool()) as missing:
+                await self._list_missing(missing)
+                while articles := missing.read_after(number, _AHEAD):
+                    await self._take(articles)
+                    number = articles[-1].number
         finally:
             await self._loop.in_thread(self._box.close)
         detail = f"{self._gone} listed articles do not exist any more"
@@ -367,42 +371,45 @@ class GroupMailbox:
             verified=("terminator",),
             attempts=1,
             elapsed=clock.elapsed,
-            skipped=not wanted,
+            skipped=number < 0,
         )
 
-    async def _list_missing(self) -> list[Entry]:
-        """Return the entries of the newsgroup that are missing in the mailbox."""
-        held, found = self._box.numbers, []
+    async def _list_missing(self, missing: ArticleSpool) -> None:
+        """Store the articles of the newsgroup that are missing in the mailbox."""
+        held = self._box.numbers
         listing = self._session.listing(self._url, origin=self._origin, referrer=self._referrer)
         async with listing as reply:
             if reply.kind is not Kind.GROUP:
                 raise Declined(f"expected a group, got a {reply.kind.value}", url=reply.url)
             async for entry in reply.entries():
                 if entry.url is not None and entry.name.isdigit() and int(entry.name) not in held:
-                    found.append(entry)
-        return sorted(found, key=lambda entry: int(entry.name))
+                    missing.add(int(entry.name), entry.url)
+                    self._listed = entry
 
-    async def _take(self, entries: Sequence[Entry]) -> None:
+    async def _take(self, articles: Sequence[SpooledArticle]) -> None:
         """Fetch articles concurrently, and save the articles in order.
 
         Raises the error of the first failed article.
         """
-        came: list[Response | ResolveError | None] = [None] * len(entries)
+        came: list[Response | ResolveError | None] = [None] * len(articles)
         async with self._loop.open_nursery() as nursery:
-            for at, entry in enumerate(entries):
-                nursery.start_soon(partial(self._fetch, entry, came, at))
-        for entry, found in zip(entries, came, strict=True):
+            for at, article in enumerate(articles):
+                nursery.start_soon(partial(self._fetch, article, came, at))
+        for article, found in zip(articles, came, strict=True):
             if isinstance(found, NotFound):
                 self._gone += 1
             elif isinstance(found, ResolveError):
                 raise found
             elif found is not None:
                 moment = found.modified or found.retrieved
-                await self._loop.in_thread(self._box.add, int(entry.name), moment, found.content)
+                await self._loop.in_thread(self._box.add, article.number, moment, found.content)
 
-    async def _fetch(self, entry: Entry, came: list[Response | ResolveError | None], at: int) -> None:
-        assert entry.url is not None
+    async def _fetch(
+        self, article: SpooledArticle, came: list[Response | ResolveError | None], at: int
+    ) -> None:
+        assert self._listed is not None
+        origin, referrer = self._listed.origin, self._listed.referrer
         try:
-            came[at] = await self._session.fetch(entry.url, origin=entry.origin, referrer=entry.referrer)
+            came[at] = await self._session.fetch(article.url, origin=origin, referrer=referrer)
         except ResolveError as error:
             came[at] = error

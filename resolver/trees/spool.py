@@ -247,6 +247,40 @@ class DirectoryNames:
             self._few = {}
 
 
+class SpooledArticle(NamedTuple):
+    """The number and the URL of an article."""
+
+    number: int
+    url: Url
+
+
+class ArticleSpool:
+    """A temporary database of the articles that a mailbox needs.
+
+    Methods raise `LocalError` if the disk is full.
+    """
+
+    def __init__(self) -> None:
+        with faults():
+            self._database = sqlite3.connect("", check_same_thread=False)
+            self._database.execute("CREATE TABLE article (number INTEGER PRIMARY KEY, url TEXT NOT NULL)")
+
+    def close(self) -> None:
+        self._database.close()
+
+    def add(self, number: int, url: str) -> None:
+        """Store an article. An article with the same number is replaced."""
+        with faults():
+            self._database.execute("REPLACE INTO article VALUES (?, ?)", (number, url))
+
+    def read_after(self, number: int, most: int) -> list[SpooledArticle]:
+        """Return the articles with the next numbers, at most `most`, in the order of their numbers."""
+        query = "SELECT number, url FROM article WHERE number > ? ORDER BY number LIMIT ?"
+        with faults():
+            found = self._database.execute(query, (number, most)).fetchall()
+        return [SpooledArticle(number, parse(url)) for number, url in found]
+
+
 @contextmanager
 def faults() -> Iterator[None]:
     """Convert errors of a temporary database to `LocalError`."""

@@ -6,6 +6,7 @@ import json
 import mailbox
 import os
 import re
+import tracemalloc
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -357,6 +358,31 @@ async def test_mailbox_keeps_articles_before_failure(nursery: trio.Nursery, tmp_
     saved = await gather(well, tmp_path / "well")
     assert [finding.rule for finding in saved.findings] == ["nntp:article-gone"]
     assert len(in_mbox(tmp_path / "well")) == len(ARTICLES) - 1
+
+
+def overview(*numbers: int) -> Behavior:
+    line = b"%d\ts\tf\td\t<x@h>\t\t1\t1\r\n"
+    return Behavior(instead=b"224 x\r\n" + b"".join(line % number for number in numbers) + b".\r\n")
+
+
+async def test_mailbox_sorts_articles_and_fetches_each_once(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, spool(), behaviors={b"OVER 1-9": overview(5, 1, 5, 3, 1)})
+    await gather(server, tmp_path / "box")
+    assert sorted(fetched(server)) == [b"ARTICLE 1", b"ARTICLE 3", b"ARTICLE 5"]
+    assert in_mbox(tmp_path / "box") == [as_file(ARTICLES[number]) for number in (1, 3, 5)]
+
+
+async def test_mailbox_memory_for_listing_is_bounded(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """A hostile server sends an endless overview. An `Entry` needs about 800 bytes of memory."""
+    endless = {b"OVER 1-9": overview(*range(1, 20_000)), b"ARTICLE 1": Behavior(instead=b"503 broken\r\n")}
+    server = await serve(nursery, spool(), behaviors=endless)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ResolveError, match="broken"):
+            await gather(server, tmp_path / "box")
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
 
 
 async def test_mailbox_of_article_is_declined(nursery: trio.Nursery, tmp_path: Path) -> None:
