@@ -411,10 +411,10 @@ class ListFile:
         """Replace the content of the file and return the error, or None."""
         text = "".join(lines).encode("utf-8", "surrogateescape")
         try:
-            if stat.S_ISREG(os.fstat(self._fd).st_mode):
-                os.ftruncate(self._fd, 0)
             with open(self._fd, "wb") as file:
                 file.write(text)
+                if stat.S_ISREG(os.fstat(self._fd).st_mode):
+                    file.truncate()  # last, so that a full disk or SIGKILL does not lose the earlier content
         except OSError as error:
             return self._fault(error)
         return None

@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from resolver.cli import main
+from resolver.cli.streams import ListFile
 from tests.fresh import environment
 from tests.resolver.cli.command import resolve
 from tests.resolver.cli.places import Places
@@ -239,3 +241,18 @@ def test_get_name_outside_locale_exits_with_status_3(folder: Path) -> None:
         assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (status, out, False)
         assert (b"LC_ALL=C.UTF-8" in done.stderr) == (status == 3)
     assert os.listdir(folder / "here") == []
+
+
+def test_list_file_that_cannot_be_written_keeps_earlier_content(tmp_path: Path) -> None:
+    """The list may be the only copy of the user's URLs (`get -i left --failed left`)."""
+    path = tmp_path / "left"
+    path.write_text("http://h.example/1\n")
+    file = ListFile(str(path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))  # as a full disk, for each write of the process
+    try:
+        fault = file.write(["http://h.example/2\n"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert fault is not None
+    assert path.read_text() == "http://h.example/1\n"
