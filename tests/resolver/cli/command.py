@@ -56,7 +56,7 @@ def resolve(*argv: str, stdin: bytes = b"", folder: Path | None = None) -> Done:
 
 
 def hide_library(monkeypatch: pytest.MonkeyPatch, library: str, package: str) -> None:
-    """Make the import of a library fail, and forget `package`, whose modules import the library.
+    """Make the import of a library fail, and forget `package`: its modules import the library.
 
     After the test, the attribute of the parent package is restored too. Otherwise, it would be another module
     than the one in `sys.modules`.
