@@ -195,3 +195,31 @@ def test_interrupted_bulk_ends_all_its_processes(moment: str, tmp_path: Path) ->
         status, out, told = process.ended()
     line = "resolve: interrupted: finished files are kept (run the same command again to continue)\n"
     assert (status, out, UNBORN.sub("", told)) == (130, "", line)
+
+
+def test_interrupt_in_callback_during_import_ends_run() -> None:
+    """The import system has such callbacks. Python reports an exception there, and continues."""
+    program = """
+import signal, sys, weakref
+from resolver.cli import run
+
+class Module: pass
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "trio":
+            module = Module()
+            self.reference = weakref.ref(module, lambda dead: signal.raise_signal(signal.SIGINT))
+
+sys.meta_path.insert(0, Finder())
+sys.argv[1:] = ["cat", "file:///etc/passwd"]
+run()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environment(), "PYTHONPATH": str(CHECKOUT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=HANG,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
