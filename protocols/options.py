@@ -26,7 +26,7 @@ _CLOCKS_DIFFER = 2.0
 class Limits:
     """The limits on the size and duration of a peer's response (S16): bytes, numbers, seconds.
 
-    None means no limit, except for `total` and `head` with policy `untrusted`.
+    None means no limit, except for `total` and `head` with policy `untrusted`. Infinity means no limit.
     - `body`: the maximum size of a body in memory. Streams and files are limited only if `body_everywhere` is
       set. The command sets `body_everywhere` for `--max-size` and `--limit body=N`.
     - `total`: the maximum time for all attempts of one URL. With policy `untrusted`, None means 600 s.
@@ -37,12 +37,13 @@ class Limits:
     - `idle`: the maximum time without received data (idle timeout). The idle timeout also limits the time
       before a body starts.
 
-    With policy `untrusted`, infinity is not allowed as a limit.
-
     `quota` limits the bytes of all bodies that a session receives, including failed attempts. If the
     announced size of a body exceeds the remaining quota, the request fails before the first byte of the body.
     A body of unknown size is aborted when its bytes exceed the quota. When the quota is exhausted, each
     further request fails. A quota in the settings of a single host is ignored.
+
+    Raises:
+        ValueError: a limit is negative or not a number.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -63,6 +64,12 @@ class Limits:
     total: float | None = None
     min_rate: int | None = None
     quota: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            limit: float | None = getattr(self, name)
+            if limit is not None and not limit >= 0:  # no value exceeds NaN, so NaN would disable the limit
+                raise ValueError(f"the limit {name} must be at least 0, got {limit}")
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
         """Return a copy with other timeouts in seconds. `None` leaves a timeout unchanged."""

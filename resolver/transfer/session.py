@@ -536,6 +536,7 @@ class Resolver:
 
         Raises:
             RuntimeError: if the `Resolver` was not entered.
+            TypeError: if `requests` is a single URL.
 
         Examples:
             >>> urls = ["ftp://127.0.0.1:8900/pub/a.txt", "http://127.0.0.1:8920/about.txt"]
@@ -546,6 +547,8 @@ class Resolver:
             done many/about.txt 37
         """
         check_pace(concurrency, per_host, host_rate)
+        if isinstance(requests, str):
+            raise TypeError("save_all expects an iterable of URLs, got a single URL")
         from resolver.transfer import many  # lazy import: most programs do not save many objects
 
         how = many.BatchSettings(

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -32,6 +33,12 @@ SERVED = [
 CODERS = {"gzip": "gzip", "deflate": "zlib", "br": "brotli", "zstd": "zstandard"}
 
 Way = Callable[[Resolver, str, Path], Awaitable[bytes]]
+
+
+@pytest.mark.parametrize("wrong", [{"body": float("nan")}, {"total": float("nan")}, {"quota": -1}])
+def test_limits_refuse_values_that_limit_nothing(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"the limit {min(wrong)} must be at least 0, got"):
+        Limits(**wrong)
 
 
 async def fetch(session: Resolver, url: str, path: Path) -> bytes:

@@ -55,6 +55,13 @@ async def test_save_all_uses_names_of_the_command(server: HttpServer, tmp_path: 
     assert by_path["8.txt"] == server.url("/8.txt")
 
 
+async def test_save_all_of_a_single_url_raises() -> None:
+    """A text is an iterable of texts: each character would be an invalid URL."""
+    async with Resolver() as session:
+        with pytest.raises(TypeError, match="expects an iterable of URLs, got a single URL"):
+            session.save_all("http://h.example/")
+
+
 async def test_save_all_reports_failure_and_continues(server: HttpServer, tmp_path: Path) -> None:
     requests = ["no url", server.url("/none"), server.url("/1.txt"), "http://h.example:25/x"]
     async with Resolver(patience=ONCE) as session:
