@@ -35,6 +35,7 @@ ASKS_THE_TIME = {
     "tests.resolver.testing.test_virtual_loop": "is about a virtual clock",
 }
 OF_THE_MACHINE = frozenset({"monotonic", "perf_counter", "monotonic_ns", "perf_counter_ns", "time_ns"})
+HEAVY = ("dask", "distributed", "pandas")
 OF_THE_PROFILE = frozenset({"deadline", "derandomize", "print_blob", "database"})
 
 
@@ -44,7 +45,10 @@ def _read() -> Iterator[None]:
         yield
 
 
-def _calls(module: Module) -> list[tuple[str, ast.Call]]:
+def _calls(module: Module, *words: str) -> list[tuple[str, ast.Call]]:
+    """Return the calls of a module, and none if it has none of the words: most files need not be parsed."""
+    if not any(word in module.source for word in words):
+        return []
     return [(_called_name(node.func), node) for node in module.nodes if isinstance(node, ast.Call)]
 
 
@@ -60,7 +64,7 @@ def deadlines_are_hang(module: Module) -> list[str]:
     """Find deadlines other than HANG: no test may fail because it is slow."""
     return [
         f"{module.name}:{call.lineno} gives {ast.unparse(call)} and not HANG"
-        for name, call in _calls(module)
+        for name, call in _calls(module, "fail_after", "fail_at")
         if name in ("fail_after", "fail_at") and ast.unparse(call.args[0]) != "HANG"
     ]
 
@@ -69,7 +73,7 @@ def timeouts_are_hang(module: Module) -> list[str]:
     """Find timeouts of processes, threads and sockets other than HANG."""
     return [
         f"{module.name}:{call.lineno} gives {ast.unparse(keyword)} and not HANG"
-        for _, call in _calls(module)
+        for _, call in _calls(module, "timeout")
         for keyword in call.keywords
         if keyword.arg == "timeout" and isinstance(keyword.value, ast.Constant) and keyword.value.value
     ]
@@ -80,7 +84,7 @@ def reads_no_clock(module: Module) -> list[str]:
         return []
     return [
         f"{module.name}:{call.lineno} reads {ast.unparse(call.func)}"
-        for name, call in _calls(module)
+        for name, call in _calls(module, *OF_THE_MACHINE, "time.time")
         if name in OF_THE_MACHINE or (name == "time" and ast.unparse(call.func) == "time.time")
     ]
 
@@ -90,7 +94,7 @@ def reads_no_time_of_loop(module: Module) -> list[str]:
         return []
     return [
         f"{module.name}:{call.lineno} asks {ast.unparse(call)}"
-        for name, call in _calls(module)
+        for name, call in _calls(module, "current_time")
         if name == "current_time"
     ]
 
@@ -98,7 +102,7 @@ def reads_no_time_of_loop(module: Module) -> list[str]:
 def leaves_hypothesis_to_the_profile(module: Module) -> list[str]:
     return [
         f"{module.name}:{call.lineno} sets {keyword.arg}"
-        for name, call in _calls(module)
+        for name, call in _calls(module, "settings")
         for keyword in call.keywords
         if name == "settings" and keyword.arg in OF_THE_PROFILE
     ]
@@ -112,7 +116,7 @@ def gzip_has_fixed_mtime(module: Module) -> list[str]:
     """
     return [
         f"{module.name}:{call.lineno} packs without mtime="
-        for _, call in _calls(module)
+        for _, call in _calls(module, "gzip", "GzipFile")
         if ast.unparse(call.func) in ("gzip.compress", "gzip.GzipFile", "GzipFile")
         if all(keyword.arg != "mtime" for keyword in call.keywords)
     ]
@@ -123,6 +127,8 @@ def imports_no_heavy_library_early(module: Module) -> list[str]:
 
     Every worker collects all tests, and each of these libraries costs half a second and 35 MB.
     """
+    if not any(library in module.source for library in HEAVY):
+        return []
     return [
         f"{module.name}:{node.lineno} imports {name} for everybody"
         for node in module.tree.body
@@ -130,7 +136,7 @@ def imports_no_heavy_library_early(module: Module) -> list[str]:
         for name in (
             [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         )
-        if name.partition(".")[0] in ("dask", "distributed", "pandas")
+        if name.partition(".")[0] in HEAVY
     ]
 
 

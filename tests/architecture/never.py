@@ -72,11 +72,13 @@ def uses_nothing_forbidden(module: Module) -> list[str]:
         if not any(is_in_module(module, room[1:]) for room in rooms.split() if room.startswith("-"))
         for name in names.split()
     ]
-    return [
-        f"{module.name}:{line} uses {name}, which nobody may"
-        for name, line in {*module.imports, *module.uses}
+    uses = {*module.imports, *module.uses}
+    forbidden = {
+        name
+        for name in {name for name, _ in uses}  # a name is checked once
         if name.endswith(".*") or any(_matches(name, each) for each in never)
-    ]
+    }
+    return [f"{module.name}:{line} uses {name}, which nobody may" for name, line in uses if name in forbidden]
 
 
 def reaches_nothing_by_name(module: Module) -> list[str]:
