@@ -152,7 +152,8 @@ def test_gate_removes_the_report_of_an_earlier_run(tmp_path: Path) -> None:
     assert (done.returncode, (tmp_path / REPORT).exists()) == (0, False)
 
 
-def test_passes_alone_wants_the_test_itself(tmp_path: Path) -> None:
+def test_passes_alone_wants_the_test_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # as in `gate`: it starts in half the time
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(PREAMBLE + PASSES + FAILS)
     assert passes_alone("test_it.py::test_passes", tmp_path)

@@ -27,7 +27,7 @@ from fixtures.http.site import DATA, SUMS, WEIGHTS
 from resolver.cli.habits import ADVICE_BY_OPTION
 from resolver.cli.options import rows as option_rows
 from tests.hang import HANG
-from tests.sampled import sampled
+from tests.sampled import FULL, sampled
 from tests.servers.packages import Unpacked
 from tests.test_recipes import CHECKOUT, prepare, start_servers, with_ports
 
@@ -256,7 +256,7 @@ async def test_rows_of_page_do_the_same(
                 faults.append(f"{row.task}: {str(error)[:2000]}")
 
     async with trio.open_nursery() as running:
-        for row in rows(page):
+        for row in rows(page) if FULL else rows(page)[::2]:
             if row.ours:
                 running.start_soon(partial(try_row, row))
     assert not faults, "\n\n".join(faults)

@@ -73,7 +73,7 @@ def _is_of_wing(name: str) -> bool:
 @pytest.mark.parametrize(
     ("folder", "least"),
     [
-        ("tests/resolver/policy", 500),
+        ("tests/resolver/policy/test_judgment.py", 100),
         pytest.param("tests", 5_000, marks=pytest.mark.slow),
     ],
 )
