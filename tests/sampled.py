@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+
+if TYPE_CHECKING:
+    from resolver.testing import DialogueTranscript
 
 FULL = os.environ.get("RESOLVE_TESTS") == "full"
 
@@ -48,6 +51,16 @@ def sampled(rows: Iterable[T], kind: Callable[[T], Hashable], most: int = 1, *, 
         for at in range(most)
     }
     return [row for row in rows if id(row) in tried]
+
+
+def kind_of(transcript: DialogueTranscript) -> Hashable:
+    """Return what the sockets of a transcript see of it: its scheme, connections, last end and outcome.
+
+    The tests over sockets are sampled by it. The tests in memory try every transcript, which takes a tenth.
+    """
+    connections, outcome = transcript.connections, transcript.outcome
+    scheme = transcript.url.partition(":")[0]
+    return scheme, len(connections), connections[-1].end if connections else "", outcome.kind, outcome.error
 
 
 #: Minimum of rows of a long table.

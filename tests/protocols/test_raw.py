@@ -36,6 +36,7 @@ from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
+from tests.sampled import kind_of, sampled
 
 RAW = Options(raw=True)
 
@@ -113,13 +114,20 @@ async def test_raw_gopher_gives_all_bytes(transcript: DialogueTranscript, cutter
 # -- ftp: all bytes of the data connection
 
 
-@pytest.mark.parametrize(
-    "transcript",
+FTP_ROWS = sampled(
     [
         each
         for each in good("ftp")
         if len(each.connections) == 1 and "@" not in each.url and "USER anonymous" in str(each.connections)
     ],
+    kind_of,
+    10,
+)
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    FTP_ROWS,
     ids=lambda each: each.name,
 )
 async def test_raw_ftp_gives_data_connection_bytes(
@@ -139,9 +147,14 @@ def without_heads(transcript: DialogueTranscript) -> DialogueTranscript:
     return replace(transcript, connections=(*transcript.connections[:-1], Connection(asked, "left")))
 
 
+NEWS_ROWS = sampled(
+    [each for each in good("nntp") if each.url.partition(":")[0] in ("nntp", "news")], kind_of, 5
+)
+
+
 @pytest.mark.parametrize(
     "transcript",
-    [each for each in good("nntp") if each.url.partition(":")[0] in ("nntp", "news")],
+    NEWS_ROWS,
     ids=lambda each: each.name,
 )
 async def test_raw_news_gives_complete_blocks(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:

@@ -23,13 +23,16 @@ from tests.hang import HANG
 from tests.protocols.command import command
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
-from tests.sampled import sampled
+from tests.sampled import kind_of, sampled
 
 ON_A_SOCKET = [each for each in transcripts("gopher") if each.connections]
 PLACE = "127.0.0.1"
 
 
-@pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
+TRIED = sampled(ON_A_SOCKET, kind_of, 2)
+
+
+@pytest.mark.parametrize("transcript", TRIED, ids=lambda each: each.name)
 async def test_transcript_over_socket(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:

@@ -20,6 +20,7 @@ from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
+from tests.sampled import kind_of, sampled
 
 TRANSCRIPTS = transcripts("http")
 GOOD = [each for each in TRANSCRIPTS if each.outcome.error is None]
@@ -93,7 +94,10 @@ async def here(host: str, port: int) -> list[str]:
     return ["127.0.0.1"]
 
 
-@pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
+TRIED = sampled(ON_A_SOCKET, kind_of, 2)
+
+
+@pytest.mark.parametrize("transcript", TRIED, ids=lambda each: each.name)
 async def test_transcript_over_socket(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:

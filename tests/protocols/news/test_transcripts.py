@@ -1,7 +1,7 @@
 """NNTP transcripts and captures.
 
-Every transcript runs against the dialogue alone, the handler on in-memory streams, and the handler on
-sockets. Every capture runs against the readers and the handler.
+Every transcript runs against the dialogue alone and the handler on in-memory streams; those of each kind run
+against the handler on sockets. Every capture runs against the readers and the handler.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from tests.protocols.news.capture_rows import ROWS, Case, Row
 from tests.protocols.news.captures import FOLDER, RecordedGate, RecordedServer, exchanges
 from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url
+from tests.sampled import kind_of, sampled
 
 TRANSCRIPTS = transcripts("nntp")
 NAMES = [transcript.name for transcript in TRANSCRIPTS]
@@ -166,7 +167,10 @@ def at_port(url: NewsUrl | NntpUrl, port: int) -> NewsUrl | NntpUrl:
     return url if url.host is None else replace(url, host=HOST, port=port)
 
 
-@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
+TRIED_OVER_SOCKETS = sampled(TRANSCRIPTS, kind_of, 2)
+
+
+@pytest.mark.parametrize("transcript", TRIED_OVER_SOCKETS, ids=lambda each: each.name)
 async def test_url_resolves_over_sockets(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
