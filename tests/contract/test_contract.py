@@ -19,9 +19,10 @@ from resolver import Event, Options, Policy, Received, ResolveError, Resolver
 from resolver.testing.contract import CHECKS, Contract
 from resolver.testing.contract import operations as plans
 from resolver.testing.contract import peers as octets
-from resolver.testing.contract.case import WAYS
+from resolver.testing.contract.case import WAYS, Case, ContractCheck
 from resolver.url import registry
 from tests.contract.cases import CASES, OPTION_CASES
+from tests.sampled import sampled
 from tests.scheduled import run_scheduled
 
 pytest_plugins = ["resolver.testing.plugin"]
@@ -33,6 +34,11 @@ class TestContract(Contract):
     cases = CASES
     checks = tuple(check for check in CHECKS if check not in octets.PEERS)
     run = staticmethod(run_scheduled)
+
+    @classmethod
+    def rows(cls) -> list[tuple[ContractCheck, Case]]:
+        """Return in the gate one case of each protocol for each check: with TLS or without, in turn."""
+        return sampled(super().rows(), lambda row: (row[0].name, row[1].scheme.rstrip("s")))
 
 
 class TestOptionCases(Contract):

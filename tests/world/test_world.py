@@ -6,16 +6,18 @@ The gate runs fixed schedules. `make test-full` runs thousands of random seeds.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 from typing import get_args
 
 import pytest
 
 from resolver.testing.world import Fault, LoopName, Schedule, shrink
-from tests.sampled import FULL, SEED
+from tests.sampled import FULL, SEED, sampled
 from tests.world.runs import Scenario, attempt, describe, draw, failure_of, new_directory
 from tests.world.scenario import Life, Run, Transport
 
 LOOPS: tuple[LoopName, ...] = get_args(LoopName)
+TRANSPORTS: tuple[Scenario, ...] = ("tls", "udp")
 
 
 def _found(
@@ -126,8 +128,10 @@ def test_world_holds_invariants_of_archive(loop: LoopName) -> None:
     check_seeds(loop, "warc", (1, 16))
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("scenario", ["tls", "udp"])
+TRANSPORT_ROWS = sampled(product(TRANSPORTS, LOOPS), lambda row: row[0])
+
+
+@pytest.mark.parametrize(("scenario", "loop"), TRANSPORT_ROWS)
 def test_world_holds_invariants_of_transport(loop: LoopName, scenario: Scenario) -> None:
     """The seeds select two runs of `save`, one run of `cancel`, and one run of `warc`."""
     check_seeds(loop, scenario, range(4))

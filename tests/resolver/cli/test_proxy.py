@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import product
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +15,7 @@ import trio
 from resolver.cli.arguments import read
 from resolver.cli.values import UsageError
 from tests.hang import HANG
+from tests.sampled import sampled
 
 RUN = (sys.executable, "-W", "error", "-m", "resolver", "proxy", "--config", "none")
 
@@ -26,11 +28,17 @@ async def refuse(url: str) -> bytes:
         return b"".join([part async for part in stream])
 
 
-@pytest.mark.parametrize("options", [(), ("--json",), ("-q",)], ids=["text", "json", "quiet"])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+ENDS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
+
+
+ROWS = sampled(product([(), ("--json",), ("-q",)], ENDS), lambda row: row[0])
+
+
+@pytest.mark.parametrize(("options", "end"), ROWS)
 async def test_proxy_refuses_private_address_and_ends_on_signal(
-    options: tuple[str, ...], number: signal.Signals, status: int
+    options: tuple[str, ...], end: tuple[signal.Signals, int]
 ) -> None:
+    number, status = end
     with trio.fail_after(HANG):
         process = await trio.lowlevel.open_process(
             [*RUN, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
