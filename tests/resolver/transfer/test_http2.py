@@ -21,7 +21,7 @@ from resolver import Kind, Limits, Resolver, RetryPolicy
 from resolver.transfer import extras as http2
 from tests.hang import HANG
 
-BIG = bytes(range(256)) * 20_000
+BIG = bytes(range(256)) * 5_000  # twenty windows of 64 KiB
 SITE = {**EXAMPLE, "/big": Page(BIG), "/big/unannounced": Page(BIG, framing="chunked")}
 ONCE = RetryPolicy(tries=1)
 
