@@ -45,9 +45,9 @@ def _read() -> Iterator[None]:
         yield
 
 
-def _calls(module: Module, *words: str) -> list[tuple[str, ast.Call]]:
-    """Return the calls of a module, and none if it has none of the words: most files need not be parsed."""
-    if not any(word in module.source for word in words):
+def _calls(module: Module, *substrings: str) -> list[tuple[str, ast.Call]]:
+    """Return the calls of a module whose text has one of the substrings: most files need not be parsed."""
+    if not any(each in module.source for each in substrings):
         return []
     return [(_called_name(node.func), node) for node in module.nodes if isinstance(node, ast.Call)]
 
