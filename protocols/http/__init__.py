@@ -5,7 +5,7 @@
   are not plain. `http2` sends a request and reads the response in HTTP/2 frames.
 - `response` parses the head of a response, the status and dates. `codings` decodes content codings.
 - `dialogue` performs one retrieval, with `auth` and `call`. Its function `relay` sends a request that the
-  caller composed.
+  caller composed. `digest` parses challenges and proves a password.
 - `index` parses the response to a directory URL into entries.
 """
 

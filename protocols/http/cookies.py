@@ -32,9 +32,6 @@ CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: a public suffix, such as `co.uk`.
 SuffixOf = Callable[[str], str]
 
-#: The key of the cookie jar in the dictionary that stores the state of a run.
-MEMORY = "http cookies"
-
 
 class Cookie(NamedTuple):
     """A stored cookie.
@@ -97,8 +94,6 @@ class Jar:
 
     def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
         """Store the cookies of a response. Without `suffix_of`, each cookie is valid for one host only."""
-        if "set-cookie" not in head.first:
-            return
         now = head.first.get("date", "")
         for text in head.values("set-cookie")[:_MOST_SET]:
             self._set(text, url, suffix_of, now)
@@ -265,13 +260,6 @@ def _is_for_url(cookie: Cookie, url: HttpUrl) -> bool:
 
 def _overlap(one: str, other: str) -> bool:
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
-
-
-def jar_of(memory: dict[str, object]) -> Jar:
-    """Return the cookie jar of the run."""
-    held = memory.get(MEMORY) or memory.setdefault(MEMORY, Jar())
-    assert isinstance(held, Jar)
-    return held
 
 
 # Cookie dates (RFC 6265bis 5.1.1): tokens in any order, with any delimiters.

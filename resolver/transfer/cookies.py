@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 from protocols.errors import LocalError, NotConfigured
+from protocols.http.auth import JAR
 from protocols.http.cookies import (
-    MEMORY,
     BadLine,
     Cookie,
     Jar,
@@ -59,7 +59,7 @@ class CookieFile:
             if not os.path.isdir(directory):
                 raise NotConfigured(f"cannot keep cookies in {self.path}: no such directory") from error
         self._before = dict(self._jar.cookies)
-        memory[MEMORY] = self._jar
+        memory[JAR] = self._jar
 
     def _take(self, octets: bytes) -> None:
         """Parse the lines into the cookie jar.

@@ -20,9 +20,9 @@ from fixtures import recordings
 from fixtures.transcript import transcripts
 from protocols.contract import Line, Options
 from protocols.errors import ResolveError
-from protocols.http.auth import parse_challenges
 from protocols.http.codings import ALWAYS
 from protocols.http.cookies import BadLine, line_of, parse_cookie_date, parse_line, read_lines
+from protocols.http.digest import parse_challenges
 from protocols.http.index.html import MarkupReader
 from protocols.http.index.structured import ElementReader, ObjectReader
 from protocols.http.proxy_server import ProxyConnection

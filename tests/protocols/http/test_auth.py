@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.recordings import FOLDER
-from protocols.http.auth import Challenge, Digest, choose, parse_challenges
+from protocols.http.digest import Challenge, Digest, choose, parse_challenges
 from resolver import Credentials, Declined, Refused
 
 READ: list[tuple[list[str], list[Challenge]]] = [

@@ -1,0 +1,239 @@
+"""The challenges of an HTTP server or proxy that requires a login, and Digest authentication (RFC 7616)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+from urllib.parse import quote
+
+from protocols.errors import Declined
+from protocols.http.request import check_login
+from protocols.options import Credentials
+
+# The challenges of a 401 response (RFC 9110 11.2, 11.6.1). A response may contain several WWW-Authenticate
+# fields, and a field may contain several challenges. Therefore the fields are parsed by the grammar. A search
+# for a scheme name is not sufficient. Text after an invalid challenge is ignored.
+
+_TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
+_GAP = re.compile(r"[ \t,]*")
+_SCHEME = re.compile(rf"({_TOKEN})(?:[ \t]+|(?=,)|\Z)")
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
+_END = r"(?=[ \t]*(?:,|\Z))"
+_PARAMETER = re.compile(rf"({_TOKEN})[ \t]*=[ \t]*(?:{_QUOTED}|({_TOKEN})){_END}", re.DOTALL)
+_TOKEN68 = re.compile(rf"[-._~+/0-9A-Za-z]+=*{_END}")
+_QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
+
+#: The maximum number of parsed challenges (resource exhaustion). A normal server sends only a few.
+_MOST = 32
+
+
+class Challenge(NamedTuple):
+    """An authentication challenge.
+
+    `scheme` and the parameter names are in lower case, and the parameter values are unquoted. If a parameter
+    is repeated, the first value is used.
+    """
+
+    scheme: str
+    parameters: Mapping[str, str]
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether the server rejected only the nonce of the last Digest login."""
+        return self.parameters.get("stale", "").lower() == "true"
+
+
+def parse_challenges(fields: Iterable[str]) -> list[Challenge]:
+    """Return the challenges of all fields, in order."""
+    found: list[Challenge] = []
+    for field in fields:
+        found += _challenges_of(field)
+    return found[:_MOST]
+
+
+def _challenges_of(field: str) -> list[Challenge]:
+    found: list[Challenge] = []
+    for scheme, name, value in _words_of(field):
+        if scheme is not None:
+            found.append(Challenge(scheme, {}))
+            if len(found) > _MOST:
+                break
+        elif found:
+            held = found[-1].parameters
+            assert isinstance(held, dict)
+            held.setdefault(name, value)
+    return found
+
+
+def _words_of(field: str) -> Iterator[tuple[str | None, str, str]]:
+    """Yield each authentication scheme, and each parameter as name and value."""
+    at = _end_of(_GAP.match(field))
+    while at < len(field):
+        if (parameter := _PARAMETER.match(field, at)) is not None:
+            quoted, plain = parameter[2], parameter[3]
+            value = plain if quoted is None else _QUOTED_PAIR.sub(r"\1", quoted)
+            yield None, parameter[1].lower(), value
+            at = parameter.end()
+        elif (scheme := _SCHEME.match(field, at)) is not None:
+            yield scheme[1].lower(), "", ""
+            at = scheme.end()
+            is_alone = scheme[0] == scheme[1] or _PARAMETER.match(field, at) is not None
+            if not is_alone and (token := _TOKEN68.match(field, at)) is not None:
+                at = token.end()
+        else:
+            return
+        at = _end_of(_GAP.match(field, at))
+
+
+def _end_of(found: re.Match[str] | None) -> int:
+    assert found is not None
+    return found.end()
+
+
+# Digest authentication proves a user name and a password without sending the password (RFC 7616). Without the
+# parameter qop, RFC 2069 applies.
+#
+# A `Digest` contains one nonce of a server and the number of its uses. The `Digest` returns the Authorization
+# field of a request. The values of a challenge are decoded as Latin-1, like all header fields. The hash is
+# computed over their original bytes.
+
+_HASHES: dict[str, Callable[[bytes], str]] = {
+    "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),
+    "SHA-256": lambda octets: hashlib.sha256(octets).hexdigest(),
+}
+#: The supported algorithms, the strongest last.
+_ALGORITHMS = ("MD5", "MD5-SESS", "SHA-256", "SHA-256-SESS")
+
+_NONCE_COUNT_LIMIT = 0xFFFF_FFFF
+
+
+class Digest:
+    """The Digest state of one nonce, created from a challenge that `choose` accepted.
+
+    `cnonce` must be unpredictable.
+    """
+
+    def __init__(self, challenge: Challenge, cnonce: str) -> None:
+        said = challenge.parameters
+        self._said = said
+        self._algorithm = said.get("algorithm", "MD5")
+        name = self._algorithm.upper()
+        self._hash = _HASHES[name.removesuffix("-SESS")]
+        self._session = name.endswith("-SESS")
+        self._qop = "qop" in said
+        self._userhash = said.get("userhash", "").lower() == "true"
+        self._nonce = said.get("nonce", "")
+        self._cnonce = cnonce
+        self._count = 0
+        self.stale = challenge.is_stale
+
+    @property
+    def spent(self) -> bool:
+        """Return whether the nonce is used up, because its counter has reached the maximum."""
+        return self._count >= _NONCE_COUNT_LIMIT
+
+    def covers(self, target: bytes) -> bool:
+        """Return whether the nonce is valid for this request target.
+
+        The target must have the same origin as the challenge. The parameter `domain` of the challenge lists
+        the paths for which the login is valid. URLs of other hosts in `domain` are ignored, because the login
+        is not sent to other hosts (S11, credential scope).
+        """
+        if "domain" not in self._said:
+            return True
+        paths = [path for path in self._said["domain"].split() if path.startswith("/")]
+        return any(target.startswith(path.encode("latin-1")) for path in paths)
+
+    def authorization(self, method: bytes, target: bytes, login: Credentials) -> bytes:
+        """Return the value of the `Authorization` field for a request.
+
+        Raises:
+            Refused: the login contains bytes that would end the field (S02, header injection).
+        """
+        check_login(login)
+        self._count += 1
+        count = f"{self._count:08x}"
+        response = self._response(self._first_hash(login), count, method + b":" + target)
+        words = [
+            self._username(login),
+            ("realm", _quote(self._said.get("realm", ""))),
+            ("nonce", _quote(self._nonce)),
+            ("uri", _quote(target.decode("latin-1"))),
+            *([("algorithm", self._algorithm)] if "algorithm" in self._said else []),
+            ("response", _quote(response)),
+            *([("opaque", _quote(self._said["opaque"]))] if "opaque" in self._said else []),
+            *([("qop", "auth"), ("nc", count), ("cnonce", _quote(self._cnonce))] if self._qop else []),
+            *([("userhash", "true")] if self._userhash else []),
+        ]
+        return b"Digest " + ", ".join(f"{name}={value}" for name, value in words).encode("latin-1")
+
+    def proves(self, info: Challenge, target: bytes, login: Credentials) -> bool:
+        """Return whether `Authentication-Info` proves that the server knows the password.
+
+        The proof is optional, so the result is also True for a response without a proof. The next nonce in
+        the field is stored.
+        """
+        said = info.parameters.get("rspauth")
+        expected = self._response(self._first_hash(login), f"{self._count:08x}", b":" + target)
+        if next_nonce := info.parameters.get("nextnonce"):
+            self._nonce, self._count = next_nonce, 0
+        return said is None or said.lower() == expected
+
+    def _first_hash(self, login: Credentials) -> str:
+        realm = self._said.get("realm", "").encode("latin-1")
+        first = self._hash(b":".join((login.user, realm, login.password)))
+        if not self._session:
+            return first
+        return self._hash(f"{first}:{self._said.get('nonce', '')}:{self._cnonce}".encode("latin-1"))
+
+    def _response(self, first: str, count: str, what: bytes) -> str:
+        second = self._hash(what)
+        if not self._qop:
+            return self._hash(f"{first}:{self._nonce}:{second}".encode("latin-1"))
+        return self._hash(f"{first}:{self._nonce}:{count}:{self._cnonce}:auth:{second}".encode("latin-1"))
+
+    def _username(self, login: Credentials) -> tuple[str, str]:
+        if self._userhash:
+            realm = self._said.get("realm", "").encode("latin-1")
+            return "username", _quote(self._hash(login.user + b":" + realm))
+        if self._said.get("charset", "").upper() == "UTF-8" and not login.user.isascii():
+            return "username*", f"UTF-8''{quote(login.user, safe='')}"
+        return "username", _quote(login.user.decode("latin-1"))
+
+
+def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challenge | None:
+    """Return the strongest supported Digest challenge, or None if no challenge uses Digest.
+
+    Of equally strong challenges, the first is returned.
+
+    Raises:
+        Declined: the server offers Digest, but only with unsupported features.
+    """
+    digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
+    known = [challenge for challenge in digests if _find_unsupported(challenge) is None]
+    if digests and not known:
+        raise Declined(f"{who} requires Digest with {_find_unsupported(digests[0])}, which is not supported")
+    return max(known, key=lambda each: _ALGORITHMS.index(_algorithm_of(each)), default=None)
+
+
+def _algorithm_of(challenge: Challenge) -> str:
+    return challenge.parameters.get("algorithm", "MD5").upper()
+
+
+def _find_unsupported(challenge: Challenge) -> str | None:
+    """Return a description of the unsupported feature of a challenge, or None."""
+    qop = challenge.parameters.get("qop")
+    if _algorithm_of(challenge) not in _ALGORITHMS:
+        return f"the algorithm {challenge.parameters['algorithm']!r}"
+    if qop is not None and "auth" not in [each.strip().lower() for each in qop.split(",")]:
+        return f"qop {qop!r}"
+    # RFC 2069 defined MD5 without the parameter qop. The other algorithms require qop.
+    if qop is None and _algorithm_of(challenge) != "MD5":
+        return f"{_algorithm_of(challenge)} without qop"
+    return None
+
+
+def _quote(text: str) -> str:
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
