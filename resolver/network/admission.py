@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from dataclasses import replace
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.authority import comparable_host
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
@@ -28,8 +28,7 @@ from resolver.url import registry
 Family: TypeAlias = Literal["4", "6"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RunState:
+class RunState(NamedTuple):
     """The state shared by all retrievals of one run.
 
     Attributes:
@@ -54,7 +53,7 @@ class RunState:
     pipelines: Pipelines
     variables: Mapping[str, str]
     logins: ProxyLogins
-    contacts: Contacts = field(default_factory=Contacts)
+    contacts: Contacts
     hosts: HostSettings | None = None
     bucket: Bucket | None = None
     taps: bool = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Protocol, TypeVar, Unpack
@@ -28,6 +27,7 @@ from resolver.network.events import (
 from resolver.network.lookup import Lookup, LookupCache, look_up
 from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
+from resolver.network.stream_settings import Contacts
 from resolver.network.tls import Pins, Trust
 from resolver.network.url_gate import UrlGate
 from resolver.policy.environment import find_setting, proxies_here, server_of
@@ -120,6 +120,7 @@ class Network:
             pipelines=Pipelines(pool),
             variables=self._variables(),
             logins=ProxyLogins(),
+            contacts=Contacts(),
             hosts=HostSettings(hosts).with_limits(self.policy.bound) if hosts else None,
             bucket=None if rate is None else Bucket(rate),
             taps=self.recorder is not None,
@@ -181,8 +182,8 @@ class Network:
         if is_on() is not self._is_logged:
             self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
             self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
-            self._shared = replace(
-                self._shared, report=combine_listeners(select_listener(self._on_event, WIRE))
+            self._shared = self._shared._replace(
+                report=combine_listeners(select_listener(self._on_event, WIRE))
             )
 
     def limits_of(self, url: Url) -> Limits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -344,7 +344,7 @@ class User:
 def user(network: Network, url: str, idle: float) -> User:
     """Return a user with a gate of this network. All users of the network share its connections."""
     heard: list[Event] = []
-    shared = replace(network._shared, limits=Limits(idle=idle, connect=NEVER), report=heard.append)
+    shared = network._shared._replace(limits=Limits(idle=idle, connect=NEVER), report=heard.append)
     options = Options(prompt=True)
     admitted = Admission(shared, parse(url), origin="user", referrer=None, server=None, options=options)
     return User(UrlGate(admitted), heard)
