@@ -56,6 +56,13 @@ class InvalidResponse(exceptions.ConnectionError, exceptions.InvalidHeader):
     """
 
 
+class BodyTimeout(exceptions.ReadTimeout, exceptions.ConnectionError):
+    """A timeout during the body.
+
+    requests itself raises `ConnectionError` for such a timeout, and `ReadTimeout` before the body.
+    """
+
+
 _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestException]], ...] = (
     (resolver.InvalidUrl, exceptions.InvalidURL),
     (resolver.UnsupportedScheme, exceptions.InvalidSchema),
@@ -162,6 +169,7 @@ class Adapter(BaseAdapter):
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
         super().__init__()
+        resolver.Resolver(**settings)  # raises an error for invalid settings, which http would not read
         self._settings = settings
         self._resolvers: dict[_RawHeaders, resolver.blocking.Resolver] = {}
         self._transports: dict[_RawHeaders, resolver.HttpxTransport] = {}
@@ -254,7 +262,8 @@ class Adapter(BaseAdapter):
             )
         except resolver.Declined as error:
             return self._make_declined_response(request, error)
-        file = resolver.blocking.as_file(reply, opened.close, partial(_translate_error, request=request))
+        translate = partial(_translate_error, request=request, in_body=True)
+        file = resolver.blocking.as_file(reply, opened.close, translate)
         raw = _Body(
             file, HTTPHeaderDict(resolver.http_fields(reply)), reply.status or 200, "OK", url=reply.url
         )
@@ -502,7 +511,7 @@ class _Pieces(io.RawIOBase):
         if self._failure is not None:
             raise self._failure
         try:
-            with _translate_errors(self._request):
+            with _translate_errors(self._request, in_body=True):
                 while not self._ahead and (piece := next(self._pieces, None)) is not None:
                     self._ahead = memoryview(piece)
         except exceptions.RequestException as error:
@@ -520,7 +529,9 @@ class _Pieces(io.RawIOBase):
 
 
 @contextmanager
-def _translate_errors(request: PreparedRequest, proxy: str | None = None) -> Iterator[None]:
+def _translate_errors(
+    request: PreparedRequest, proxy: str | None = None, *, in_body: bool = False
+) -> Iterator[None]:
     """Convert errors of this library to exceptions of requests; `proxy` is the request's proxy or None."""
     try:
         yield
@@ -529,16 +540,20 @@ def _translate_errors(request: PreparedRequest, proxy: str | None = None) -> Ite
     except (httpx.RequestError, httpx.InvalidURL) as error:
         cause = error.__cause__
         if isinstance(cause, resolver.ResolveError):
-            raise _translate_error(cause, request, proxy) from cause
+            raise _translate_error(cause, request, proxy, in_body=in_body) from cause
         raise exceptions.RequestException(str(error), request=request) from error
 
 
 def _translate_error(
-    error: resolver.ResolveError, request: PreparedRequest, proxy: str | None = None
+    error: resolver.ResolveError,
+    request: PreparedRequest,
+    proxy: str | None = None,
+    *,
+    in_body: bool = False,
 ) -> exceptions.RequestException:
     kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), exceptions.RequestException)
-    if isinstance(error, resolver.TimedOut) and error.setting == "connect_timeout":
-        kind = exceptions.ConnectTimeout
+    if isinstance(error, resolver.TimedOut) and (in_body or error.setting == "connect_timeout"):
+        kind = BodyTimeout if in_body else exceptions.ConnectTimeout
     elif proxy not in (None, "none") and isinstance(error, (resolver.Unreachable, resolver.Declined)):
         kind = exceptions.ProxyError
     return kind(str(error), request=request)

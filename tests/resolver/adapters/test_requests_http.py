@@ -105,8 +105,9 @@ def test_requests_chunks_are_given_as_they_arrive(session: requests.Session) -> 
         mount(session, http=True, policy=resolver.Policy(allow_port={port}))
         with session.get(f"http://127.0.0.1:{port}/", stream=True, timeout=HANG) as response:
             assert next(response.iter_content(512)) == b"data: 1\n\n"
-        with pytest.raises(requests.exceptions.ReadTimeout):
+        with pytest.raises(requests.exceptions.ReadTimeout) as caught:
             session.get(f"http://127.0.0.1:{port}/", timeout=(HANG, SOON))
+        assert isinstance(caught.value, requests.ConnectionError)  # as with the adapter of requests
 
 
 @pytest.mark.parametrize(
@@ -152,9 +153,17 @@ def test_requests_body_of_numbers_is_refused(site: HttpServer, session: requests
     assert not site.requests
 
 
+@pytest.mark.parametrize("http", [False, True])
+def test_requests_unknown_setting_is_refused(http: bool) -> None:
+    misspelled: dict[str, Any] = {"polcy": "untrusted"}
+    with pytest.raises(TypeError, match="polcy"):
+        mount(requests.Session(), http=http, **misspelled)
+
+
 def test_requests_timeouts_tell_the_phase(site: HttpServer, session: requests.Session) -> None:
-    with pytest.raises(requests.exceptions.ReadTimeout):
+    with pytest.raises(requests.exceptions.ReadTimeout) as caught:
         session.get(site.url("/silent"), timeout=SOON)
+    assert not isinstance(caught.value, requests.ConnectionError)
     with pytest.raises(requests.exceptions.ConnectTimeout):  # the server waits for a request, not for TLS
         session.get(f"https://127.0.0.1:{site.port}/", timeout=(SOON, None))
 
