@@ -20,7 +20,6 @@ from functools import partial
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import anyio
-import anyio.lowlevel
 
 from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery
 from resolver.loops.worker import start_call
@@ -120,6 +119,17 @@ def notify_closing(fd: int) -> None:
             _end_wait(wait, ready, None)
 
 
+async def checkpoint_if_cancelled() -> None:
+    """Implement `Loop.checkpoint_if_cancelled`.
+
+    The cancellation of an anyio scope also cancels its tasks. The function of anyio would examine the scopes,
+    which takes 2 % of the time of `cat` of small files over http. It would also import its backend.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        await asyncio.sleep(0)
+
+
 class AsyncioBackground:
     """The asyncio implementation of `Background`."""
 
@@ -194,8 +204,8 @@ LOOP = Loop(
     event=anyio.Event,
     lock=anyio.Lock,
     open_nursery=cast(Callable[[], AbstractAsyncContextManager[Nursery]], anyio.create_task_group),
-    checkpoint=anyio.lowlevel.checkpoint,
-    checkpoint_if_cancelled=anyio.lowlevel.checkpoint_if_cancelled,
+    checkpoint=partial(asyncio.sleep, 0),
+    checkpoint_if_cancelled=checkpoint_if_cancelled,
     sleep=anyio.sleep,
     sleep_forever=cast(Callable[[], Awaitable[NoReturn]], anyio.sleep_forever),
     wait_readable=wait_readable,

@@ -290,3 +290,35 @@ def test_canceled_waiter_still_waits_for_background_task(run: Callable[..., Any]
     run(main)
     assert ended[0] == "work"
     assert sorted(ended[1:]) == ["one", "two"]
+
+
+@pytest.mark.parametrize("run", [RUNS["asyncio"], RUNS["uvloop"]], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("is_native", [False, True])
+def test_checkpoint_raises_cancellation_of_a_runnable_task(run: Callable[..., Any], is_native: bool) -> None:
+    async def check() -> None:
+        waiting, passed = asyncio.Event(), list[str]()
+        scope = anyio.CancelScope()
+
+        async def work() -> None:
+            with scope:
+                await waiting.wait()
+                await running().checkpoint_if_cancelled()
+                passed.append("cancelled")
+
+        task = asyncio.ensure_future(work())
+        await asyncio.sleep(0)
+        (task if is_native else scope).cancel()
+        waiting.set()
+        await asyncio.wait([task])
+        assert not passed
+
+    async def cancel_itself() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running().checkpoint_if_cancelled()
+
+    run(check)
+    if is_native:
+        run(cancel_itself)
