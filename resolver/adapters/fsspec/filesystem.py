@@ -16,6 +16,7 @@ from datetime import datetime
 from errno import ENODATA
 from hashlib import sha256
 from itertools import groupby
+from os import PathLike
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -193,6 +194,20 @@ class UrlFileSystem(Walks):
         async with self._reading(name) as octets:
             return await octets.read(start, end)
 
+    async def _expand_path(
+        self, path: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any
+    ) -> Any:
+        """Return the names for a path, or for a list of paths, with glob patterns expanded.
+
+        The method of fsspec also treats `?` as a wildcard, and sends a request for each URL with a query.
+        """
+        paths = [path] if isinstance(path, str | PathLike) else path
+        names = [self._resolve_name(each) for each in paths]
+        text = "\n".join(names)
+        if text and not recursive and maxdepth is None and not any(each in text for each in self.magic):
+            return sorted(set(names))
+        return await super()._expand_path(names, recursive, maxdepth, **kwargs)
+
     async def _cat(
         self,
         path: str | list[str],
@@ -204,10 +219,11 @@ class UrlFileSystem(Walks):
         """Read several objects concurrently, in at most `batch_size` tasks.
 
         The method of fsspec starts a task for each object, which takes a tenth of the time of small objects.
+        Here, a task starts after one turn of the loop. A near server answers earlier tasks during this turn,
+        so 400 files of 1 kB on loopback need 18 connections and not 100.
         """
-        complete = path if isinstance(path, list) else self._resolve_names(path)
-        names = await self._expand_path(complete, recursive)
-        found, left = dict[str, Any].fromkeys(names), iter(names)
+        names = await self._expand_path(path, recursive)
+        found, left = dict[str, Any](), iter(names)
 
         async def read() -> None:
             for name in left:
@@ -217,13 +233,18 @@ class UrlFileSystem(Walks):
                     found[name] = error
 
         at_once = batch_size or self.batch_size
-        await asyncio.gather(*(read() for _ in (names if at_once < 0 else names[:at_once])))
-        failed = {name: error for name, error in found.items() if isinstance(error, Exception)}
+        async with asyncio.TaskGroup() as readers:
+            for _ in names if at_once < 0 else names[:at_once]:
+                reader = readers.create_task(read())
+                await asyncio.sleep(0)
+                if reader.done():
+                    break
+        failed = {name: found[name] for name in names if isinstance(found[name], Exception)}
         if failed and on_error == "raise":
             raise next(iter(failed.values()))
-        if names == [complete]:
-            return found[complete]
-        return {name: value for name, value in found.items() if on_error != "omit" or name not in failed}
+        if isinstance(path, str | PathLike) and names == [self._resolve_name(path)]:
+            return found[names[0]]
+        return {name: found[name] for name in names if on_error != "omit" or name not in failed}
 
     async def _cat_ranges(
         self,

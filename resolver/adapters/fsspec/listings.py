@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import datetime
 from errno import ELOOP
-from os import PathLike
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 from urllib.parse import quote, unquote
@@ -737,19 +736,6 @@ class Walks(FileSystemListings):
         **kwargs: Any,
     ) -> Any:
         return await super()._find(self._resolve_name(path), maxdepth, withdirs, detail=detail, **kwargs)
-
-    async def _expand_path(
-        self, path: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any
-    ) -> Any:
-        return await super()._expand_path(self._resolve_names(path), recursive, maxdepth, **kwargs)
-
-    def _resolve_names(self, path: Any) -> Any:
-        """Return the complete name for a path, or for each path of a list."""
-        return (
-            self._resolve_name(path)
-            if isinstance(path, str | PathLike)
-            else [self._resolve_name(each) for each in path]
-        )
 
     async def _glob(
         self,

@@ -407,6 +407,23 @@ def test_cat_of_several_files_asks_each_question_once(make: Make) -> None:
         assert server.violations == []
 
 
+def test_cat_of_urls_with_queries_sends_one_request_each(make: Make) -> None:
+    with served(partial(fixtures.http.serve, site={"/page": fixtures.http.Page(b"text")})) as server:
+        fs = make(HttpFileSystem, server.port)
+        urls = [f"127.0.0.1:{server.port}/page?{number}" for number in range(3)]
+        assert fs.cat(urls) == dict.fromkeys(urls, b"text")
+        assert [request.method for request in server.requests] == ["GET"] * 3
+
+
+def test_cat_of_a_near_server_opens_few_connections(make: Make) -> None:
+    site = {f"/{number}": fixtures.http.Page(b"text") for number in range(200)}
+    with served(partial(fixtures.http.serve, site=site)) as server:
+        fs = make(HttpFileSystem, server.port)
+        names = [f"127.0.0.1:{server.port}{path}" for path in site]
+        assert len(fs.cat(names)) == len(names)
+        assert server.connections <= HttpFileSystem.connections // 2
+
+
 def test_cat_ranges_of_several_files_resumes_at_each_start(make: Make) -> None:
     with served(fixtures.ftp.serve) as server:
         fs, contents = ftp_with_files(server, make)
