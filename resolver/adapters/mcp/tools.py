@@ -425,7 +425,7 @@ class Arguments:
         """
         cursor = self.text("cursor")
         if (cursor is None) == (self.text("url") is None):
-            raise BadToolArguments("expected either url or cursor, not both")
+            raise BadToolArguments("expected exactly one of url and cursor")
         return cursor
 
     @property
