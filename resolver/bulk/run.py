@@ -145,7 +145,7 @@ def run(
         NotConfigured: An earlier run wrote `out` with another format, or the scheduler or a worker lacks this
             package or has another version of it.
     """
-    check_names(settings, Settings.__annotations__)
+    check_names(settings, Settings.__optional_keys__)
     check_cluster(client)
     store = store_of(out)
     partitions = _agree(store, format)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NoReturn, TypeAlias
 
@@ -46,7 +46,14 @@ from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, refuse_pointer
 from resolver.transfer.segments import HostConnectionCounter
 from resolver.transfer.settings import Provenance, RetryPolicy
-from resolver.transfer.streaming import MemoryStore, Store, StreamingResponse, leave, octets_to_keep
+from resolver.transfer.streaming import (
+    NOTHING,
+    MemoryStore,
+    Store,
+    StreamingResponse,
+    leave,
+    octets_to_keep,
+)
 from resolver.transfer.verification import Checksum, ExpectedDigest, check_size
 from resolver.url import registry
 from resolver.url.parsing import UrlLike
@@ -143,7 +150,7 @@ Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "renam
 
 
 class SaveSettings(Provenance, total=False):
-    """The keywords of `save`. The fields of `SaveOrder` define the defaults."""
+    """The keywords of `save`. `Saver` defines the defaults."""
 
     exists: Exists
     """The action if a file with the same name already exists.
@@ -195,43 +202,48 @@ class SaveSettings(Provenance, total=False):
     """
 
 
-@dataclass(slots=True, kw_only=True)
-class SaveOrder:
-    """An object to save, with the settings of `SaveSettings`.
+class Saver:
+    """An operation that saves one object, with the settings `wanted` of the caller.
 
     - `requests` has a request for each location: first for the requested URL, then for its mirrors.
     - `below` is a parent directory of the path. The path components after `below` must not be symbolic links
       (symlink attack).
     """
 
-    requests: Sequence[RetrievalRequest]
-    path: str
-    exists: Exists = "fail"
-    make_directory: bool = False
-    digest: bool = False
-    checksum: Checksum | None = None
-    size: int | None = None
-    segments: int = 1
-    crowd: HostConnectionCounter = field(default_factory=lambda: HostConnectionCounter(None))
-    listings: bool = True
-    listed: Validators = field(default_factory=Validators)
-    dry_run: bool = False
-    below: str | None = None
-    meta: bool = False
-    commits: GroupCommit = field(default_factory=GroupCommit)
+    settings = SaveSettings.__optional_keys__
 
-
-class Saver:
-    """An operation that saves the object of one `SaveOrder`."""
-
-    def __init__(self, network: Network, order: SaveOrder, retry_policy: RetryPolicy) -> None:
+    def __init__(
+        self,
+        network: Network,
+        requests: Sequence[RetrievalRequest],
+        path: str,
+        wanted: SaveSettings,
+        retry_policy: RetryPolicy,
+        segments: int,
+        crowd: HostConnectionCounter,
+        commits: GroupCommit,
+        below: str | None,
+    ) -> None:
         self._network = network
-        self._order = order
-        self._retry_policy = retry_policy
-        self._first = order.requests[0]
+        self._requests = requests
+        self._first = requests[0]
         self._shown = self._first.url.shown
         self._clock = network.clock_of(self._first.url)
-        self._path = order.path
+        self._path = path
+        self._exists: Exists = wanted.get("exists", "fail")
+        self._makes_directory = wanted.get("make_directory", False)
+        self._is_dry = wanted.get("dry_run", False)
+        self._digest = wanted.get("digest", False)
+        self._has_meta = wanted.get("meta", False)
+        self._checksum = checksum_of(wanted.get("checksum"))
+        self._size = wanted.get("size")
+        self._takes_listings = wanted.get("listings", True)
+        self._listed = wanted.get("listed") or NOTHING
+        self._retry_policy = retry_policy
+        self._segments = segments
+        self._crowd = crowd
+        self._commits = commits
+        self._below = below
         self._findings: list[Finding] = []
         self._attempts = 0
         self._resumed_from = 0
@@ -246,27 +258,27 @@ class Saver:
         stay in NAME.part if another run can resume them.
         """
         # for other values of `exists`, the code that opens the path checks the name and looks for symlinks
-        if self._order.dry_run or self._order.exists in _LOOKS:
+        if self._is_dry or self._exists in _LOOKS:
             check_name(self._path)
-            if self._order.below is not None:
-                check_way(self._path, self._order.below)
-        exists = self._order.exists
+            if self._below is not None:
+                check_way(self._path, self._below)
+        exists = self._exists
         if self._stays():
-            if not self._order.dry_run:
-                finish_killed_run(self._path, self._shown, self._order.below)
+            if not self._is_dry:
+                finish_killed_run(self._path, self._shown, self._below)
             return self._left_alone()
-        if self._order.dry_run:
+        if self._is_dry:
             return await self._foresee()
         file = PartialFile(
             self._path,
             exists="replace" if exists in ("replace", "newer") else "fail",
             source=self._shown,
             adopt=exists == "resume",
-            make_directory=self._order.make_directory,
-            below=self._order.below,
-            meta=self._order.meta,
+            make_directory=self._makes_directory,
+            below=self._below,
+            meta=self._has_meta,
             holds=0 if exists == "rename" else HELD_AT_MOST,
-            commits=self._order.commits,
+            commits=self._commits,
         )
         try:
             async with file as sink:
@@ -286,7 +298,7 @@ class Saver:
 
         With `rename`, a free name is chosen.
         """
-        match self._order.exists:
+        match self._exists:
             case "skip":
                 return is_there(self._path)
             case "newer" if (held := state_of(self._path)) is not None:
@@ -303,7 +315,7 @@ class Saver:
         The listing must have both size and modification time, because several versions of an object may have
         the same modification time.
         """
-        listed = self._order.listed
+        listed = self._listed
         return None not in (listed.size, listed.modified) and held.covers(listed)
 
     def _covers(self, reply: StreamingResponse) -> bool:
@@ -324,7 +336,7 @@ class Saver:
             reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)
             if self._covers(reply):
                 return self._left_alone()
-        elif self._order.exists == "fail":
+        elif self._exists == "fail":
             check_free(self._path)
         return replace(self._left_alone(), skipped=False, bytes=0)
 
@@ -334,13 +346,12 @@ class Saver:
         if self._network.recorder is not None and (sink.position or sink.has_gaps):
             self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
-        order = self._order
-        proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, self._retry_policy)
+        proof = ExpectedDigest(self._network, self._checksum, self._size, self._clock, self._retry_policy)
         reply, proved = await self._bring(sink, proof)
         if proved is None:
             sink.discard()
             return self._left_alone()
-        digest = await sink.digest("sha256") if order.digest or order.meta else None
+        digest = await sink.digest("sha256") if self._digest or self._has_meta else None
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
             # the URL in the call, even if a mirror sent the object
@@ -356,7 +367,7 @@ class Saver:
         ready = make_recorder(
             lambda inode: CompletedFile(self._path, inode, size, digest, known, url, media_type)
         )
-        meta = meta_octets(Saved(**finished), reply.addresses, proof.found) if order.meta else None
+        meta = meta_octets(Saved(**finished), reply.addresses, proof.found) if self._has_meta else None
         if (turn := current()) is not None:
             turn.rest()
         await sink.commit(reply.modified, meta, ready)
@@ -380,7 +391,7 @@ class Saver:
             reply = await self._retry(sink)
         if self._covers(reply):
             return reply, None
-        places = len(self._order.requests)
+        places = len(self._requests)
         for _ in range(places - bool(places > 1 and not proved)):
             try:
                 return reply, proved | await proof.check(sink, reply)
@@ -404,8 +415,7 @@ class Saver:
         If an earlier segmented download left gaps in the file, a single connection is sufficient to fill the
         gaps. Returns None if a segmented download is not requested or not possible.
         """
-        order = self._order
-        if (order.segments < 2 and not sink.has_gaps) or sink.adopts or self._held is not None:
+        if (self._segments < 2 and not sink.has_gaps) or sink.adopts or self._held is not None:
             return None
         if self._network.recorder is not None:  # an archive stores complete objects, not segments
             return None
@@ -414,17 +424,16 @@ class Saver:
 
         open_ = partial(Retrieval, self._network, most=max_streamed, heard=set())
         policy, on_event = self._retry_policy, self._network.on_event
-        proved, size = self._is_proved, order.size
         segmented = SegmentedDownload(
             open_,
-            order.requests,
+            self._requests,
             sink,
-            order.segments,
-            order.crowd,
+            self._segments,
+            self._crowd,
             policy,
             on_event,
-            size=size,
-            proved=proved,
+            size=self._size,
+            proved=self._is_proved,
         )
         try:
             reply = await segmented.run(self._clock)
@@ -443,11 +452,11 @@ class Saver:
     @property
     def _is_proved(self) -> bool:
         """Return whether a digest from the caller will be compared with the complete object."""
-        checksum = self._order.checksum
+        checksum = self._checksum
         return checksum is not None and checksum.algorithm != "auto"
 
     async def _retry(self, sink: PartialFile) -> StreamingResponse:
-        requests = self._order.requests
+        requests = self._requests
         if self._wrong:
             requests = sorted(requests, key=lambda place: place.url in self._wrong)
         # Without pipelining (`prompt`), because the body of a conditional request may stay unread.
@@ -469,11 +478,11 @@ class Saver:
     async def _fill(self, sink: PartialFile, reply: StreamingResponse) -> None:
         if self._covers(reply):
             return
-        if (lists := reply.lists) and not self._order.listings:
+        if (lists := reply.lists) and not self._takes_listings:
             refuse_listing(reply)
         # a changed object is detected before its body arrives
-        if self._order.size is not None and reply.size is not None and not lists:
-            check_size(reply.size, self._order.size, reply.url)
+        if self._size is not None and reply.size is not None and not lists:
+            check_size(reply.size, self._size, reply.url)
         if sink.is_held and not lists:
             refuse_pointer(reply)
             await _hold(reply.body, sink)

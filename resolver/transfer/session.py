@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Unpack
 
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
@@ -35,7 +35,7 @@ from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, give_way_for_room
 from resolver.transfer.segments import HostConnectionCounter
 from resolver.transfer.settings import FIVE_TRIES, ONE_TRY, RetryPolicy, Settings, check_names, options_of
-from resolver.transfer.streaming import NOTHING, EntryStream, MemoryStore, Store, StreamingResponse, leave
+from resolver.transfer.streaming import EntryStream, MemoryStore, Store, StreamingResponse, leave
 from resolver.url import registry
 from resolver.url.parsing import UrlLike, url_of
 from resolver.url.tracebacks import trim_traceback
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from resolver.transfer.attachments import AttachmentSaver
     from resolver.transfer.cookies import CookieFile
     from resolver.transfer.many import Outcome, Requests
-    from resolver.transfer.saving import Exists, SaveSettings
+    from resolver.transfer.saving import Exists, Saver, SaveSettings
     from resolver.transfer.terminal import TerminalSession, TerminalWindow
 
 
@@ -108,6 +108,7 @@ class Resolver:
         )
         self._wishes: dict[tuple[Wanted, bool], Options] = {}
         self._prefixes = MirrorPrefixes(settings.get("mirrored") or {})
+        self._has_mirrors = bool(settings.get("mirrored") or settings.get("hosts"))
         self._network = Network(**settings)
         kept = settings.get("cookies")
         self._cookies = None if kept is None else self._cookies_in(fspath(kept))
@@ -378,35 +379,30 @@ class Resolver:
         gets the modification time from the server. If a transfer is interrupted and the object does not
         change, the next call resumes the transfer. `SaveSettings` describes the keywords.
         """
-        from resolver.transfer.saving import (
-            SaveOrder,
-            Saver,
-            SaveSettings,
-            checksum_of,  # imported lazily, with all of `resolver.files`: many sessions save no files
-        )
-
-        check_names(wanted, SaveSettings.__optional_keys__)
-        origin, referrer = wanted.pop("origin", "user"), wanted.pop("referrer", None)
-        mirrors, checksum = wanted.pop("mirrors", ()), wanted.pop("checksum", None)
-        listed = wanted.pop("listed", None) or NOTHING
+        saver = _load_saver()
+        check_names(wanted, saver.settings)
+        origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
         first = self._request(url, origin, referrer, want="file", prompt=True)
+        mirrors = wanted.get("mirrors", ())
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
-        others += self._elsewhere(first.url, origin, referrer)
-        if listed != NOTHING and not registry.is_of_the_web(first.url.scheme):  # every http response has them
+        if self._has_mirrors:
+            others += self._elsewhere(first.url, origin, referrer)
+        listed = wanted.get("listed")
+        if listed is not None and not registry.is_of_the_web(first.url.scheme):  # http responses have them
             first = first._replace(options=replace(first.options, listed=listed))
-        order = SaveOrder(
-            requests=(first, *(other._replace(transfer=first.transfer) for other in others)),
-            path=fspath(path),
-            checksum=checksum_of(checksum),
-            segments=self._segments,
-            crowd=self._crowd,
-            listed=listed,
-            below=self._below,
-            commits=self._group_commit(),
-            **cast("dict[str, Any]", wanted),
+        saving = saver(
+            self._network,
+            (first, *[other._replace(transfer=first.transfer) for other in others]),
+            fspath(path),
+            wanted,
+            self._patience or FIVE_TRIES,
+            self._segments,
+            self._crowd,
+            self._group_commit(),
+            self._below,
         )
         try:
-            return await Saver(self._network, order, self._patience or FIVE_TRIES).run()
+            return await saving.run()
         except ResolveError as error:
             give_way_for_room(error, first.url, self._network)
             raise trim_traceback(locate_error(error, first.url.shown)) from error.__cause__
@@ -639,9 +635,10 @@ class Resolver:
         return self._network.hold(tree)
 
     def _group_commit(self) -> GroupCommit:
-        from resolver.files.commit import GroupCommit  # imported lazily, as in `save`
+        if self._commits is None:
+            from resolver.files.commit import GroupCommit  # imported lazily, as in `_load_saver`
 
-        self._commits = self._commits or GroupCommit(self._sync)
+            self._commits = GroupCommit(self._sync)
         return self._commits
 
     def _elsewhere(
@@ -683,6 +680,14 @@ class Resolver:
         return RetrievalRequest(
             parsed, options, origin, found_in, transfer=transfer, learnt=knows, leads=leads
         )
+
+
+@cache
+def _load_saver() -> type[Saver]:
+    """Import the class lazily, with all of `resolver.files`, because many sessions save no files."""
+    from resolver.transfer.saving import Saver
+
+    return Saver
 
 
 class ConfinedSession(Resolver):

@@ -253,9 +253,10 @@ class FetchSettings(Provenance, Settings, total=False):
     """The keywords of the module-level functions: the settings of the `Resolver`, origin and referrer."""
 
 
-def check_names(given: Collection[str], known: Collection[str]) -> None:
+def check_names(given: Collection[str], known: frozenset[str]) -> None:
     """Raise `TypeError` if a name is not a known setting."""
-    if unknown := set(given).difference(known):
+    if not known.issuperset(given):
+        unknown = set(given) - known
         words = f"unexpected keyword argument {min(unknown)!r}: the settings are {', '.join(sorted(known))}"
         raise TypeError(words)
 

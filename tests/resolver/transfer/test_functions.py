@@ -28,9 +28,13 @@ from resolver import (
     TimedOut,
 )
 from resolver.cli.options import OPTIONS
+from resolver.files.commit import GroupCommit
 from resolver.transfer import functions as once
-from resolver.transfer.saving import SaveOrder, SaveSettings
-from resolver.transfer.settings import FetchSettings
+from resolver.transfer.network import Network
+from resolver.transfer.redirects import RetrievalRequest
+from resolver.transfer.saving import Saver, SaveSettings
+from resolver.transfer.segments import HostConnectionCounter
+from resolver.transfer.settings import ONE_TRY, FetchSettings
 from tests.hang import NEVER
 
 FUNCTIONS = ("fetch", "info", "save", "stream", "entries")
@@ -195,9 +199,24 @@ def test_functions_have_parameters_of_methods(name: str) -> None:
     )
 
 
-def test_save_keywords_are_fields_of_save_order() -> None:
-    fields = {field.name for field in dataclasses.fields(SaveOrder)}
-    assert SaveSettings.__optional_keys__ - fields == {"mirrors", "origin", "referrer"}
+class Keywords(dict[str, Any]):
+    """The keywords of a call, with the names that were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return super().get(name, default)
+
+
+async def test_saver_reads_all_keywords_of_save() -> None:
+    """The Saver reads every keyword, except those from which `Resolver.save` makes the requests."""
+    keywords, commits, crowd = Keywords(), GroupCommit(), HostConnectionCounter(None)
+    requests = [RetrievalRequest(resolver.parse("http://h.example/"), Options())]
+    Saver(Network(), requests, "file", keywords, ONE_TRY, 1, crowd, commits, None)  # type: ignore[arg-type]
+    assert SaveSettings.__optional_keys__ - keywords.read == {"mirrors", "origin", "referrer"}
 
 
 async def test_save_with_unknown_keyword_is_a_type_error() -> None:
