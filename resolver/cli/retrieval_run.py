@@ -174,6 +174,7 @@ class _RetrievalRun:
             listen=command.verb == "cat",
         )
         self._secrets = _secrets(command)
+        self._logs_in = self._secrets.has_sources or streams.has_terminal()
         self._watcher = watcher
         self._on_event: OnEvent = watcher.listener
         if command.json and self._options_for.transcript is not None:
@@ -287,7 +288,7 @@ class _RetrievalRun:
             family=command.family,
             strict=command.strict,
             options=self._options_for,
-            credentials=self._secrets.request,
+            credentials=self._secrets.request if self._logs_in else None,
             news_server=command.news_server,
             proxy=command.proxy,
             cookies=command.cookies,
@@ -406,7 +407,7 @@ class _RetrievalRun:
 
         The URL must come from the user.
         """
-        if target.origin == "user":
+        if self._logs_in and target.origin == "user":
             with suppress(ResolveError):  # the command reports the error
                 self._secrets.admit(target.parsed(self._command))
 

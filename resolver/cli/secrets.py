@@ -59,6 +59,12 @@ class CommandSecrets:
         self._default = default
         self._places: set[tuple[str, str, int]] = set()
 
+    @property
+    def has_sources(self) -> bool:
+        """Return whether the user has configured a login; otherwise a password can only be typed."""
+        given = (self._user, self._password, self._default)
+        return bool(self._sections) or given != (None, None, None)
+
     def admit(self, url: Url) -> None:
         """Permit the use of credentials for the scheme, host and port of a URL.
 

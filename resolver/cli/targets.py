@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
@@ -97,7 +98,8 @@ class CommandTarget(NamedTuple):
         if self.name is not None:
             by_url = command.host_directories or command.cut_dirs is not None
             name = self.name.rpartition("/")[2] if by_url else self.name
-        return os.path.join(where, name or local_file_name(url))
+        name = name or local_file_name(url)
+        return os.path.join(where, name) if where else name
 
     @property
     def place(self) -> tuple[str, str]:
@@ -193,12 +195,14 @@ class TargetNaming:
     """
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
-        from resolver.transfer.naming import NameReservations  # lazy import: only saved targets have names
+        # lazy import: only saved targets have names
+        from resolver.transfer.naming import NameReservation, NameReservations
 
         self._command = command
         self._ledger = ledger
         self._renames = command.exists == "rename"
         self._names = NameReservations(self._may_have)
+        self._claim = partial(NameReservation, self._names)
         self._number = 0
 
     def _may_have(self, path: str, url: str) -> bool:
@@ -238,10 +242,8 @@ class TargetNaming:
         return taken
 
     def name(self, target: CommandTarget) -> CommandTarget:
-        from resolver.transfer.naming import NameReservation
-
         self._number += 1
-        claim, known, where = NameReservation(self._names, self._number), None, ""
+        claim, known, where = self._claim(self._number), None, ""
         if self._is_by_url:
             with suppress(ResolveError):  # the retrieval reports the error
                 known = target.parsed(self._command)

@@ -266,6 +266,8 @@ async def _path(session: Resolver, url: Url, target: CommandTarget, command: Com
         path = _resolve_path(command.output, command)
         check_no_directory(path, command.output)
         return path
+    if target.where and not may_be_index(target.where):  # the server cannot change the reserved path
+        return _resolve_path(target.where, command)
     name, suffix = None, ""
     if target.name is None:
         name = await session.server_name(url, origin=target.origin, referrer=target.referrer)

@@ -147,6 +147,15 @@ async def test_netrc_entry_applies_to_its_host(
     assert (None if found is None else found.user.decode()) == expected
 
 
+def test_command_secrets_know_whether_a_login_is_configured(tmp_path: Path) -> None:
+    password = write(tmp_path / "password", "p")
+    assert not CommandSecrets(None, None, {}).has_sources
+    assert CommandSecrets("", None, {}).has_sources
+    assert CommandSecrets(None, password, {}).has_sources
+    assert CommandSecrets(None, None, HOSTS).has_sources
+    assert CommandSecrets(None, None, {}, DEFAULT).has_sources
+
+
 def test_netrc_login_is_sent_and_masked(folder: Path, at: dict[str, str]) -> None:
     name = write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
     assert resolve("cat", f"{at['http']}/private").status == 6
