@@ -54,9 +54,10 @@ def sampled(rows: Iterable[T], kind: Callable[[T], Hashable], most: int = 1, *, 
 
 
 def kind_of(transcript: DialogueTranscript) -> Hashable:
-    """Return what the sockets of a transcript see of it: its scheme, connections, last end and outcome.
+    """Return the properties of a transcript that its sockets see.
 
-    The tests over sockets are sampled by it. The tests in memory try every transcript, which takes a tenth.
+    The properties select the rows of the tests over sockets. The tests in memory run every transcript, in a
+    tenth of the time.
     """
     connections, outcome = transcript.connections, transcript.outcome
     scheme = transcript.url.partition(":")[0]

@@ -218,6 +218,7 @@ class Saver:
         requests: Sequence[RetrievalRequest],
         path: str,
         wanted: SaveSettings,
+        *,
         retry_policy: RetryPolicy,
         segments: int,
         crowd: HostConnectionCounter,

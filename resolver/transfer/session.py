@@ -395,11 +395,11 @@ class Resolver:
             (first, *[other._replace(transfer=first.transfer) for other in others]),
             fspath(path),
             wanted,
-            self._patience or FIVE_TRIES,
-            self._segments,
-            self._crowd,
-            self._group_commit(),
-            self._below,
+            retry_policy=self._patience or FIVE_TRIES,
+            segments=self._segments,
+            crowd=self._crowd,
+            commits=self._group_commit(),
+            below=self._below,
         )
         try:
             return await saving.run()

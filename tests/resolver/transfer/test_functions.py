@@ -215,7 +215,17 @@ async def test_saver_reads_all_keywords_of_save() -> None:
     """The Saver reads every keyword, except those from which `Resolver.save` makes the requests."""
     keywords, commits, crowd = Keywords(), GroupCommit(), HostConnectionCounter(None)
     requests = [RetrievalRequest(resolver.parse("http://h.example/"), Options())]
-    Saver(Network(), requests, "file", keywords, ONE_TRY, 1, crowd, commits, None)  # type: ignore[arg-type]
+    Saver(
+        Network(),
+        requests,
+        "file",
+        keywords,  # type: ignore[arg-type]
+        retry_policy=ONE_TRY,
+        segments=1,
+        crowd=crowd,
+        commits=commits,
+        below=None,
+    )
     assert SaveSettings.__optional_keys__ - keywords.read == {"mirrors", "origin", "referrer"}
 
 
