@@ -180,15 +180,15 @@ def parse_head(octets: bytes) -> ArticleHead:
 
 
 def _parse_lines(lines: list[bytes]) -> ArticleHead:
-    fields: list[HeaderField] = []
+    fields: list[tuple[str, list[bytes]]] = []
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
         if line[:1] in (b" ", b"\t") and fields:
-            fields[-1] = (fields[-1][0], fields[-1][1] + line)
+            fields[-1][1].append(line)  # joined at the end: a field may have any number of lines
         elif found := _FIELD.fullmatch(line):
-            fields.append((found[1].decode("ascii"), found[2]))
+            fields.append((found[1].decode("ascii"), [found[2]]))
         else:
-            fields.append(("", line))
-    return ArticleHead(tuple(fields))
+            fields.append(("", [line]))
+    return ArticleHead(tuple([(name, b"".join(pieces)) for name, pieces in fields]))
 
 
 def read_head(limits: Limits) -> Reader[ArticleHead]:

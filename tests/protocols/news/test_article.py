@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -52,6 +53,15 @@ def test_parse_head_splits_fields(octets: bytes, fields: list[tuple[str, bytes]]
     head = parse_head(octets)
     assert [*head.fields] == fields
     assert [name for name, _ in head.pairs] == [name for name, _ in fields if name]
+
+
+def test_parse_head_of_many_continuation_lines_takes_linear_time() -> None:
+    """An article is read without a limit for its lines. Quadratic work would take 15 s."""
+    lines, length = 40_000, 100
+    began = time.process_time()
+    head = parse_head(b"A: x\r\n" + (b" " + b"y" * length + b"\r\n") * lines)
+    assert time.process_time() - began < 4
+    assert len(head.get_first("a") or b"") == 1 + lines * (1 + length)
 
 
 def test_head_properties_decode_fields() -> None:
