@@ -64,9 +64,12 @@ class ObjectReader:
     def feed(self, octets: bytes) -> Iterable[Entry]:
         self._rest += octets
         made = list(filter(None, self._objects()))
-        if len(self._rest) > self._most:
-            raise LimitExceeded("line", f"an object of the listing is longer than {self._most} bytes")
+        self._check_length(self._rest)
         return self._settle(made)
+
+    def _check_length(self, octets: bytes) -> None:
+        if len(octets) > self._most:
+            raise LimitExceeded("line", f"an object of the listing is longer than {self._most} bytes")
 
     def finish(self) -> Iterable[Entry]:
         if not self._count:
@@ -99,6 +102,7 @@ class ObjectReader:
                 item, end = self._decoder.raw_decode(text, begin.end())
             except (ValueError, RecursionError):
                 break  # an incomplete object raises an error later: at the size limit, or at the end
+            self._check_length(text[at:end].encode("utf-8", "surrogateescape"))
             self._count += 1
             at = end
             yield self._entry(item)
@@ -128,8 +132,11 @@ class ObjectReader:
     def _of_caddy(
         self, url: str, modified: datetime | None, item: Mapping[str, object], *, is_directory: bool
     ) -> Entry | None:
-        link = self._records.directory.read(url)
-        if link.role is not LinkRole.ENTRY:
+        try:
+            link = self._records.directory.read(url)
+        except UnicodeEncodeError:  # JSON allows the escape of a lone surrogate, such as `\\ud800`
+            link = None
+        if link is None or link.role is not LinkRole.ENTRY:
             note_foreign(self._findings, url.encode("utf-8", "backslashreplace"))
             return None
         mode = item.get("mode")

@@ -224,6 +224,22 @@ def test_index_xml_unknown_encoding_is_declined(encoding: bytes) -> None:
     assert _outcome("application/xml", pieces) is Declined
 
 
+LONE_SURROGATE = b'{"name":"x","url":"./\\ud800","mod_time":"","is_dir":false}'
+FILE = b'{"name":"%b","type":"file","mtime":"Sun, 09 Sep 2001 01:46:40 GMT","size":1}'
+
+
+def test_index_json_lone_surrogate_in_url_is_skipped() -> None:
+    """No bytes exist for the name. The escape is valid in JSON."""
+    assert _outcome("application/json", [b"[" + LONE_SURROGATE + b"]"]) == []
+
+
+@pytest.mark.parametrize("step", [1 << 20, 4_096, 7])
+def test_index_json_object_beyond_limit_raises_for_every_split(step: int) -> None:
+    page = b"[" + FILE % (b"x" * Limits().line) + b"]"
+    pieces = [page[start : start + step] for start in range(0, len(page), step)]
+    assert _outcome("application/json", pieces) is LimitExceeded
+
+
 def _outcome(media_type: str, pieces: list[bytes]) -> object:
     head = ResponseHead(200, "OK", (("content-type", media_type),))
     machine = index_reader(URL, head, Limits(), [])
