@@ -594,5 +594,5 @@ class FtpReplayServer:
         if verb == b"SIZE" and kept.size is not None:
             return b"213", b"%d" % kept.size
         if verb == b"MDTM" and kept.modified is not None:
-            return b"213", f"{kept.modified:%Y%m%d%H%M%S}".encode("ascii")
+            return b"213", f"{kept.modified.year:04}{kept.modified:%m%d%H%M%S}".encode("ascii")
         return b"502", _ARCHIVE

@@ -105,10 +105,10 @@ def _parse_date(text: str, parts: dict[str, bytes], now: datetime | None) -> Lis
     if "zone" in parts:
         return ListDate(text, certain=_with_zone(moment, parts["zone"]), precision="second")
     if "hour" not in parts:
-        return ListDate(text, local=f"{moment:%Y-%m-%d}", precision="day")
+        return ListDate(text, local=moment.date().isoformat(), precision="day")
     if "second" in parts:
-        return ListDate(text, local=f"{moment:%Y-%m-%dT%H:%M:%S}", precision="second-no-zone")
-    return ListDate(text, local=f"{moment:%Y-%m-%dT%H:%M}", precision="minute")
+        return ListDate(text, local=moment.isoformat(), precision="second-no-zone")
+    return ListDate(text, local=moment.isoformat(timespec="minutes"), precision="minute")
 
 
 def _year(digits: bytes) -> int:

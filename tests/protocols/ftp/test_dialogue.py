@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from fixtures.ftp_urls import ASKED, ROWS, Row
+from protocols.contract import ArchivedObject
 from protocols.conversation.rehearsal import rehearse
-from protocols.ftp.dialogue import retrieve
+from protocols.ftp.dialogue import FtpReplayServer, retrieve
 from protocols.step import Connect, PlanNote, RequestPeer, Send
 from resolver import (
     Changed,
@@ -288,3 +289,8 @@ def test_want_facts_combines_size_mdtm_and_cwd(
         assert (found.kind, found.size, found.modified is not None) == (kind, size, timed)
     else:
         assert type(outcome) is kind
+
+
+def test_replay_server_sends_year_with_four_digits() -> None:
+    kept = ArchivedObject("text/plain", (), None, datetime(5, 9, 9, 1, 46, 40, tzinfo=UTC), lambda: iter(()))
+    assert [*FtpReplayServer(kept).answer(b"MDTM x\r\n")] == [b"213 00050909014640\r\n"]

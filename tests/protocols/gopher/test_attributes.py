@@ -6,6 +6,7 @@ Blocks may have any order and any name, and may be missing.
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -237,6 +238,23 @@ def test_record_json_has_references_and_form() -> None:
     }
     assert (known["abstract"], known["admin"], known["views"], known["missing"]) == (None, None, [], ["A"])
     assert isinstance(known["form"], list)
+
+
+def test_record_json_of_many_blocks_takes_linear_time() -> None:
+    """Work that is quadratic in the number of blocks would take 8 s for this record."""
+    (record,) = parse_records(b"".join(b"+%d:\n" % number for number in range(9_000)))
+    began = time.process_time()
+    attributes = record_json(record, [])["attributes"]
+    assert time.process_time() - began < 4
+    assert isinstance(attributes, dict)
+    assert len(attributes) == 9_000
+
+
+def test_record_json_year_has_four_digits() -> None:
+    (record,) = parse_records(b"+INFO: x\n+ADMIN:\n Mod-Date: <00051121081719>\n")
+    admin = record_json(record, [])["admin"]
+    assert isinstance(admin, dict)
+    assert admin["modified_local"] == "0005-11-21T08:17:19"
 
 
 def test_blocks_before_first_item_are_entry_without_url() -> None:
