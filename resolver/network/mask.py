@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 from protocols.authority import comparable_host
@@ -66,7 +67,10 @@ class SentSecrets:
 
         The remaining bytes may be the start of a secret that continues in the next block.
         """
-        done = 0
+        # A block may consist of secrets. Only the last ones can overlap its end (otherwise quadratic time).
+        edge = len(octets) - max(map(len, self._octets), default=0)
+        ends = () if self._long is None else (found.end() for found in self._long.finditer(octets))
+        done = max(takewhile(lambda end: end <= edge, ends), default=0)
         while True:
             start = len(octets) - max((_overlap(octets[done:], each) for each in self._octets), default=0)
             found = None if self._long is None else self._long.search(octets, done)

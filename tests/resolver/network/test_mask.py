@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import trio
 import trio.testing
@@ -61,6 +63,14 @@ def test_short_secret_is_hidden_only_as_a_word() -> None:
         b"".join(listener_bytes(secrets, [b"331 pw", b"d is ", b"p", b"w", b" pw"]))
         == b"331 pwd is **** ****"
     )
+
+
+def test_masked_reader_of_repeated_secret_takes_linear_time() -> None:
+    """Work that is quadratic in the length of a block would take 50 s."""
+    octets = b"sesame" * 175_000
+    began = time.process_time()
+    assert b"sesame" not in b"".join(listener_bytes(secrets_of(b"sesame", b"longer than sesame"), [octets]))
+    assert time.process_time() - began < 8
 
 
 def test_empty_secret_hides_nothing() -> None:
