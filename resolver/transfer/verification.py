@@ -96,8 +96,10 @@ def find_digest(text: str, name: str, algorithm: str, *, listed: bool = False) -
     If the checksum file is for several files (`listed`), each line must contain the file name. A checksum
     file for a single file may contain only the digest.
     """
-    for line in text.splitlines():
-        digest, named = _read_line(line.strip())
+    # Only LF ends a line. `splitlines` also splits at U+2028 and others, so the name of a file could contain
+    # a line with the digest of another file.
+    for line in text.split("\n"):
+        digest, named = _read_line(line.strip(" \t\r"))
         right_name = named is not None and named.rpartition("/")[2] == name
         if len(digest) == _LENGTHS[algorithm] and (right_name or (named is None and not listed)):
             return Checksum(algorithm, digest.lower())
