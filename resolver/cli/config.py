@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -221,7 +223,7 @@ class _ConfigurationFile:
         import tomllib  # lazy import: few users have a configuration file
 
         try:
-            text = octets.decode()
+            text = octets.removeprefix(BOM_UTF8).decode()
             return text, tomllib.loads(text)
         except UnicodeDecodeError as error:
             number = octets.count(b"\n", 0, error.start) + 1
@@ -230,6 +232,9 @@ class _ConfigurationFile:
             found = re.search(r"at line (\d+)", str(error))
             line = found[1] if found else str(text.count("\n") + 1)
             raise UsageError(f"{self._path}, line {line}: not TOML: {error}") from error
+        # CPython limits a decimal integer to 4,300 digits, and the nesting of arrays to its recursion limit.
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{self._path}: a value is too long or nested too deeply: {error}") from error
 
     def read(self) -> Configuration:
         settings: dict[str, ConfiguredValue] = {}
@@ -240,7 +245,9 @@ class _ConfigurationFile:
             if key in _TABLES:
                 settings[_TABLES[key]] = self._table(key, value, None)
             elif isinstance(value, dict) and key not in self._rows and not self._meant_a_table(key):
-                hosts[normal_name(key)] = self._host(key, value)
+                if (name := normal_name(key)) in hosts:
+                    self._raise_wrong(key, "the host has two sections: join them")
+                hosts[name] = self._host(key, value)
             else:
                 settings[key] = self._setting(key, value)
         for name in _set_outside():
@@ -436,7 +443,9 @@ def _text(value: object) -> str | None:
 
     The result is `None` for another type.
     """
-    return str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    with suppress(ValueError):  # CPython converts no integer of more than 4,300 digits.
+        return str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    return None
 
 
 def configurable() -> Iterator[Option]:

@@ -216,6 +216,8 @@ def path(text: str) -> str:
     """
     if not text:
         raise BadValue("expected a name, got ''")
+    if "\0" in text:
+        raise BadValue(f"a path cannot contain NUL, got {text!r}")
     return text
 
 

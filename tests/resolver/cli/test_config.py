@@ -156,6 +156,9 @@ WRONG = [
     ("[gateways]\nhttp = 'http://g.example/'\n", 2, "http URLs"),
     ("tries = 3\nallow_address = ['300.1.1.1']\n", 2, "allow_address: '300.1.1.1'"),
     ("headers = ['sekret']\n", 1, "headers: expected NAME:VALUE"),
+    ('tries = 3\nnetrc_file = "a\\u0000b"\n', 2, "netrc_file: a path cannot contain NUL"),
+    ("['h.example']\nmax_size = 1\n['H.Example']\npin = 'x'\n", 3, "two sections"),
+    ("['[::1]']\nmax_size = 1\n['[0::1]']\nproxy = 'none'\n", 3, "two sections"),
 ]
 
 
@@ -175,6 +178,19 @@ def test_config_invalid_utf8_names_line(folder: Path) -> None:
     (folder / "c.toml").chmod(0o600)
     with pytest.raises(UsageError, match=r"c\.toml, line 2: .*UTF-8"):
         load(str(folder / "c.toml"))
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, "[" * 100_000, "{a=" * 100_000, f"0x{'f' * 5_000}"])
+def test_config_value_of_excessive_length_or_depth_is_usage_error(folder: Path, value: str) -> None:
+    name = write(folder / "c.toml", f"tries = {value}\n")
+    with pytest.raises(UsageError, match=r"c\.toml"):
+        load(name)
+
+
+def test_config_with_byte_order_mark_loads(folder: Path) -> None:
+    (folder / "c.toml").write_bytes("\ufefftries = 3\n".encode())
+    (folder / "c.toml").chmod(0o600)
+    assert load(str(folder / "c.toml")).settings["tries"].value == 3
 
 
 @given(
