@@ -524,4 +524,4 @@ def _outcome(end: bytes) -> str:
     except (ValueError, RecursionError):
         return "-"
     outcome = event.get("outcome") if isinstance(event, dict) and event.get("event") == "end" else None
-    return outcome if outcome in _OUTCOMES else "-"
+    return outcome if isinstance(outcome, str) and outcome in _OUTCOMES else "-"

@@ -475,7 +475,10 @@ class Recorder:
             lines.append(f"command: {self._command}")
         lines.append("dialogue-format: 1")
         id, block = _make_id(), RecordBlock.from_octets(fields_block(lines))
-        fields = [f"WARC-Date: {_date(self.now())}", f"WARC-Filename: {self._volume.name}"]
+        fields = [f"WARC-Date: {_date(self.now())}"]
+        # A line end cannot be written in a field, and WARC 1.1 does not require WARC-Filename.
+        if self._volume.name.isprintable():
+            fields.append(f"WARC-Filename: {self._volume.name}")
         with self._volume.open_transaction():
             self._volume.write("warcinfo", id, fields, _FIELDS, block)
         return id

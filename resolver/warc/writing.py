@@ -42,4 +42,5 @@ def digest_text(digest: bytes) -> str:
 
 def fields_block(lines: Iterable[str]) -> bytes:
     """Return a block of `application/warc-fields`, or the head of a record."""
-    return "\r\n".join([*lines, ""]).encode()
+    # Arguments of the command line may have bytes that are not UTF-8 (surrogate escapes, PEP 383).
+    return "\r\n".join([*lines, ""]).encode("utf-8", "backslashreplace")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 
 import pytest
 
-from resolver.warc.check import ArchiveCheck, ArchiveFinding, read_claim
+from resolver.warc.check import ArchiveCheck, ArchiveFinding, ListedRecord, list_records, read_claim
 from tests.resolver.warc.archives import WARC, Octets, packed, record, source_of
 
 BLOCK = b"12345"
@@ -175,3 +176,11 @@ def test_archive_check_hostile_files_have_a_fault() -> None:
         found = _findings(path.read_bytes())
         readable = {"one-member", "names", "bomb-body", "digest-unknown", "revisit-loop"}
         assert any(each.is_fault for each in found) == (path.name.split(".")[0] not in readable), path.name
+
+
+@pytest.mark.parametrize("outcome", [[], {}, None, 1, "other"])
+def test_list_records_with_invalid_outcome_has_no_kind(outcome: object) -> None:
+    block = f"dialogue: {json.dumps({'event': 'end', 'outcome': outcome})}\r\n".encode()
+    (found,) = list_records(Octets(record(block, WARC_Type="metadata")))
+    assert isinstance(found, ListedRecord)
+    assert found.kind == "-"

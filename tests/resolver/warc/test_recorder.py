@@ -139,3 +139,12 @@ async def test_recorder_beside_archive_with_same_index_is_refused(
         Recorder(tmp_path / second)
     assert (tmp_path / "a.cdxj").read_bytes() == index
     assert not (tmp_path / second).exists()
+
+
+@pytest.mark.parametrize("name", [b"a\nb.warc", b"\xff.warc.gz", b"\x1b[2J.warc"])
+async def test_recorder_with_unprintable_name_writes_complete_records(name: bytes, tmp_path: Path) -> None:
+    source, out = tmp_path / "source", tmp_path / os.fsdecode(name)
+    source.write_bytes(BODY)
+    with Recorder(out, command="resolve get http://h/\udcff") as recorder:
+        await record(recorder, source)
+    assert types_of(out) == ["warcinfo", *CAPTURE]
