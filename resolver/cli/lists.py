@@ -8,6 +8,7 @@ of the list is their referrer.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -120,11 +121,14 @@ def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
         first = held.lstrip()
         if len(first) >= _BEGINNING or source.end in first or len(held) >= streams.MOST_LINE:
             break
-    pieces = chain((held,), source.pieces)
     if is_metalink(held) or source.name.lower().endswith(".meta4"):
-        yield from _files(source.name, pieces, report)
+        yield from _files(source.name, chain((held,), source.pieces), report)
+    elif held.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # Windows PowerShell 5 writes UTF-16 files.
+        raise LocalError(
+            f"{source.name}: expected UTF-8, got UTF-16 (convert it with iconv -f UTF-16 -t UTF-8)"
+        )
     else:
-        yield from _lines(source, pieces, report)
+        yield from _lines(source, chain((held.removeprefix(BOM_UTF8),), source.pieces), report)
 
 
 def _files(name: str, pieces: Iterable[bytes], report: Report) -> Iterator[tuple[str, Item]]:

@@ -268,7 +268,8 @@ class MetalinkReader:
             self._complete.append(self._file.make_item())
             self._file = None
         elif len(inside) == 3:
-            self._file.add(inside[2], self._attributes, "".join(self._words))
+            # Pretty-printed Metalinks have white space around the texts. wget ignores this white space, too.
+            self._file.add(inside[2], self._attributes, "".join(self._words).strip())
             self._words.clear()
 
 
@@ -315,14 +316,14 @@ class _MetalinkFile:
             self._unknown += [(kind or "none")[:64]] if len(self._unknown) < _MOST_TOLD else []
             return
         try:
-            found = Checksum.parse(f"{algorithm}:{digest.strip()}")
+            found = Checksum.parse(f"{algorithm}:{digest}")
         except ValueError as error:
             raise BadItem(f"invalid hash: {error}") from error
         if self._digests.setdefault(algorithm, found) != found:
             raise BadItem(f"two different hashes of {kind}")
 
     def _set_size(self, text: str) -> None:
-        size = _number(text.strip(), "size")
+        size = _number(text, "size")
         if self._size not in (None, size):
             raise BadItem("two different sizes")
         self._size = size

@@ -37,12 +37,21 @@ def test_command_line_comes_first(tmp_path: Path) -> None:
         (b"http://a/\r\n", ["http://a/"]),
         (b" http://a/ \n", [" http://a/ "]),  # no trimming: the parser reports the error
         (b"   \n\t\n", []),
+        (b"\xef\xbb\xbfhttp://a/\r\n", ["http://a/"]),
+        (b"\xef\xbb\xbf# no\nhttp://a/\n", ["http://a/"]),
+        (b'\xef\xbb\xbf{"url": "http://a/"}\n', ["http://a/"]),
         (b"http://a/\xff\n", ["http://a/\udcff"]),
         (b'{"url": "http://a/\\u000a"}\n', ["http://a/\n"]),  # an object can contain any byte
     ],
 )
 def test_list_lines_become_targets(tmp_path: Path, content: bytes, urls: list[str]) -> None:
     assert [target.url for target in list_targets(tmp_path, content)] == urls
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_list_in_utf16_is_an_error(tmp_path: Path, encoding: str) -> None:
+    with pytest.raises(LocalError, match="UTF-16"):
+        list_targets(tmp_path, "\ufeffhttp://a/\n".encode(encoding))
 
 
 def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:

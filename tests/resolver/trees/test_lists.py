@@ -169,6 +169,12 @@ def test_metalink_invalid_file_is_reported_and_others_read(inside: str, name: st
     assert isinstance(found[1], ListedFile)
 
 
+def test_metalink_white_space_around_texts_is_ignored() -> None:
+    found = one(f"<url>\n  ftp://h/x\t</url><size>\n6 </size><hash type='sha-1'>\n{SHA1} </hash>")
+    assert isinstance(found, ListedFile)
+    assert (found.urls, found.size, found.checksum) == (("ftp://h/x",), 6, Checksum("sha1", SHA1))
+
+
 _LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 20))
 
 
