@@ -366,6 +366,18 @@ def _sorted_names(fd: int) -> list[bytes]:
     return list(merge(*runs))
 
 
+def _identity_of(found: os.stat_result) -> str:
+    return f"{found.st_dev:x}.{found.st_ino:x}"
+
+
+def is_directory_at(path: str, identity: object) -> bool:
+    """Return whether a path leads to the directory with an identifier from a listing of a `file` URL."""
+    try:
+        return identity == _identity_of(os.stat(path))
+    except OSError:
+        return False
+
+
 def _status(found: os.stat_result) -> FileStatus:
     try:
         modified = datetime.fromtimestamp(found.st_mtime, UTC)
@@ -378,5 +390,5 @@ def _status(found: os.stat_result) -> FileStatus:
     if stat.S_ISREG(found.st_mode):
         return FileStatus(Kind.DOCUMENT, found.st_size, modified)
     if stat.S_ISDIR(found.st_mode):
-        return FileStatus(Kind.DIRECTORY, None, modified, f"{found.st_dev:x}.{found.st_ino:x}")
+        return FileStatus(Kind.DIRECTORY, None, modified, _identity_of(found))
     return FileStatus(Kind.UNKNOWN, None, modified)

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
-from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
+from protocols.errors import Declined, InvalidUrl, LimitExceeded, LocalError, Refused, ResolveError
 from protocols.text import Masked
 from resolver.files.directory import Proven, is_truncated
+from resolver.files.local import is_directory_at
 from resolver.files.names import make_directory
 from resolver.loops import running
 from resolver.policy.files import local_name
+from resolver.policy.schemes import rules_of
 from resolver.transfer.naming import index_suffix
 from resolver.transfer.session import ConfinedSession
 from resolver.transfer.streaming import StreamingResponse
@@ -221,6 +223,7 @@ class DirectoryListing:
     # -- reading
 
     async def _fill(self, reply: StreamingResponse) -> None:
+        self._refuse_own_directory(reply)
         own = identity_of(self._server, reply.extra)
         self._is_known |= own is not None
         if own is not None and not self._spool.visit(self._place.row.tree, self._number, own):
@@ -231,6 +234,16 @@ class DirectoryListing:
         except Declined:
             self.is_none, self.media_type = True, reply.media_type
             raise
+
+    def _refuse_own_directory(self, reply: StreamingResponse) -> None:
+        """Raise `LocalError` if a local directory would be saved into itself.
+
+        Otherwise, the renamed copy of a file would be new, and `--delete` would remove the original file.
+        """
+        url, facts = self._place.url, reply.extra or {}
+        if rules_of(url.scheme).local and is_directory_at(self._place.path, facts.get("unique")):
+            words = "the directory cannot be saved into itself (choose another one with -d DIR)"
+            raise LocalError(words, url=url.shown)
 
     async def _read(self, reply: StreamingResponse) -> None:
         async for entry in reply.entries():

@@ -308,3 +308,13 @@ def test_proven_of_unproven_listing_is_none(
     found = Proven.of("http://h/d/", proofs, findings, entries=entries, skipped=skipped, certain=True)
     assert found is None
     assert Proven.of("http://h/d/", ("length",), (), entries=1, skipped=False, certain=True) is not None
+
+
+async def test_tree_is_not_saved_into_itself(tmp_path: Path) -> None:
+    plant(tmp_path / "top", {"q?x": b"a", "d/b": b"b"})
+    before = contents(tmp_path)
+    url = f"{(tmp_path / 'top').as_uri()}/"
+    found, surplus = await _surplus(url, tmp_path)
+    assert isinstance(found.failed[url], LocalError)
+    assert not surplus
+    assert contents(tmp_path) == before
