@@ -37,8 +37,8 @@ _HEADER_NAMES = {"sha-256": "sha256", "sha-512": "sha512", "sha-384": "sha384", 
 _HEADER_ITEM = re.compile(r"\s*([A-Za-z0-9-]+)=:?([A-Za-z0-9+/=]+?):?\s*(?:,|\Z)")
 #: A line in the format of md5sum: the digest, a space, a space or an asterisk, and the file name.
 _SUM_LINE = re.compile(r"\\?([0-9a-fA-F]{32,128})(?:[ \t]+[ *]?(.+))?\Z")
-#: A line in the format of the BSD tools: `SHA256 (name) = digest`.
-_BSD_LINE = re.compile(r"([A-Z0-9-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
+#: A line in the format of the BSD tools: `SHA256 (name) = digest`. OpenSSL 3 writes `SHA2-256(name)= digest`.
+_BSD_LINE = re.compile(r"([A-Za-z0-9/-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
 
 
 class Checksum(NamedTuple):
@@ -99,16 +99,18 @@ def find_digest(text: str, name: str, algorithm: str, *, listed: bool = False) -
     # Only LF ends a line. `splitlines` also splits at U+2028 and others, so the name of a file could contain
     # a line with the digest of another file.
     for line in text.split("\n"):
-        digest, named = _read_line(line.strip(" \t\r"))
+        digest, named = _read_line(line.strip(" \t\r"), algorithm)
         right_name = named is not None and named.rpartition("/")[2] == name
         if len(digest) == _LENGTHS[algorithm] and (right_name or (named is None and not listed)):
             return Checksum(algorithm, digest.lower())
     return None
 
 
-def _read_line(line: str) -> tuple[str, str | None]:
+def _read_line(line: str, algorithm: str) -> tuple[str, str | None]:
     if (bsd := _BSD_LINE.match(line)) is not None:
-        return bsd[3], bsd[2]
+        # BLAKE2b has as many digits as SHA512, and SHA3-256 as many as SHA256.
+        is_right = re.sub("sha2?-", "sha", bsd[1].lower()) == algorithm
+        return bsd[3] if is_right else "", bsd[2]
     plain = _SUM_LINE.match(line)
     return ("", None) if plain is None else (plain[1], plain[2])
 
