@@ -34,6 +34,7 @@ from protocols.ftp.control import (
 from protocols.ftp.reply import ControlReply, parse_path, parse_size, refusal_of, shown_text
 from protocols.ftp.session import (
     ConnectionNotReusable,
+    EmptyListing,
     FtpSession,
     arrive,
     enter,
@@ -126,15 +127,20 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
         detail = f"NLST was refused with {ended.reply.shown!r}: treated as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
         ended = CompleteTransfer(0, frozenset())
-    yield from _end(reply, ended)
+    yield from _end(session, reply, ended)
 
 
-def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
+def _end(session: FtpSession, reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
     """Finish a listing, and report that the server truncated the listing.
 
     A complete transfer contains the complete listing, unless the server reports a truncation. Pure-FTPd
     reports a truncation at 10,000 names, in its 226 reply.
+
+    Raises:
+        EmptyListing: The listing is empty, and CWD to the same directory may give another one.
     """
+    if session.stays and session.state.idle and not ended.received:
+        raise EmptyListing
     if b"truncated" in ended.text.lower():
         detail = f"the server truncated the listing, names are missing: it said {shown_text(ended.text)!r}"
         reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
@@ -211,7 +217,7 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
     line = command(b"MLSD", argument) if argument else command(b"MLSD")
     ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), line)
     if isinstance(ended, CompleteTransfer):
-        yield from _end(reply, ended)
+        yield from _end(session, reply, ended)
         return None
     if ended.reply.code in _LISTED_OTHERWISE and not ended.started:
         return ended
@@ -240,7 +246,7 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=told)
     ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), command(b"LIST"))
     if isinstance(ended, CompleteTransfer):
-        yield from _end(reply, ended)
+        yield from _end(session, reply, ended)
         return True
     if not ended.started and ended.reply.code in _LISTED_OTHERWISE:
         return False
@@ -308,7 +314,9 @@ def retrieve(
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
     after the final reply of the transfer. The client retries once on a new connection after three kinds of
     failures: a 421 reply before any data, a failure of the first command on a pooled connection, and a
-    timeout of FEAT, EPSV or MLSD. After the timeout, the client sends PASV, LIST and NLST instead.
+    timeout of FEAT, EPSV or MLSD. After the timeout, the client sends PASV, LIST and NLST instead. If a
+    pooled connection stays in the URL's directory and finds no object there, the client repeats the retrieval
+    once from the login directory.
 
     Returns:
         The state of the connection if the connection can be reused, otherwise None.
@@ -320,12 +328,19 @@ def retrieve(
     new: Callable[[], FtpSessionState] = FtpSessionState
     while (state := (yield Acquire(login_key(url, options), tls, suits))) is not None:
         assert isinstance(state, FtpSessionState)
-        session = FtpSession(Control(limits, state, options.keep), url, options)
+        stays = state.cwds == url.cwds != () and state.home is not None
+        session = FtpSession(Control(limits, state, options.keep), url, options, stays)
         try:
-            if state.in_order:
-                yield from _send_ahead(session)
-            yield from return_to(session.control, url.cwds)
-            yield from _inquire(session)
+            try:
+                yield from _reuse(session)
+            except (NotFound, EmptyListing):
+                if not stays or not state.idle or session.control.ahead:
+                    raise
+                # The working directory may be a removed one, so its path is followed again from the login
+                # directory.
+                state.cwds = None
+                session = FtpSession(Control(limits, state, options.keep), url, options)
+                yield from _reuse(session)
             return session.state if session.state.idle else None
         except ConnectionNotReusable:
             continue
@@ -350,6 +365,13 @@ def retrieve(
             yield Connect(tls)
         except UnansweredCommand:
             new, options = yield from _avoid_unanswered(options, tls)
+
+
+def _reuse(session: FtpSession) -> Dialogue[None]:
+    if session.state.in_order:
+        yield from _send_ahead(session)
+    yield from return_to(session.control, session.url.cwds)
+    yield from _inquire(session)
 
 
 def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[partial[FtpSessionState], Options]]:

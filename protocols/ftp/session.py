@@ -167,12 +167,24 @@ class ConnectionNotReusable(Exception):
     """
 
 
+class EmptyListing(Exception):
+    """An empty listing of the working directory that a previous URL chose.
+
+    If a directory was removed and created again, vsftpd and Pure-FTPd list the removed directory.
+    """
+
+
 class FtpSession(NamedTuple):
-    """A URL and its control connection."""
+    """A URL and its control connection.
+
+    `stays` is set if no CWD is sent for the URL, and CWD is possible. The server may have removed the working
+    directory, and created the URL's directory again.
+    """
 
     control: Control
     url: FtpUrl
     options: Options
+    stays: bool = False
 
     @property
     def name(self) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote_from_bytes
@@ -493,6 +494,30 @@ def test_ls_long_shows_permissions(path: str, ftp_server: FtpServer) -> None:
     told, file = TOLD[ftp_server.name]
     assert [row[3] for row in rows.values()][:2] == [facts[name.rstrip("/")][told] for name in list(rows)[:2]]
     assert rows["a.txt"][3] == file
+
+
+async def test_directory_created_again_is_read_on_same_connection(
+    ftp_server: FtpServer, ftp_site: FtpSite
+) -> None:
+    """The removed directory stays the working directory in vsftpd and Pure-FTPd."""
+    site, folder = Site(ftp_server), ftp_site.tree / "pub" / "again"
+
+    def create(content: bytes) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(0o755)
+        (folder / "a.txt").write_bytes(content)
+
+    try:
+        async with site.resolver as session:
+            for turn in (b"1", b"2"):
+                create(turn)
+                assert (await session.fetch(site.url("pub/again/a.txt"))).content == turn
+            create(b"3")
+            async with session.entries(site.url("pub/again/")) as entries:
+                assert [entry.name async for entry in entries] == ["a.txt"]
+        assert site.control_connections == 1
+    finally:
+        shutil.rmtree(folder)
 
 
 # The cost of concurrent segments for a real ftp server: REST has no end offset.

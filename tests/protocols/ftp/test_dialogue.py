@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Literal
 
 import pytest
 
@@ -212,6 +213,48 @@ def test_first_command_on_closed_pooled_connection_reconnects() -> None:
     player, again = play("ftp://h/d/y", Script(left=True), kept=[outcome.state])
     assert isinstance(again, Outcome)
     assert player.commands[:2] == [b"SIZE y", b"USER anonymous"]
+
+
+KEEP = Options(keep=True)
+FROM_HOME = [b"CWD /home", b"PWD", b"CWD d"]
+
+
+@pytest.mark.parametrize("want", ["content", "facts"])
+def test_missing_name_on_pooled_connection_is_requested_from_home(want: Literal["content", "facts"]) -> None:
+    """The working directory may be a directory that was removed and created again."""
+    _, outcome = play("ftp://h/d/x", options=KEEP)
+    assert isinstance(outcome, Outcome)
+    no = [b"550 no\r\n", b"213 5\r\n"]
+    replies: dict[bytes, bytes | list[bytes]] = {
+        b"SIZE": no,
+        b"MDTM": no,
+        b"RETR": [no[0], b"150 ok\r\n"],
+        b"CWD y": no[0],
+    }
+    player, again = play("ftp://h/d/y", Script(replies=replies), Options(want=want), kept=[outcome.state])
+    assert isinstance(again, Outcome), again
+    assert (again.found.kind, again.found.size) == (Kind.DOCUMENT, 5)
+    first = [b"SIZE y", b"MDTM y"] if want == "facts" else [b"SIZE y", b"EPSV", b"RETR y"]
+    assert player.commands[: len(first) + 4] == [*first, b"CWD y", *FROM_HOME]
+
+
+def test_missing_name_on_pooled_connection_is_requested_twice_at_most() -> None:
+    _, outcome = play("ftp://h/d/x", options=KEEP)
+    assert isinstance(outcome, Outcome)
+    no = b"550 no\r\n"
+    script = Script(replies={b"SIZE": no, b"RETR": no, b"CWD y": no})
+    player, error = play("ftp://h/d/y", script, kept=[outcome.state])
+    assert isinstance(error, NotFound)
+    assert [line for line in player.commands if line[:4] == b"RETR"] == [b"RETR y"] * 2
+
+
+@pytest.mark.parametrize("data", [b"", b"a\r\n"])
+def test_empty_listing_on_pooled_connection_is_requested_from_home(data: bytes) -> None:
+    _, outcome = play("ftp://h/d/", options=KEEP)
+    assert isinstance(outcome, Outcome)
+    player, again = play("ftp://h/d/", Script(data=[b"", data]), kept=[outcome.state])
+    assert isinstance(again, Outcome), again
+    assert player.commands == [b"EPSV", b"NLST", *FROM_HOME, b"EPSV", b"NLST"]
 
 
 TIME = datetime(2026, 11, 22, tzinfo=UTC)
