@@ -31,6 +31,8 @@ _HEAD, _TOTAL = 60.0, 600.0
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
 _ADDRESS = r"[!-?A-~]*@[!-~]*"  # an at sign is required, because ftp servers reject an address without it
+#: The overrides that are true or false. A configuration file could give the text "no", which is true.
+_PERMISSIONS = ("allow_password", "allow_form", "allow_special", "allow_raw", "allow_server_name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        for name in _PERMISSIONS:
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
         _fix(self, "allow_port", _normalize_each("allow_port", self.allow_port, _port))
         _fix(self, "allow_address", _normalize_each("allow_address", self.allow_address, _network))
         _fix(self, "allow_name", _normalize_each("allow_name", self.allow_name, _host))
@@ -171,6 +176,11 @@ def _fix(policy: Policy, field: str, value: object) -> None:
     object.__setattr__(policy, field, value)
 
 
+def _check_text(field: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise ValueError(f"{field}: {text!r} is not a string")
+
+
 def _normalize_each(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
     if isinstance(values, (str, bytes)):
         one = values if isinstance(values, str) else values.decode("latin-1")
@@ -187,6 +197,8 @@ def _port(field: str, port: int) -> int:
 def _network(field: str, text: str) -> str:
     from ipaddress import ip_network  # lazy import: `explain` of a host name needs no addresses
 
+    if isinstance(text, int | bytes):  # `ip_network` would read 10 as 0.0.0.10
+        _check_text(field, text)
     try:
         return str(ip_network(text, strict=False))
     except ValueError:
@@ -194,6 +206,7 @@ def _network(field: str, text: str) -> str:
 
 
 def _host(field: str, text: str) -> str:
+    _check_text(field, text)
     host = text.lower().removeprefix("[").removesuffix("]").removesuffix(".")
     if not re.fullmatch(_HOST, host):
         raise ValueError(f"{field}: {text!r} is not a host name")
@@ -201,6 +214,7 @@ def _host(field: str, text: str) -> str:
 
 
 def _parse_followed(field: str, text: str) -> str:
+    _check_text(field, text)
     scheme = text.lower()
     if not re.fullmatch(_SCHEME, scheme):
         raise ValueError(f"{field}: {text!r} is not a scheme")

@@ -129,6 +129,16 @@ def test_policy_is_immutable() -> None:
         (lambda: Policy(ftp_email="me"), "ftp_email"),
         (lambda: Policy(trusted_proxy="ftp://h.example"), "trusted_proxy: "),
         (lambda: Policy(trusted_proxy=""), "trusted_proxy: "),
+        (lambda: Policy(allow_password="no"), "allow_password must be True or False"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_form=None), "allow_form must be True or False"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_special=1), "allow_special must be True or False"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_raw=[]), "allow_raw must be True or False"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_server_name=""), "allow_server_name must be"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_name={b"h"}), "allow_name: b'h'"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_forward={None}), "allow_forward: None"),  # type: ignore[arg-type]
+        (lambda: Policy(allowed_hosts={1}), "allowed_hosts: 1"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_redirect={1}), "allow_redirect: 1"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_address={10}), "allow_address: 10"),  # type: ignore[arg-type]
     ],
 )
 def test_policy_rejects_invalid_values(make: Callable[[], Policy], words: str) -> None:
