@@ -84,6 +84,9 @@ class Limits:
 class Credentials:
     """A user name and a password for one scheme, host and port (S11). The password is never displayed.
 
+    Raises:
+        TypeError: the user or the password is not bytes.
+
     Examples:
         >>> resolver.Credentials(b"me", b"secret")
         Credentials(user=b'me')
@@ -91,6 +94,10 @@ class Credentials:
 
     user: bytes
     password: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.user, bytes) and isinstance(self.password, bytes)):
+            raise TypeError("user and password must be bytes")  # without the values, which are secret
 
 
 class ProxyAuth(Protocol):
@@ -266,6 +273,10 @@ class Options:
     - `transcript`: the script of a telnet session. Without a script, the session is described and not opened
       (S18, no execution).
 
+    Raises:
+        TypeError: `headers` has a wrong type.
+        ValueError: `tls` is none of its three values.
+
     Examples:
         >>> options = resolver.Options(user_agent=b"me", raw=True)
         >>> response = await resolver.fetch("gopher://127.0.0.1:8910/00/about", options=options)
@@ -308,6 +319,8 @@ class Options:
     via: ForwardProxy | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.tls not in ("never", "try", "require"):  # any other value would permit a login in the clear
+            raise ValueError(f"tls must be never, try or require, got {self.tls!r}")
         if self.headers != ():
             object.__setattr__(self, "headers", header_fields(self.headers))
         if isinstance(self.user_agent, str):
