@@ -396,8 +396,9 @@ def _is_only(cancelled: type[BaseException], error: BaseException) -> bool:
 
 
 def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
-    """Raise `ValueError` if a limit is so low that no request can start."""
-    if concurrency < 1 or (per_host is not None and per_host < 1):
+    """Raise `ValueError` if no request can start under a limit."""
+    # NaN is not at least 1: with NaN, no request would start, and the caller would wait forever
+    if not concurrency >= 1 or (per_host is not None and not per_host >= 1):
         raise ValueError("concurrency and per_host must be at least 1")
     if rate is not None and not 0 < rate < float("inf"):
         raise ValueError("host_rate must be a finite number above 0")

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias, get_args
 
 from protocols.contract import Finding, Kind, Url
 from protocols.contract import Sink as AnySink
@@ -232,6 +232,7 @@ class Saver:
         self._clock = network.clock_of(self._first.url)
         self._path = path
         self._exists: Exists = wanted.get("exists", "fail")
+        self.check_exists(self._exists)
         self._makes_directory = wanted.get("make_directory", False)
         self._is_dry = wanted.get("dry_run", False)
         self._digest = wanted.get("digest", False)
@@ -251,6 +252,12 @@ class Saver:
         self._served = self._first.url
         self._wrong: list[Url] = []
         self._held: Validators | None = None
+
+    @staticmethod
+    def check_exists(exists: Exists) -> None:
+        """Raise `ValueError` if the value is unknown."""
+        if exists not in get_args(Exists):
+            raise ValueError(f"exists must be one of {', '.join(get_args(Exists))}, got {exists!r}")
 
     async def run(self) -> Saved:
         """Save the object, and return the result.

@@ -34,7 +34,15 @@ from resolver.transfer.response import Response, Saved
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, give_way_for_room
 from resolver.transfer.segments import HostConnectionCounter
-from resolver.transfer.settings import FIVE_TRIES, ONE_TRY, RetryPolicy, Settings, check_names, options_of
+from resolver.transfer.settings import (
+    FIVE_TRIES,
+    ONE_TRY,
+    RetryPolicy,
+    Settings,
+    as_tuple,
+    check_names,
+    options_of,
+)
 from resolver.transfer.streaming import EntryStream, MemoryStore, Store, StreamingResponse, leave
 from resolver.url import registry
 from resolver.url.parsing import UrlLike, url_of
@@ -383,7 +391,7 @@ class Resolver:
         check_names(wanted, saver.settings)
         origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
         first = self._request(url, origin, referrer, want="file", prompt=True)
-        mirrors = wanted.get("mirrors", ())
+        mirrors = as_tuple("mirrors", wanted.get("mirrors", ()))
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         if self._has_mirrors:
             others += self._elsewhere(first.url, origin, referrer)
@@ -533,6 +541,7 @@ class Resolver:
         Raises:
             RuntimeError: if the `Resolver` was not entered.
             TypeError: if `requests` is a single URL.
+            ValueError: if a number or `exists` is invalid.
 
         Examples:
             >>> urls = ["ftp://127.0.0.1:8900/pub/a.txt", "http://127.0.0.1:8920/about.txt"]
@@ -543,6 +552,7 @@ class Resolver:
             done many/about.txt 37
         """
         check_pace(concurrency, per_host, host_rate)
+        _load_saver().check_exists(exists)
         if isinstance(requests, str):
             raise TypeError("save_all expects an iterable of URLs, got a single URL")
         from resolver.transfer import many  # lazy import: most programs do not save many objects
@@ -601,7 +611,8 @@ class Resolver:
             referrer: the URL and IP address of the document that contained the URL (`Provenance`).
 
         Raises:
-            ValueError: if a pattern or a number is invalid.
+            TypeError: if `accept` or `reject` is a string.
+            ValueError: if a pattern, a number or `exists` is invalid.
             RuntimeError: if the `Resolver` was not entered.
 
         Examples:
@@ -612,6 +623,7 @@ class Resolver:
             done here/names/README
         """
         check_pace(concurrency, per_host, host_rate)
+        _load_saver().check_exists(exists)
         begin: Callable[..., RunningBatch[Outcome]] = registry.load("resolver.trees.saving:save_tree")
         tree = begin(
             self,
@@ -619,8 +631,8 @@ class Resolver:
             url,
             directory="" if directory is None else fspath(directory),
             depth=depth,
-            accept=tuple(accept),
-            reject=tuple(reject),
+            accept=as_tuple("accept", accept),
+            reject=as_tuple("reject", reject),
             accept_regex=accept_regex,
             ignore_robots=ignore_robots,
             ledger=None if ledger is None else fspath(ledger),

@@ -7,11 +7,11 @@ that is missing or None has its default value.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from protocols.errors import NetworkError, ResolveError, TryLater
 from protocols.location import Origin
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from resolver.policy.settings import Host, Policy
     from resolver.transfer.archives import ArchiveSource, ArchiveTarget
 
+
+T = TypeVar("T")
 
 _LONGEST_DELAY = 60.0
 
@@ -259,6 +261,16 @@ def check_names(given: Collection[str], known: frozenset[str]) -> None:
         unknown = set(given) - known
         words = f"unexpected keyword argument {min(unknown)!r}: the settings are {', '.join(sorted(known))}"
         raise TypeError(words)
+
+
+def as_tuple(name: str, values: Iterable[T]) -> tuple[T, ...]:
+    """Return the values of a keyword as a tuple.
+
+    A string is an error, because each of its characters would be a value.
+    """
+    if isinstance(values, str):
+        raise TypeError(f"{name!r} must be a list, got the string {values!r}")
+    return tuple(values)
 
 
 def limits_of(settings: Settings) -> Limits:

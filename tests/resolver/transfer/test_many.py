@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -216,11 +218,22 @@ async def test_save_all_without_entered_session_is_an_error() -> None:
         Resolver(policy=Policy.default()).save_all([])
 
 
-@pytest.mark.parametrize("how", [{"concurrency": 0}, {"per_host": 0}, {"host_rate": 0.0}])
-async def test_save_all_invalid_numbers_are_value_errors(how: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"concurrency": 0},
+        {"concurrency": math.nan},
+        {"per_host": 0},
+        {"per_host": math.nan},
+        {"host_rate": 0.0},
+        {"exists": "overwrite"},
+        {"exists": None},
+    ],
+)
+async def test_save_all_invalid_values_are_value_errors(how: dict[str, Any]) -> None:
     async with Resolver() as session:
         with pytest.raises(ValueError, match=next(iter(how))):
-            session.save_all([], **how)  # type: ignore[arg-type]
+            session.save_all([], **how)
 
 
 async def test_save_all_skips_files_done_in_ledger(server: HttpServer, tmp_path: Path) -> None:

@@ -70,7 +70,24 @@ def methods(server: HttpServer) -> list[str]:
     return [request.method for request in server.requests]
 
 
+async def test_save_with_string_of_mirrors_is_type_error(tmp_path: Path) -> None:
+    """Each character of the string would be a mirror."""
+    async with Resolver() as session:
+        with pytest.raises(TypeError, match="'mirrors' must be a list"):
+            await session.save("http://127.0.0.1:9/a", tmp_path / "a", mirrors="http://127.0.0.1:9/b")
+
+
 # Saving when a file with the same name exists.
+
+
+@pytest.mark.parametrize("exists", ["overwrite", None, True])
+async def test_save_with_unknown_exists_sends_nothing(
+    exists: Exists, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": Page(b"x")})
+    with pytest.raises(ValueError, match="exists must be one of fail, resume, skip, newer, replace, rename"):
+        await save(server, tmp_path, exists)
+    assert (server.requests, os.listdir(tmp_path)) == ([], [])
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,20 @@ async def test_save_tree_invalid_options_are_value_errors(how: dict[str, Any]) -
             session.save_tree("file:///", **how)
 
 
+@pytest.mark.parametrize("how", [{"accept": "*.txt"}, {"reject": "*.txt"}])
+async def test_save_tree_with_string_of_patterns_is_type_error(how: dict[str, Any]) -> None:
+    """The pattern `*`, the first character of the string, would select all files."""
+    async with Resolver() as session:
+        with pytest.raises(TypeError, match=f"{min(how)!r} must be a list"):
+            session.save_tree("file:///", **how)
+
+
+async def test_save_tree_with_unknown_exists_is_value_error() -> None:
+    async with Resolver() as session:
+        with pytest.raises(ValueError, match="exists must be one of"):
+            session.save_tree("file:///", exists="overwrite")  # type: ignore[arg-type]
+
+
 async def test_save_tree_after_other_listing_asks_for_real_paths(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
