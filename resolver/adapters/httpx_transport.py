@@ -73,7 +73,7 @@ from resolver.transfer import extras as codings
 from resolver.transfer import extras as http2
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest as HopRequest
-from resolver.transfer.settings import NetworkSettings, check_names
+from resolver.transfer.settings import NetworkSettings, check_settings
 from resolver.url.parsing import parse, strip_user
 from resolver.url.tracebacks import trim_traceback
 
@@ -567,7 +567,7 @@ class HttpxTransport(TransportBase):
     def __init__(
         self, *, origin: Origin = "user", lookup: Lookup = look_up, **settings: Unpack[NetworkSettings]
     ) -> None:
-        check_names(settings, NetworkSettings.__optional_keys__)
+        check_settings(settings, NetworkSettings.__optional_keys__)
         if (on_event := settings.get("on_event")) is not None:
             settings["on_event"] = make_thread_listener(on_event)
         self._origin = origin

@@ -177,7 +177,7 @@ def wrap_source(source: GivenSource) -> CredentialSource:
 
 def wrap_callbacks(keywords: dict[str, object]) -> None:
     """Replace each callback in the arguments by a wrapper that runs the callback in the calling thread."""
-    if (on_event := keywords.get("on_event")) is not None:
+    if callable(on_event := keywords.get("on_event")):
         keywords["on_event"] = make_thread_listener(cast(OnEvent, on_event))
     if callable(source := keywords.get("credentials")):
         keywords["credentials"] = wrap_source(cast(GivenSource, source))

@@ -21,7 +21,7 @@ from resolver.bulk.queue import BOX, PARTITIONS, HostPace
 from resolver.bulk.slice import close_all, fetch_packed, index_all, is_under_way, pack_task
 from resolver.bulk.store import Store, store_of
 from resolver.files.atomic import OutputFiles
-from resolver.transfer.settings import Settings, check_names
+from resolver.transfer.settings import Settings, check_settings
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -145,7 +145,7 @@ def run(
         NotConfigured: An earlier run wrote `out` with another format, or the scheduler or a worker lacks this
             package or has another version of it.
     """
-    check_names(settings, Settings.__optional_keys__)
+    check_settings(settings, Settings.__optional_keys__)
     check_cluster(client)
     store = store_of(out)
     partitions = _agree(store, format)

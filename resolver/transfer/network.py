@@ -37,7 +37,7 @@ from resolver.policy.settings import NOTHING, Host, HostSettings, Policy, normal
 from resolver.policy.subject import NewsServer, endpoint_of
 from resolver.policy.tunnels import ProxyLogins
 from resolver.transfer.limits import Quota
-from resolver.transfer.settings import Settings, limits_of
+from resolver.transfer.settings import Settings, as_tuple, limits_of
 
 _ANOTHER_RUN = (
     "this Resolver (or HttpxTransport) was entered in another run of an event loop, or in another thread, "
@@ -70,6 +70,7 @@ class Network:
 
     Raises:
         NotConfigured: if the proxy or the rate is invalid.
+        TypeError: if the settings of a host have a wrong type.
     """
 
     def __init__(self, *, lookup: Lookup = look_up, **settings: Unpack[Settings]) -> None:
@@ -78,7 +79,10 @@ class Network:
         check_proxy(proxy)
         check_rate(rate := settings.get("rate"))
         hosts = settings.get("hosts")
-        for host in () if hosts is None else hosts.values():
+        for name, host in () if hosts is None else hosts.items():
+            if not isinstance(host, Host):
+                raise TypeError(f"hosts[{name!r}] must be a resolver.Host, got {type(host).__name__}")
+            as_tuple("mirrors", host.mirrors)
             check_proxy(host.proxy, OF_HOST)
             if host.pin is not None:
                 normal_pin(host.pin)

@@ -41,6 +41,7 @@ from resolver.transfer.settings import (
     Settings,
     as_tuple,
     check_names,
+    check_settings,
     options_of,
 )
 from resolver.transfer.streaming import EntryStream, MemoryStore, Store, StreamingResponse, leave
@@ -93,7 +94,7 @@ class Resolver:
     """
 
     def __init__(self, **settings: Unpack[Settings]) -> None:
-        check_names(settings, Settings.__optional_keys__)
+        check_settings(settings, Settings.__optional_keys__)
         self._below: str | None = None
         self._leads: Leads | None = None
         self._lists: Leads | None = None

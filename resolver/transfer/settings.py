@@ -7,11 +7,11 @@ that is missing or None has its default value.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 
 from protocols.errors import NetworkError, ResolveError, TryLater
 from protocols.location import Origin
@@ -44,6 +44,9 @@ class RetryPolicy:
     - `tries_before_data` is used instead of `tries` until the first byte of the object has been received.
       None means `tries`.
 
+    Raises:
+        ValueError: a number is negative or not a number.
+
     Examples:
         >>> patience = resolver.RetryPolicy(tries=3, delay=0.5)
         >>> saved = await resolver.save("http://127.0.0.1:8920/about.txt", "about.txt", patience=patience)
@@ -55,6 +58,12 @@ class RetryPolicy:
     delay: float = 1.0
     retry_all: bool = False
     tries_before_data: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tries", "delay", "tries_before_data"):
+            number: float | None = getattr(self, name)
+            if number is not None and not number >= 0:  # NaN as `tries` would mean endless attempts
+                raise ValueError(f"{name} must be at least 0, got {number}")
 
     def gives_up(self, failures_in_a_row: int, error: ResolveError, *, has_data: bool = True) -> bool:
         """Return whether a retry at this location is not allowed.
@@ -255,12 +264,55 @@ class FetchSettings(Provenance, Settings, total=False):
     """The keywords of the module-level functions: the settings of the `Resolver`, origin and referrer."""
 
 
+class _Expected(NamedTuple):
+    words: str
+    classes: tuple[type, ...]
+
+
+_TEXT = _Expected("a string", (str,))
+_MAPPING = _Expected("a mapping", (Mapping,))
+
+#: The classes of settings that are not checked where they are used first.
+_CLASSES = {
+    "cafile": _Expected("a path", (str, PathLike)),
+    "certfile": _TEXT,
+    "credentials": _Expected("a mapping or a function", (Mapping, Callable)),  # type: ignore[arg-type]
+    "environment": _MAPPING,
+    "gateways": _MAPPING,
+    "hosts": _MAPPING,
+    "mirrored": _MAPPING,
+    "news_server": _TEXT,
+    "on_event": _Expected("a function", (Callable,)),  # type: ignore[arg-type]
+    "options": _Expected("a resolver.Options", (Options,)),
+    "patience": _Expected("a resolver.RetryPolicy", (RetryPolicy,)),
+    "pin": _TEXT,
+    "proxy": _TEXT,
+}
+
+
 def check_names(given: Collection[str], known: frozenset[str]) -> None:
     """Raise `TypeError` if a name is not a known setting."""
     if not known.issuperset(given):
         unknown = set(given) - known
         words = f"unexpected keyword argument {min(unknown)!r}: the settings are {', '.join(sorted(known))}"
         raise TypeError(words)
+
+
+def check_settings(settings: Settings | NetworkSettings, known: frozenset[str]) -> None:
+    """Check the names of the settings, and values that would be ignored or fail only during a retrieval.
+
+    Raises:
+        TypeError: a name is unknown, or a value has a wrong type. The message does not show the value, which
+            may be secret.
+        ValueError: `family` is not an IP version.
+    """
+    check_names(settings, known)
+    for name, value in settings.items():
+        expected = _CLASSES.get(name)
+        if expected is not None and value is not None and not isinstance(value, expected.classes):
+            raise TypeError(f"{name!r} must be {expected.words}, got {type(value).__name__}")
+    if settings.get("family") not in (None, "4", "6"):
+        raise ValueError(f"'family' must be '4' or '6', got {settings.get('family')!r}")
 
 
 def as_tuple(name: str, values: Iterable[T]) -> tuple[T, ...]:

@@ -1,0 +1,64 @@
+"""The validation of the keywords of `Resolver` and `HttpxTransport`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from resolver import Host, HttpxTransport, Resolver, RetryPolicy, blocking
+
+TAKERS: list[Callable[..., object]] = [Resolver, HttpxTransport, blocking.Resolver]
+
+
+@pytest.mark.parametrize("take", TAKERS)
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"cafile": 5}, "'cafile' must be a path, got int"),
+        ({"certfile": b"x"}, "'certfile' must be a string, got bytes"),
+        ({"environment": "x"}, "'environment' must be a mapping, got str"),
+        ({"hosts": ["h.example"]}, "'hosts' must be a mapping, got list"),
+        ({"hosts": {"h.example": {}}}, r"hosts\['h.example'\] must be a resolver.Host, got dict"),
+        ({"hosts": {"h": Host(mirrors="http://m/")}}, "'mirrors' must be a list"),  # type: ignore[arg-type]
+        ({"on_event": "print"}, "'on_event' must be a function, got str"),
+        ({"pin": 5}, "'pin' must be a string, got int"),
+        ({"proxy": b"none"}, "'proxy' must be a string, got bytes"),
+    ],
+)
+def test_setting_of_wrong_type_is_type_error_of_constructor(
+    take: Callable[..., object], wrong: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(TypeError, match=words):
+        take(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"credentials": "me:secret"},
+        {"gateways": "x"},
+        {"mirrored": ["x"]},
+        {"news_server": 119},
+        {"options": 5},
+        {"patience": 3},
+    ],
+)
+def test_resolver_setting_of_wrong_type_is_type_error_without_value(wrong: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"'{min(wrong)}' must be a") as caught:
+        Resolver(**wrong)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("take", TAKERS)
+@pytest.mark.parametrize("family", [4, "ipv4", ""])
+def test_unknown_family_is_value_error(take: Callable[..., object], family: object) -> None:
+    with pytest.raises(ValueError, match="'family' must be '4' or '6'"):
+        take(family=family)
+
+
+@pytest.mark.parametrize("wrong", [{"tries": float("nan")}, {"tries": -1}, {"delay": float("nan")}])
+def test_retry_policy_rejects_negative_numbers_and_nan(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{min(wrong)} must be at least 0"):
+        RetryPolicy(**wrong)
