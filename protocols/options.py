@@ -5,6 +5,7 @@ The module `contract` exports these types too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
@@ -21,12 +22,16 @@ if TYPE_CHECKING:  # lazy import: `explain` does not need `datetime`
 #: times to one second. The file system FAT rounds times to two seconds.
 _CLOCKS_DIFFER = 2.0
 
+#: The limits with which numbers are compared directly, so None is stored as infinity.
+_COMPARED = ("lines", "entries", "hops", "body", "ratio", "connect", "idle")
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits on the size and duration of a peer's response (S16): bytes, numbers, seconds.
 
-    None means no limit, except for `total` and `head` with policy `untrusted`. Infinity means no limit.
+    None means no limit, except for `total` and `head` with policy `untrusted`. Infinity means no limit. The
+    limit `line` must be an integer, because a line is read into a buffer.
     - `body`: the maximum size of a body in memory. Streams and files are limited only if `body_everywhere` is
       set. The command sets `body_everywhere` for `--max-size` and `--limit body=N`.
     - `total`: the maximum time for all attempts of one URL. With policy `untrusted`, None means 600 s.
@@ -43,7 +48,7 @@ class Limits:
     further request fails. A quota in the settings of a single host is ignored.
 
     Raises:
-        ValueError: a limit is negative or not a number.
+        ValueError: a limit is negative or not a number, or `line` is not an integer.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -66,6 +71,11 @@ class Limits:
     quota: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.line, int):
+            raise ValueError(f"the limit line must be an integer, got {self.line!r}")
+        for name in _COMPARED:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, math.inf)
         for name in self.__slots__:
             limit: float | None = getattr(self, name)
             if limit is not None and not limit >= 0:  # no value exceeds NaN, so NaN would disable the limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -39,6 +40,23 @@ Way = Callable[[Resolver, str, Path], Awaitable[bytes]]
 def test_limits_refuse_values_that_limit_nothing(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"the limit {min(wrong)} must be at least 0, got"):
         Limits(**wrong)
+
+
+@pytest.mark.parametrize("line", [None, math.inf, 1.5])
+def test_limits_refuse_line_that_is_not_an_integer(line: Any) -> None:
+    with pytest.raises(ValueError, match="the limit line must be an integer"):
+        Limits(line=line)
+
+
+@pytest.mark.parametrize("name", ["lines", "entries", "hops", "body", "ratio", "connect", "idle"])
+@pytest.mark.parametrize("scheme", ["ftp", "http", "gopher", "file"])
+async def test_limit_of_none_is_no_limit(scheme: str, name: str, tmp_path: Path) -> None:
+    limits = Limits(**{name: None})  # type: ignore[arg-type]
+    async with (
+        served(scheme, "length", tmp_path) as (url, port),
+        Resolver(policy=Policy(allow_port={port}), limits=limits) as session,
+    ):
+        assert await fetch(session, url, tmp_path) == CONTENT
 
 
 async def fetch(session: Resolver, url: str, path: Path) -> bytes:
