@@ -78,9 +78,11 @@ def describe_entry(
 class Resolver:
     """A session of retrievals that share a policy, limits, a DNS cache and a connection pool.
 
-    A `Resolver` is an async context manager. Exiting the context closes the connections. Several tasks may
-    use one `Resolver` concurrently. `Settings` describes the keywords. Methods with a `url` also have the
-    keywords `origin` and `referrer` (see `Provenance`).
+    A `Resolver` is an async context manager. Exiting the context closes the connections. Outside the context,
+    each call opens its own connections and closes them, and `save_all` and `save_tree` raise `RuntimeError`.
+
+    Several tasks may use one `Resolver` concurrently. `Settings` describes the keywords. Methods with a `url`
+    also have the keywords `origin` and `referrer` (see `Provenance`).
 
     Examples:
         >>> async with resolver.Resolver(timeout=60) as session:

@@ -15,6 +15,7 @@ import pytest
 import trio
 
 import resolver
+from fixtures.http import Page, serve
 from resolver import HttpxTransport, Resolver
 
 URL = "http://127.0.0.1:1/"
@@ -129,3 +130,18 @@ def test_fetch_as_guest_of_asyncio(tmp_path: Path) -> None:
         return found.content
 
     assert asyncio.run(main()) == b"here"
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+async def test_fetch_outside_context_keeps_no_connection(is_after: bool, nursery: trio.Nursery) -> None:
+    server = await serve(nursery, {"/": Page(b"x")})
+    session = Resolver()
+    if is_after:
+        async with session:
+            for _ in range(2):
+                await session.fetch(server.url("/"))
+        assert server.connections == 1
+    before = server.connections
+    for _ in range(2):
+        assert (await session.fetch(server.url("/"))).content == b"x"
+    assert server.connections == before + 2
