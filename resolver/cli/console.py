@@ -58,6 +58,7 @@ class Console:
         self._input = self._output = -1
         self._mode: Mode | None = None
         self._is_set = False
+        self._is_restored = False
         self._edited = 0
         self.by_lines = True
 
@@ -100,10 +101,16 @@ class Console:
         return (columns, rows)
 
     def sit(self, mode: Mode) -> None:
-        """Set the terminal mode of the session after pending output is written."""
+        """Set the terminal mode of the session after pending output is written.
+
+        During `restore_terminal`, the mode is set at the end of the block.
+        """
         if self._is_set and mode == self._mode:
             return
-        self._mode, self._is_set = mode, True
+        self._mode = mode
+        if self._is_restored:
+            return
+        self._is_set = True
         below.ends_lines(not mode.by_characters or mode.folds)
         settings = _by_characters(self._first, mode) if mode.by_characters else _by_lines(self._first, mode)
         self._set(termios.TCSADRAIN, settings)
@@ -149,9 +156,11 @@ class Console:
 
         If the settings change inside the block, `leave` restores the changed settings later.
         """
-        was_set = self._is_set
+        was_set, was_restored = self._is_set, self._is_restored
         self.leave()
+        self._is_restored = True
         yield
+        self._is_restored = was_restored
         with suppress(termios.error):
             self._first = termios.tcgetattr(self._input)
         if was_set and self._mode is not None:

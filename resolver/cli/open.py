@@ -149,7 +149,6 @@ class _TerminalUser:
 
     async def _listen(self) -> None:
         while octets := await self._connection.receive():
-            await self._going.wait()
             await self._show(octets)
         await self._going.wait()
         self.ended_by_service = True
@@ -157,6 +156,7 @@ class _TerminalUser:
 
     async def _show(self, octets: bytes) -> None:
         for data in self._connection.take(octets):
+            await self._going.wait()
             self._set_mode()  # before the output, because the user may type when a prompt appears
             await self._console.write(self._shown.show_data(data, binary=self._terminal.his_binary))
         self._set_mode()
