@@ -538,6 +538,8 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
             os.write(terminal, escape_line(prompt).encode())
             await wait_readable(terminal)  # in line mode, a terminal is readable after a complete line
             typed = os.read(terminal, _MOST_TYPED)
+    except (OSError, termios.error):  # the terminal was closed, and SIGHUP is ignored (nohup)
+        return None
     finally:
         os.close(terminal)
     return typed.removesuffix(b"\n") if typed else None
@@ -545,12 +547,32 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
 
 @contextmanager
 def _silence(terminal: int) -> Iterator[None]:
+    import signal  # lazy import: few runs ask for a secret, and the module imports enum
+
     before = termios.tcgetattr(terminal)
+    silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+
+    def restore_echo(number: int, _: object) -> None:
+        with suppress(termios.error):
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # after SIGTSTP and SIGCONT, the process continues here
+        signal.signal(number, restore_echo)
+        with suppress(termios.error):
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, silent)
+
+    # Their default actions end or stop the process without the `finally` below, so that the shell would get a
+    # terminal without echo.
+    numbers = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
+    handled = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     try:
-        silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        for number in handled:
+            signal.signal(number, restore_echo)
         termios.tcsetattr(terminal, termios.TCSAFLUSH, silent)
         yield
     finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
         termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
         os.write(terminal, b"\n")
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trio
 import trustme
 
 from resolver import Credentials, parse
+from resolver.cli import streams
 from resolver.cli.config import HostSection
 from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
 from resolver.cli.values import UsageError
+from tests.hang import HANG
 from tests.resolver.cli.command import resolve
 from tests.resolver.cli.contract import ABOUT
-from tests.resolver.cli.terminal import CHECKOUT, Terminal, on_terminal
+from tests.resolver.cli.terminal import CHECKOUT, Command, Terminal, on_terminal
 from tests.resolver.network.test_tls import lock
 
 
@@ -198,6 +204,69 @@ async def test_key_password_is_asked_on_terminal(
     assert ("its key has" in shown) == (status == 2)
     assert "sesame" not in shown
     assert "wr0ng" not in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
+async def test_password_prompt_restores_echo_before_signal_ends_process(
+    number: signal.Signals, locked: str, at: dict[str, str], folder: Path
+) -> None:
+    async with _prompt(locked, at, folder) as (terminal, running, before):
+        assert terminal.settings != before
+        running.process.send_signal(number)
+        assert await running.status() == -number
+        assert terminal.settings == before
+
+
+async def test_password_prompt_stop_restores_echo_until_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel does not stop a process without a shell, so the test replaces the stop."""
+    async with _asked_here(monkeypatch) as (terminal, typed, before):
+        silent, stopped = terminal.settings, list[object]()
+        monkeypatch.setattr(signal, "raise_signal", lambda number: stopped.append(terminal.settings))
+        os.kill(os.getpid(), signal.SIGTSTP)
+        assert stopped == [before]
+        assert terminal.settings == silent != before
+        terminal.type(b"open sesame\n")
+    assert typed == [b"open sesame"]
+
+
+async def test_password_prompt_on_closed_terminal_is_end_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With SIGHUP ignored (nohup), the command continues after its terminal is closed."""
+    async with _asked_here(monkeypatch) as (terminal, typed, _):
+        os.close(terminal.slave)
+        os.close(terminal.master)
+    assert typed == [None]
+
+
+@asynccontextmanager
+async def _asked_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[tuple[Terminal, list[bytes | None], list[object]]]:
+    """Ask for a secret in this process; the list contains the secret after the block."""
+    terminal, typed = Terminal(80), list[bytes | None]()
+    before, descriptor = terminal.settings, os.dup(terminal.slave)
+    monkeypatch.setattr(streams, "_terminal", lambda: descriptor)
+
+    async def ask() -> None:
+        typed.append(await streams.request_secret("password: "))
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await terminal.until(lambda rows: rows == ["password:"])
+            yield terminal, typed, before
+
+
+@asynccontextmanager
+async def _prompt(
+    locked: str, at: dict[str, str], folder: Path
+) -> AsyncIterator[tuple[Terminal, Command, list[object]]]:
+    """Run a command until its password prompt; yield the settings from before the run, too."""
+    terminal = Terminal(200)
+    before = terminal.settings
+    command = ("cat", "--cert", locked, "--cacert", at["cafile"], f"{at['https']}/about.txt")
+    async with on_terminal(terminal, folder, *command, stdout=terminal.slave) as running:
+        await terminal.until(lambda rows: any("password of the key in ours.pem:" in row for row in rows))
+        yield terminal, running, before
 
 
 def test_missing_certificate_sends_nothing(at: dict[str, str], folder: Path) -> None:
