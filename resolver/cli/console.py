@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+import trio
 from trio.lowlevel import wait_readable, wait_writable
 
 from protocols.errors import LocalError
@@ -59,6 +60,7 @@ class Console:
         self._mode: Mode | None = None
         self._is_set = False
         self._is_restored = False
+        self._writing = trio.Lock()
         self._edited = 0
         self.by_lines = True
 
@@ -195,15 +197,16 @@ class Console:
             return typed
 
     async def write(self, octets: bytes) -> None:
-        """Write all bytes to the terminal. Raises `HungUp`."""
+        """Write all bytes to the terminal, without other writes between them. Raises `HungUp`."""
         left = memoryview(octets)
-        while left:
-            try:
-                left = left[os.write(self._output, left) :]
-            except BlockingIOError:
-                await wait_writable(self._output)
-            except OSError as error:
-                raise HungUp from error
+        async with self._writing:  # trio allows only one task to wait for a descriptor
+            while left:
+                try:
+                    left = left[os.write(self._output, left) :]
+                except BlockingIOError:
+                    await wait_writable(self._output)
+                except OSError as error:
+                    raise HungUp from error
 
     def write_at_once(self, octets: bytes) -> None:
         """Write as many bytes as the terminal accepts without blocking; discard the other bytes."""

@@ -8,12 +8,17 @@ import pty
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import trio
+import trio.testing
 
 from resolver.cli.console import Console, Mode
+from tests.hang import HANG
 from tests.resolver.cli.command import resolve
 
 _TELLS = """
@@ -43,13 +48,21 @@ def test_entry_point_freezes_imported_objects() -> None:
     assert done.stdout == "True True 30000\n"
 
 
+@contextmanager
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
+    """Yield both ends of a pseudo-terminal, which is standard input and output of this process."""
+    master, slave = pty.openpty()
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(sys, name, SimpleNamespace(fileno=lambda: slave))
+    yield master, slave
+    os.close(master)
+    os.close(slave)
+
+
 def test_console_mode_change_at_prompt_waits_for_end_of_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output that arrives while `^]` opens the prompt may change the mode of the session."""
-    master, slave = pty.openpty()
-    try:
+    with _terminal(monkeypatch) as (_, slave):
         before = termios.tcgetattr(slave)
-        for name in ("stdin", "stdout"):
-            monkeypatch.setattr(sys, name, SimpleNamespace(fileno=lambda: slave))
         with Console() as console:
             console.sit(Mode(by_characters=False, echo=True))
             with console.restore_terminal():
@@ -57,6 +70,17 @@ def test_console_mode_change_at_prompt_waits_for_end_of_prompt(monkeypatch: pyte
                 assert termios.tcgetattr(slave) == before
             assert not termios.tcgetattr(slave)[3] & termios.ICANON
         assert termios.tcgetattr(slave) == before
-    finally:
-        os.close(master)
-        os.close(slave)
+
+
+async def test_console_prompt_waits_for_output_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user may type `^]` while a slow terminal blocks the output of the service."""
+    shown = b""
+    with _terminal(monkeypatch) as (master, _), trio.fail_after(HANG), Console() as console:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(console.write, 100_000 * b"x")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(console.write, b"telnet> ")
+            while not shown.endswith(b"> "):
+                await trio.lowlevel.wait_readable(master)
+                shown += os.read(master, 65_536)
+    assert shown == 100_000 * b"x" + b"telnet> "
