@@ -267,7 +267,7 @@ class Host:
     proxy: str | None = field(default=None, repr=False)
     certfile: str | None = None
     pin: str | None = None
-    mirrors: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = field(default=(), repr=False)
 
 
 def normal_pin(text: str) -> str:

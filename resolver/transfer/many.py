@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SaveRequest:
     """An object for `Resolver.save_all` to save, and its settings.
 
@@ -84,6 +84,9 @@ class SaveRequest:
     size: int | None = None
     origin: Origin = "user"
     referrer: tuple[str, str | None] | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, quote_text(redact(str(self.url))), quote_text(self.path))
 
 
 #: The objects to save, as an iterable or async iterable.

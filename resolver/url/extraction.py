@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 
-from resolver.url.parsing import SCHEME_PREFIX
+from protocols.text import brief, quote_text
+from resolver.url.parsing import SCHEME_PREFIX, redact
 from resolver.url.registry import SCHEMES
 
 #: Maximum number of alternative interpretations of one URL. A hyphen before a line break is ambiguous: the
@@ -25,7 +26,7 @@ _LINE_END = r"[\r\n]"
 _PREFIX = "url:"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Extracted:
     """A URL in a text.
 
@@ -42,6 +43,9 @@ class Extracted:
     url: str
     alternates: tuple[str, ...] = ()
     position: int = 0
+
+    def __repr__(self) -> str:
+        return brief(self, quote_text(redact(self.url)), f"at {self.position}")
 
 
 def extract(text: str) -> list[Extracted]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolver import Host, HttpxTransport, Resolver, RetryPolicy, blocking
+from resolver import Host, HttpxTransport, Resolver, RetryPolicy, SaveRequest, blocking, extract
 
 TAKERS: list[Callable[..., object]] = [Resolver, HttpxTransport, blocking.Resolver]
 
@@ -62,3 +62,15 @@ def test_unknown_family_is_value_error(take: Callable[..., object], family: obje
 def test_retry_policy_rejects_negative_numbers_and_nan(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{min(wrong)} must be at least 0"):
         RetryPolicy(**wrong)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Host(proxy="http://me:hunter2@h/", mirrors=("http://me:hunter2@h/",)),
+        SaveRequest("ftp://me:hunter2@h/x", mirrors=("ftp://me:hunter2@m/x",)),
+        extract("<URL:ftp://me:hunter2@h/>"),
+    ],
+)
+def test_repr_shows_no_password(value: object) -> None:
+    assert "hunter2" not in repr(value)
