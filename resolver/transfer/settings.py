@@ -318,10 +318,11 @@ def check_settings(settings: Settings | NetworkSettings, known: frozenset[str]) 
 def as_tuple(name: str, values: Iterable[T]) -> tuple[T, ...]:
     """Return the values of a keyword as a tuple.
 
-    A string is an error, because each of its characters would be a value.
+    A string is an error, because each of its characters would be a value. The message does not show the
+    string, because the URL of a mirror may contain a password.
     """
     if isinstance(values, str):
-        raise TypeError(f"{name!r} must be a list, got the string {values!r}")
+        raise TypeError(f"{name!r} must be a list, got a string")
     return tuple(values)
 
 
