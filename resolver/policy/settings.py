@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from protocols.errors import NotConfigured
@@ -31,8 +31,6 @@ _HEAD, _TOTAL = 60.0, 600.0
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
 _ADDRESS = r"[!-?A-~]*@[!-~]*"  # an at sign is required, because ftp servers reject an address without it
-#: The overrides that are true or false. A configuration file could give the text "no", which is true.
-_PERMISSIONS = ("allow_password", "allow_form", "allow_special", "allow_raw", "allow_server_name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +73,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        for name in _PERMISSIONS:
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        for each in fields(self):  # a configuration file could give the text "no", which is true
+            if each.default is False and not isinstance(value := getattr(self, each.name), bool):
+                raise ValueError(f"{each.name} must be True or False, got {value!r}")
         _fix(self, "allow_port", _normalize_each("allow_port", self.allow_port, _port))
         _fix(self, "allow_address", _normalize_each("allow_address", self.allow_address, _network))
         _fix(self, "allow_name", _normalize_each("allow_name", self.allow_name, _host))
