@@ -139,7 +139,7 @@ def _end(session: FtpSession, reply: Reply, ended: CompleteTransfer) -> Dialogue
     Raises:
         EmptyListing: The listing is empty, and CWD to the same directory may give another one.
     """
-    if session.stays and session.state.idle and not ended.received:
+    if session.can_repeat and not ended.received:
         raise EmptyListing
     if b"truncated" in ended.text.lower():
         detail = f"the server truncated the listing, names are missing: it said {shown_text(ended.text)!r}"
@@ -334,7 +334,7 @@ def retrieve(
             try:
                 yield from _reuse(session)
             except (NotFound, EmptyListing):
-                if not stays or not state.idle or session.control.ahead:
+                if not session.can_repeat:
                     raise
                 # The working directory may be a removed one, so its path is followed again from the login
                 # directory.

@@ -191,6 +191,11 @@ class FtpSession(NamedTuple):
         return self.url.name or b""
 
     @property
+    def can_repeat(self) -> bool:
+        """Return whether the retrieval can be repeated from the login directory on this connection."""
+        return self.stays and self.state.idle and not self.control.ahead
+
+    @property
     def state(self) -> FtpSessionState:
         return self.control.state
 
