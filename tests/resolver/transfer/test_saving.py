@@ -73,8 +73,9 @@ def methods(server: HttpServer) -> list[str]:
 async def test_save_with_string_of_mirrors_is_type_error(tmp_path: Path) -> None:
     """Each character of the string would be a mirror."""
     async with Resolver() as session:
-        with pytest.raises(TypeError, match="'mirrors' must be a list"):
-            await session.save("http://127.0.0.1:9/a", tmp_path / "a", mirrors="http://127.0.0.1:9/b")
+        with pytest.raises(TypeError, match="'mirrors' must be a list") as caught:
+            await session.save("http://127.0.0.1:9/a", tmp_path / "a", mirrors="ftp://me:secret@h/b")
+    assert "secret" not in str(caught.value)
 
 
 # Saving when a file with the same name exists.
