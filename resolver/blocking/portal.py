@@ -347,7 +347,7 @@ class PortalIterator(Generic[T]):
 
     `make` creates the asynchronous iterator at the first call of `next`, in a background thread. This thread
     also runs the tasks of the iterator between the calls. Callbacks run in the thread that waits for the next
-    value.
+    value. An iterator that is garbage collected is closed, for example after a `for` loop that ends early.
     """
 
     def __init__(
@@ -356,19 +356,15 @@ class PortalIterator(Generic[T]):
         make: Callable[[], Awaitable[ClosableIterator[T]]],
     ) -> None:
         self._home = home
-        self._make = make
         self._portal: Portal | None = None
-        self._reader: Call[None] | None = None
-        self._given: ClosableIterator[T] | None = None
-        self._values: list[T] = []
-        self._error: BaseException | None = None
+        self._reader = _BackgroundReader(make)
 
     def __iter__(self) -> PortalIterator[T]:
         return self
 
     def __next__(self) -> T:
         self._portal = self._portal or self._home()
-        for value in self._portal.run(self._take_next):
+        for value in self._portal.run(partial(self._reader.take_next, self._portal)):
             return value
         raise StopIteration
 
@@ -376,19 +372,41 @@ class PortalIterator(Generic[T]):
         """Cancel the iteration, and wait for its end."""
         if self._portal is not None and self._portal.usable:
             with suppress(PortalClosed):
-                self._portal.run(self._end)
+                self._portal.run(self._reader.end)
 
-    async def _take_next(self) -> list[T]:
+    def __del__(self) -> None:
+        if self._portal is not None and self._reader.is_running:
+            self._portal.cast(self._reader.end)
+
+
+class _BackgroundReader(Generic[T]):
+    """The reads of a `PortalIterator`.
+
+    The background thread refers to this object, and not to the iterator, which would never be garbage
+    collected.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[ClosableIterator[T]]]) -> None:
+        self._make = make
+        self._call: Call[None] | None = None
+        self._given: ClosableIterator[T] | None = None
+        self._values: list[T] = []
+        self._error: BaseException | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._call is not None and self._error is None
+
+    async def take_next(self, portal: Portal) -> list[T]:
         """Return the next value in a list, or an empty list at the end.
 
         If the thread no longer waits for the value, the value is stored for the next call.
         """
-        if self._reader is None:
-            assert self._portal is not None
+        if self._call is None:
             self._changed, self._wanted = LOOP.event(), LOOP.event()
-            self._reader = self._portal.cast(self._read)
+            self._call = portal.cast(self._read)
         self._wanted.set()
-        self._reader.attend(current_call())
+        self._call.attend(current_call())
         try:
             while not self._values:
                 if isinstance(self._error, StopAsyncIteration):
@@ -398,7 +416,7 @@ class PortalIterator(Generic[T]):
                 self._changed = LOOP.event()
                 await self._changed.wait()
         finally:
-            self._reader.attend(None)
+            self._call.attend(None)
         return [self._values.pop()]
 
     async def _read(self) -> None:
@@ -415,11 +433,11 @@ class PortalIterator(Generic[T]):
         finally:
             self._changed.set()
 
-    async def _end(self) -> None:
+    async def end(self) -> None:
         if self._given is not None:
             await self._given.aclose()
-        if self._reader is not None:
-            self._reader.cancel()
+        if self._call is not None:
+            self._call.cancel()
 
 
 #: The size in bytes of a block, and of the buffer of a file. A forward seek by fewer bytes reads the bytes

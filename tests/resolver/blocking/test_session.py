@@ -459,6 +459,16 @@ def test_save_all_ends_with_closed_session(http: HttpServer, tmp_path: Path) -> 
         list(outcomes)
 
 
+def test_save_all_left_early_is_closed_by_garbage_collection(http: HttpServer, tmp_path: Path) -> None:
+    before = portal().run(tasks)
+    with blocking.Resolver() as session:
+        for _ in session.save_all([http.url("/about.txt")] * 50, directory=tmp_path, concurrency=1):
+            break
+        gc.collect()
+        while portal().run(tasks) > before:
+            pass
+
+
 # A telnet session in a blocking session.
 
 
