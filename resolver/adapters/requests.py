@@ -366,6 +366,8 @@ def _timeout_of(timeout: Any) -> Timeout:
         case _:
             raise ValueError(f"timeout must be an int, float or None, or (connect, read), got {timeout!r}")
     waits.start_connect()  # `Timeout` computes timeouts from the total timeout only after this call
+    # Otherwise, each request with a total timeout would have other timeouts, and so its own connection pool.
+    waits.get_connect_duration = lambda: 0.0  # type: ignore[method-assign]
     return waits
 
 

@@ -16,6 +16,7 @@ import pytest
 import requests
 import trio
 from requests.auth import HTTPDigestAuth
+from urllib3 import Timeout
 
 import fixtures.http
 import resolver
@@ -92,6 +93,16 @@ def test_requests_iter_content_gives_the_whole_body(
             assert b"".join(pieces) == DATA
             assert max(map(len, pieces)) <= (size or len(DATA))
             assert response.raw.closed or size is None
+    assert site.connections == 1
+
+
+@pytest.mark.parametrize("read", [None, 2 * HANG])
+def test_requests_with_total_timeout_share_a_connection(
+    read: float | None, site: HttpServer, session: requests.Session
+) -> None:
+    timeout: Any = Timeout(read=read, total=HANG)
+    for _ in range(2):
+        assert session.get(site.url("/data"), timeout=timeout).content == DATA
     assert site.connections == 1
 
 
