@@ -12,7 +12,7 @@ import ipaddress
 import math
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import Any, TypeVar
 
@@ -80,6 +80,19 @@ async def first_of(
 async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], scope: CancelScope) -> None:
     came.append(FirstResult(await call()))
     scope.cancel()
+
+
+async def run_all(operations: Iterable[Callable[[], Coroutine[object, object, None]]]) -> None:
+    """Run operations concurrently. An exception cancels the other operations, and is raised unchanged."""
+    problem: BaseException | None = None
+    try:
+        async with running().open_nursery() as nursery:
+            for each in operations:
+                nursery.start_soon(each)
+    except BaseExceptionGroup as group:
+        problem = unwrap_group(group)
+    if problem is not None:
+        raise problem  # raised outside `except`, as in `first_of`
 
 
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.

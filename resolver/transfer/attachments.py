@@ -31,6 +31,7 @@ from resolver.files.names import NameTaken, check_free, free_name, is_there, siz
 from resolver.files.partial_file import PartialFile
 from resolver.loops import running
 from resolver.network.clock import Clock
+from resolver.network.connecting import run_all
 from resolver.policy.files import local_name
 from resolver.transfer.limits import locate_error
 from resolver.transfer.naming import index_suffix
@@ -303,9 +304,7 @@ class PartJoiner:
     async def _bring(self, numbers: range) -> dict[int, Attachment]:
         """Fetch parts concurrently. The error of the first failed part is raised."""
         came: dict[int, Attachment | ResolveError | None] = dict.fromkeys(numbers)
-        async with running().open_nursery() as nursery:
-            for number in numbers:
-                nursery.start_soon(partial(self._bring_one, number, came))
+        await run_all([partial(self._bring_one, number, came) for number in numbers])
         missing = [number for number in numbers if isinstance(came[number], NotFound | None)]
         if missing:
             raise _make_missing(missing, self._total, self._part.size)

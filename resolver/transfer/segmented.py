@@ -27,7 +27,7 @@ from resolver.files.part import Segment
 from resolver.files.part_state import Range, Ranges, join_ranges, octets_of
 from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
-from resolver.network.connecting import first_of, unwrap_group
+from resolver.network.connecting import first_of, run_all
 from resolver.network.events import Finished, OnEvent, Progress, Retrying, Started
 from resolver.network.task import current
 from resolver.transfer import segments
@@ -230,16 +230,7 @@ class SegmentedDownload:
     # -- the segments
 
     async def _bring_all(self) -> None:
-        problem: BaseException | None = None
-        try:
-            async with self._clock.loop.open_nursery() as nursery:
-                for _ in range(self._count):
-                    nursery.start_soon(self._work)
-        except BaseExceptionGroup as group:
-            problem = unwrap_group(group)
-        if problem is not None:
-            # Raised outside the `except` block, so that `__context__` is not the exception group.
-            raise problem
+        await run_all([self._work] * self._count)
         if self._pieces and self._failed is not None and not self._partless:
             raise self._failed
 

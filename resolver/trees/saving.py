@@ -21,6 +21,8 @@ from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running
 from resolver.network.clock import Clock
+from resolver.network.connecting import run_all
+from resolver.network.task import Requeue
 from resolver.transfer.batch import Batch, BatchTask, RunningBatch, TaskResult
 from resolver.transfer.many import (
     HandOver,
@@ -389,27 +391,25 @@ class GroupMailbox:
     async def _take(self, articles: Sequence[SpooledArticle]) -> None:
         """Fetch articles concurrently, and save the articles in order.
 
-        Raises the error of the first failed article.
+        Raises the error or the `Requeue` of the first failed article.
         """
-        came: list[Response | ResolveError | None] = [None] * len(articles)
-        async with self._loop.open_nursery() as nursery:
-            for at, article in enumerate(articles):
-                nursery.start_soon(partial(self._fetch, article, came, at))
+        came: list[Response | ResolveError | Requeue | None] = [None] * len(articles)
+        await run_all([partial(self._fetch, article, came, at) for at, article in enumerate(articles)])
         for article, found in zip(articles, came, strict=True):
             if isinstance(found, NotFound):
                 self._gone += 1
-            elif isinstance(found, ResolveError):
+            elif isinstance(found, ResolveError | Requeue):
                 raise found
             elif found is not None:
                 moment = found.modified or found.retrieved
                 await self._loop.in_thread(self._box.add, article.number, moment, found.content)
 
     async def _fetch(
-        self, article: SpooledArticle, came: list[Response | ResolveError | None], at: int
+        self, article: SpooledArticle, came: list[Response | ResolveError | Requeue | None], at: int
     ) -> None:
         assert self._listed is not None
         origin, referrer = self._listed.origin, self._listed.referrer
         try:
             came[at] = await self._session.fetch(article.url, origin=origin, referrer=referrer)
-        except ResolveError as error:
+        except (ResolveError, Requeue) as error:
             came[at] = error

@@ -6,11 +6,14 @@ import json
 import mailbox
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
+from fixtures.nntp import Behavior, serve
+from tests.elsewhere import served
 from tests.hang import HANG
 from tests.resolver.cli.command import resolve
 from tests.resolver.cli.terminal import Terminal, on_terminal
@@ -237,6 +240,16 @@ def test_newsgroup_is_saved_as_mailbox(at: dict[str, str], folder: Path) -> None
         count,
         ["comp.misc"],
     )
+
+
+def test_mailbox_of_busy_server_fails_and_other_urls_are_saved(at: dict[str, str], folder: Path) -> None:
+    busy = {b"ARTICLE 1235": Behavior(instead=b"400 too many connections\r\n")}
+    words = ["get", "-r", "--format", "mbox", "-q", "--json", "-t", "1"]
+    with served(partial(serve, behaviors=busy)) as server:
+        done = resolve(*words, server.url("comp.misc"), f"{at['nntp']}/comp.misc")
+    errors = {record["status"]: record["error"] for record in done.records}
+    assert (done.status, sorted(errors)) == (8, ["done", "failed"])
+    assert errors["failed"]["code"] == "TryLater"
 
 
 def test_newsgroup_tree_is_same_for_news_and_nntp(at: dict[str, str], folder: Path) -> None:

@@ -15,7 +15,7 @@ import resolver.blocking
 from fixtures.nntp import Group, NewsServer, Spool, serve
 from fixtures.nntp.attachments import MIXED_BODY, MIXED_FIELDS, PICTURE, list_posts, write_yenc_parts
 from fixtures.nntp.spool import write_article
-from resolver import Saved
+from resolver import Event, Resolver, Saved, Sent
 from resolver.files.partial_file import PartialFile
 from resolver.transfer.saving import Exists
 from tests.elsewhere import served
@@ -73,6 +73,21 @@ async def test_save_attachments_with_parts_joins_file(server: NewsServer, tmp_pa
         assert saved.verified == ("terminator", "length", "digest")
     assert server.commands.count(b"OVER 1-11") == 3
     assert server.violations == []
+
+
+class Own(Exception):
+    """An error of the caller's code."""
+
+
+async def test_save_attachments_raises_listener_error_of_part(server: NewsServer, tmp_path: Path) -> None:
+    def listen(event: Event) -> None:
+        if isinstance(event, Sent) and event.octets == b"ARTICLE %d\r\n" % NUMBERS["part2"]:
+            raise Own
+
+    async with Resolver(on_event=listen) as news:
+        with pytest.raises(Own):
+            await news.save_attachments(url_of(server, "part1"), tmp_path, parts=True)
+    assert files_below(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
