@@ -432,6 +432,8 @@ class _BackgroundReader(Generic[T]):
             raise
         finally:
             self._changed.set()
+            if self._given is not None:  # at the exit of the process, nothing else ends its tasks
+                await self._given.aclose()
 
     async def end(self) -> None:
         if self._given is not None:

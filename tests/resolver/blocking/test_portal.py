@@ -388,6 +388,17 @@ print(len(blocking.fetch(url, policy=policy).content))
 """,
         "39\n39\n",
     ),
+    "a batch in the middle": (
+        """
+import atexit, shutil, tempfile
+folder = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, folder)
+session = blocking.Resolver(policy=policy)
+outcomes = session.save_all([sys.argv[2]] * 9, directory=folder, concurrency=1)
+print(next(outcomes).status)
+""",
+        "done\n",
+    ),
     "another thread in the middle of a call": (
         """
 import contextlib, threading
