@@ -12,7 +12,6 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -31,7 +30,7 @@ from resolver.trees.lists import BadItem, ListedDigest, ListedFile, parse_sum, p
 from resolver.url import registry
 from resolver.url.parsing import convert_iri, parse, redact
 from resolver.warc.archive import read_moment
-from resolver.warc.check import ListedRecord, list_records
+from resolver.warc.check import ListedRecord, list_records, short_key
 from resolver.warc.http import normalize_target
 from resolver.warc.records import DamagedSpan
 
@@ -334,6 +333,6 @@ def _digest_url(found: ListedRecord) -> bytes | None:
         row = registry.find(url.scheme)
         if row is None or not registry.can_resolve(row):
             return None
-        return blake2b(normalize_target(url).encode("utf-8", "surrogateescape"), digest_size=16).digest()
+        return short_key(normalize_target(url))
     except (InvalidUrl, UnicodeError):
         return None

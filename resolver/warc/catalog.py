@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from hashlib import blake2b
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,8 +19,8 @@ from protocols.errors import (
     ProtocolError,
 )
 from resolver.url.parsing import parse
-from resolver.warc.check import ComputedDigest, PayloadPeek
-from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, normalize_target
+from resolver.warc.check import ComputedDigest, PayloadPeek, short_key
+from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, normalize_target, read_answer
 from resolver.warc.metadata import Json, ReplayedConnection, end_of, read_events, ways_of
 from resolver.warc.records import (
     AT_ONCE,
@@ -240,8 +239,8 @@ class Catalog:
         if self._count > MOST:
             raise LocalError(f"more than {MOST} records (pass fewer files)")
         head, type, id = record.head, record.reader.type, record.head.id
-        own = None if id is None else _digest(id)
-        companions = {_digest(each) for each in head.fields.get_list("WARC-Concurrent-To")}
+        own = None if id is None else short_key(id)
+        companions = {short_key(each) for each in head.fields.get_list("WARC-Concurrent-To")}
         if type == "request":
             if record.reader.first not in (_SERVED, b""):
                 self._unserved |= companions | ({own} if own is not None else set())
@@ -270,7 +269,7 @@ class Catalog:
 
     def objects(self, sought: str) -> list[CatalogRecord]:
         """Return the records with an object for a URL."""
-        found = self._objects.get(_digest(sought), [])
+        found = self._objects.get(short_key(sought), [])
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
@@ -278,7 +277,7 @@ class Catalog:
 
         They are ordered by time.
         """
-        found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
+        found = [each for each in self._objects.get(short_key(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
@@ -288,7 +287,7 @@ class Catalog:
 
         Their outcome is `failed` or `info`.
         """
-        return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
+        return [each for each in self._alone.get(short_key(sought), []) if each.kind == outcome]
 
     def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
         """Return the position of the metadata record for the record `taken`.
@@ -305,7 +304,7 @@ class Catalog:
         The original record is searched by its ID, and then by its URL and date. If the original is another
         revisit, the method returns None.
         """
-        found = self._by_id.get(_digest(head.get_first("WARC-Refers-To") or ""))
+        found = self._by_id.get(short_key(head.get_first("WARC-Refers-To") or ""))
         if found is None:
             found = next(self._by_target(head), None)
         return None if found is None or found.type not in ("response", "resource") else found
@@ -336,14 +335,9 @@ def _make_key(target: str) -> bytes | None:
     The result is `None` if the text is not a URL.
     """
     try:
-        return _digest(normalize_target(parse(target)))
+        return short_key(normalize_target(parse(target)))
     except (InvalidUrl, UnicodeError):
         return None
-
-
-def _digest(text: str) -> bytes:
-    """Return a digest of the text as a short key, because the text may be as long as a header line."""
-    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 # A resumed download consists of a truncated HTTP response and later range responses (RFC 9110 section 14.4).
@@ -365,12 +359,7 @@ class AnswerPart(NamedTuple):
     block: Callable[[], Iterator[bytes]]
 
     def answer(self) -> AnswerSpan | None:
-        held = b""
-        for octets in self.block():
-            held += octets
-            if (found := find_answer(held)) is not None or len(held) > MOST_HEAD:
-                return found
-        return None
+        return read_answer(self.block())[1]
 
     def skip_octets(self, count: int) -> Iterator[bytes]:
         """Yield all bytes of the block after the first `count` bytes."""
@@ -555,12 +544,7 @@ def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     In two cases, the original record is yielded unchanged. Either the revisit and the original have different
     body framing, or the revisit is a Not Modified (304) response.
     """
-    held, theirs = b"", None
-    for piece in pieces:
-        held += piece
-        theirs = find_answer(held)
-        if theirs is not None or len(held) > MOST_HEAD:
-            break
+    held, theirs = read_answer(pieces)
     ours = find_answer(own)
     fits = (
         theirs is not None

@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Literal, NamedTuple, TypeAlias
 
-import h11
-
 from protocols.location import JsonValue
 from resolver.url.parsing import redact
-from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
+from resolver.warc.http import BODILESS, HEAD_END, MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records
 
 # The digests of records (WARC 1.1, 5.8), and the payload from which a digest is computed (WARC 1.1, 2).
@@ -126,15 +124,7 @@ class Payload:
 # The payload of an HTTP message is the body without transfer coding. Most tools instead hash the body with
 # the chunked framing, so this package accepts both digests.
 
-#: The maximum size of an HTTP response head in bytes (S16).
-_MOST_HEAD = 262_144
-
-_HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/[0-9]\.[0-9] ([0-9]{3})(?:[ \r\n]|\Z)")
-_LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n|\Z)", re.IGNORECASE)
-_CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
-#: HTTP status codes of responses that have no body, even if they have a Content-Length field.
-_BODILESS = frozenset({204, 304})
 
 
 class BlockFacts(NamedTuple):
@@ -173,8 +163,8 @@ class HttpHead:
             return octets
         looked_at = max(0, len(self._held) - 3)
         self._held += octets
-        end = _HEAD_ENDS.search(self._held, looked_at)
-        if end is None and len(self._held) <= _MOST_HEAD:
+        end = HEAD_END.search(self._held, looked_at)
+        if end is None and len(self._held) <= MOST_HEAD:
             return b""
         return self._end_head(0 if end is None else end.end())
 
@@ -199,9 +189,10 @@ class BlockInspection:
     def __init__(self, head: RecordHead) -> None:
         self.head = head
         self._block = ComputedDigest(head.get_first("WARC-Block-Digest"))
-        self._claim = head.get_first("WARC-Payload-Digest")
-        self._payload = ComputedDigest(self._claim)
-        self._decoded: _DecodedBody | None = None
+        claim = head.get_first("WARC-Payload-Digest")
+        self._payload = ComputedDigest(claim)
+        self._decoded = ComputedDigest(claim)
+        self._chunks: ChunkDecoder | None = None
         self._http = HttpHead() if head.media_type == "application/http" else None
         self._status: int | None = None
         self._promised: int | None = None
@@ -218,68 +209,34 @@ class BlockInspection:
         if self._http is not None:
             self._take_body(self._http.end())
         payload = self._payload.verdict()
-        if payload == "mismatch" and self._decoded is not None and self._decoded.verdict() == "verified":
+        is_decoded = self._chunks is not None and self._chunks.is_whole
+        if payload == "mismatch" and is_decoded and self._decoded.verdict() == "verified":
             payload = "verified"
-        is_whole_here = self.head.type == "response" and self._status not in _BODILESS
+        is_whole_here = self.head.type == "response" and self._status not in BODILESS
         return BlockFacts(
             block=self._block.verdict(),
             payload="absent" if self.head.type == "revisit" and payload != "unknown" else payload,
             status=self._status,
             promised=self._promised if is_whole_here else None,
             present=self._present,
-            is_cut=is_whole_here and self._decoded is not None and not self._decoded.is_whole(),
+            is_cut=is_whole_here and self._chunks is not None and not is_decoded,
         )
 
     def _take_body(self, octets: bytes) -> None:
         if octets:
             self._present += len(octets)
             self._payload.take(octets)
-            if self._decoded is not None:
-                self._decoded.take(octets)
+            if self._chunks is not None:
+                self._decoded.take(self._chunks.take(octets))
 
     def _read_head(self, head: HttpHead) -> None:
         if not head.octets or head.status is None:
             return
         self._status = head.status
-        if _CODED.search(head.octets):
-            self._decoded = _DecodedBody(head.octets, self._claim)
-        elif (length := _LENGTH.search(head.octets)) is not None:
-            self._promised = int(length[1])
-
-
-class _DecodedBody:
-    """A decoder for a chunked body."""
-
-    def __init__(self, head: bytes, claim: str | None) -> None:
-        self._digest = ComputedDigest(claim)
-        self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD)
-        self._machine.send(h11.Request(method="GET", target="/", headers=[("Host", "archive.invalid")]))
-        self._machine.send(h11.EndOfMessage())
-        self._is_over = self._is_whole = False
-        self.take(head)
-
-    def take(self, octets: bytes) -> None:
-        """Decode bytes; if h11 rejects the body, the digest is not compared."""
-        if self._is_over:
-            return
-        try:
-            self._machine.receive_data(octets)
-            while isinstance(
-                event := self._machine.next_event(), h11.Data | h11.Response | h11.InformationalResponse
-            ):
-                if isinstance(event, h11.Data):
-                    self._digest.take(bytes(event.data))
-        except h11.RemoteProtocolError:
-            self._is_over = True
-            return
-        if isinstance(event, h11.EndOfMessage):
-            self._is_over = self._is_whole = True
-
-    def is_whole(self) -> bool:
-        return self._is_whole
-
-    def verdict(self) -> Verdict:
-        return self._digest.verdict() if self._is_whole else "unknown"
+        answer = AnswerSpan(0, head.octets)
+        if answer.coded:
+            self._chunks = ChunkDecoder(head.octets)
+        self._promised = answer.length
 
 
 #: The maximum number of stored record IDs, and also of stored references. IDs and references together use
@@ -351,13 +308,13 @@ class ArchiveCheck:
 
     def _note(self, head: RecordHead, file: str, offset: int) -> None:
         if head.id is not None and self._has_room(len(self._known)):
-            self._known[_digest(head.id)] = head.type == "revisit"
+            self._known[short_key(head.id)] = head.type == "revisit"
         for field in _REFERENCES:
             for id in head.fields.get_list(field):
                 if self._has_room(len(self._wanted)):
                     is_original = field == "WARC-Refers-To" and head.type == "revisit"
                     self._wanted.append(
-                        _ReferredRecord(file, offset, field, id[:200], _digest(id), is_original)
+                        _ReferredRecord(file, offset, field, id[:200], short_key(id), is_original)
                     )
 
     def _has_room(self, taken: int) -> bool:
@@ -375,8 +332,9 @@ class _ReferredRecord(NamedTuple):
     is_original: bool
 
 
-def _digest(id: str) -> bytes:
-    return blake2b(id.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+def short_key(text: str) -> bytes:
+    """Return a digest of the text as a short key, because the text may be as long as a header line."""
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 def _damage(file: str, found: DamagedSpan) -> ArchiveFinding:

@@ -6,7 +6,7 @@ No header field is removed. Secret values and passwords in URLs are masked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from resolver.url.parsing import build
 MOST_HEAD = 262_144
 
 # A search for a pattern is fast if the pattern begins with a fixed byte, such as the LF of the previous line.
-_HEAD_END = re.compile(rb"\n\r?\n")
+HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9](?![0-9])")
 _STATUS = re.compile(rb"HTTP/(1\.[01]) ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
@@ -44,7 +44,8 @@ _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
 _PROVED = frozenset({b"authentication-info"})
 #: Matches a head in which a cookie, a proof or the password of a URL may be masked.
 _MAY_HIDE = re.compile(rb"@|\n(?:set-cookie|authentication-info)", re.IGNORECASE)
-_BODILESS = frozenset({204, 304})
+#: HTTP status codes of responses that have no body, even if they have a Content-Length field.
+BODILESS = frozenset({204, 304})
 
 
 class AnswerSpan(NamedTuple):
@@ -72,7 +73,7 @@ class AnswerSpan(NamedTuple):
     @property
     def length(self) -> int | None:
         """Return the body length in bytes that the head states."""
-        if self.status in _BODILESS:
+        if self.status in BODILESS:
             return 0
         found = None if self.coded else _LENGTH.search(self.head)
         return None if found is None else int(found[1])
@@ -86,11 +87,21 @@ class AnswerSpan(NamedTuple):
 def find_answer(octets: bytes) -> AnswerSpan | None:
     """Return the heads at the start of the received bytes, or None without a complete head."""
     begin = 0
-    while (end := _HEAD_END.search(octets, begin)) is not None:
+    while (end := HEAD_END.search(octets, begin)) is not None:
         if not _INTERIM.match(octets, begin):
             return AnswerSpan(begin, octets[begin : end.end()])
         begin = end.end()
     return None
+
+
+def read_answer(pieces: Iterator[bytes]) -> tuple[bytes, AnswerSpan | None]:
+    """Read chunks until the heads are complete; return the bytes read, and the heads or None."""
+    held = b""
+    for octets in pieces:
+        held += octets
+        if (found := find_answer(held)) is not None or len(held) > MOST_HEAD:
+            return held, found
+    return held, None
 
 
 def masked_fields(request: bytes) -> list[str]:

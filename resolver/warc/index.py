@@ -26,7 +26,6 @@ from resolver.files.archive import open_archive
 from resolver.url.parsing import parse, redact
 from resolver.warc.check import Payload, read_claim
 from resolver.warc.group import CapturedObject
-from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
 from resolver.warc.records import Budget, DamagedRecord, RecordHead, RecordSource, open_stretch, read_one
 from resolver.warc.writing import Fields, digest_text
 
@@ -119,34 +118,22 @@ class IndexBuilder:
     def __init__(self, head: RecordHead) -> None:
         self.head = head
         self._is_wanted = head.type in _INDEXED
-        self._has_head = head.media_type == "application/http"
         self._claim = head.get_first("WARC-Payload-Digest")
-        self._held = b""
-        self._answer: AnswerSpan | None = None
+        self._payload = Payload(head)
         self._digest = sha1(usedforsecurity=False)
-        self._unchunked: ChunkDecoder | None = None
 
     def take(self, octets: bytes) -> None:
-        if not self._is_wanted:
-            return
-        if self._has_head and self._answer is None:
-            if len(self._held) > MOST_HEAD:
-                return
-            self._held += octets
-            self._answer = find_answer(self._held)
-            if self._answer is None:
-                return
-            octets, self._held = self._held[len(self._answer.head) :], b""
-            self._unchunked = ChunkDecoder(self._answer.head) if self._answer.coded else None
-        if self._claim is None:
-            self._digest.update(octets if self._unchunked is None else self._unchunked.take(octets))
+        if self._is_wanted:
+            made = self._payload.take(octets)
+            if self._claim is None:
+                self._digest.update(made)
 
     def row(self, offset: int, length: int) -> IndexLine | None:
         head = self.head
         if not self._is_wanted or head.target is None or head.date is None:
             return None
         digest = self._claim or digest_text(self._digest.digest())
-        answer = self._answer
+        answer = self._payload.answer
         mime = head.media_type if answer is None else answer.media_type
         truncated = head.get_first("WARC-Truncated")
         if head.type == "revisit":

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol, cast
 
 from protocols.contract import (
@@ -51,7 +51,7 @@ from resolver.url import registry
 from resolver.url.parsing import parse
 from resolver.warc.catalog import FoundCapture, join_pieces
 from resolver.warc.group import frame_pieces
-from resolver.warc.http import MOST_HEAD, find_answer
+from resolver.warc.http import read_answer
 from resolver.warc.metadata import (
     Json,
     ReplayedConnection,
@@ -478,7 +478,7 @@ class ArchiveGate(UrlGate):
 
     def _replay_datagrams(self, dialogue: Dialogue[object]) -> Dialogue[object]:
         """Run a dialogue without archived datagrams; the archived content is the response."""
-        advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
+        advance: Callable[[], Step] = partial(dialogue.send, None)
         try:
             while True:
                 try:
@@ -490,9 +490,9 @@ class ArchiveGate(UrlGate):
                     if answer is None:
                         answer = yield step
                 except ResolveError as error:
-                    advance = _make_throw(dialogue, error)
+                    advance = partial(dialogue.throw, error)
                 else:
-                    advance = _make_send(dialogue, answer)
+                    advance = partial(dialogue.send, answer)
         finally:
             dialogue.close()
 
@@ -559,15 +559,8 @@ class ArchiveGate(UrlGate):
         if self.options.want != "facts":
             yield from found.block()
             return
-        held = b""
-        for octets in found.block():
-            held += octets
-            if (answer := find_answer(held)) is not None:
-                yield held[: answer.interim + len(answer.head)]
-                return
-            if len(held) > MOST_HEAD:
-                break
-        yield held
+        held, answer = read_answer(found.block())
+        yield held if answer is None else held[: answer.interim + len(answer.head)]
 
     def _one_way(self) -> Iterator[bytes]:
         """Yield the bytes of the connection: the bytes before the object, and the object with its framing."""
@@ -629,11 +622,3 @@ class ArchiveGate(UrlGate):
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         """Return None, because an archive does not require a login."""
         return None
-
-
-def _make_throw(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
-    return lambda: dialogue.throw(error)
-
-
-def _make_send(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
-    return lambda: dialogue.send(answer)
