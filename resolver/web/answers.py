@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class StreamedPage(Answer):
     """A response with a page of unknown length, sent in chunks."""
 
-    def __init__(self, chunks: Iterable[bytes], media_type: str = headers.HTML) -> None:
-        super().__init__(media_type=media_type)
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        super().__init__(media_type=headers.HTML)
         del self.headers["content-length"]
         self._chunks = chunks
 

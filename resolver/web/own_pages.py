@@ -78,7 +78,7 @@ class OwnPages:
         return self._answers.page(help_page(self._known.rules, self._known.statuses))
 
     async def _settings(self, request: Request) -> Answer:
-        return self._answers.page(settings_page(self._known.settings, logins=self._logins.places))
+        return self._answers.page(settings_page(self._known.settings, self._logins.places))
 
     async def _history(self, request: Request) -> Answer:
         return self._answers.page(history_page(self._answers.place("", ""), self._list_newest()))

@@ -64,10 +64,6 @@ def draw(exchange: RecordedExchange) -> Drawing:
     return _DiagramCanvas(exchange).drawing()
 
 
-def title_of(exchange: RecordedExchange) -> str:
-    return f"{exchange.title}: {exchange.url}"
-
-
 def summary_of(exchange: RecordedExchange) -> str:
     """Return a summary of the exchange for screen readers."""
     sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
@@ -110,9 +106,9 @@ class _DiagramCanvas:
             self._end_veil(place, self._y)
         height = int(self._y + 26)
         lanes = [shape for lane in self._exchange.lanes for shape in self._lane(lane, height)]
-        title, summary = title_of(self._exchange), summary_of(self._exchange)
+        title = f"{self._exchange.title}: {self._exchange.url}"
         shapes = (*lanes, *self._bars, *self._shapes)
-        return Drawing(self._width, height, title, summary, shapes)
+        return Drawing(self._width, height, title, summary_of(self._exchange), shapes)
 
     def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
         """Return the heading and the vertical line of a lane (lifeline).
@@ -367,25 +363,23 @@ def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
 
     The table has the messages of the diagram in the same order.
     """
-    names = {lane.place: lane for lane in exchange.lanes}
     told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
-    return tuple(_row(message, names, told) for message in exchange.messages)
+    return tuple(_row(message, told) for message in exchange.messages)
 
 
-def _row(message: DiagramMessage, lanes: dict[Place, DiagramLane], wire: frozenset[Kind]) -> MessageRow:
+def _row(message: DiagramMessage, wire: frozenset[Kind]) -> MessageRow:
     lines = message.lines if message.size is None else (format_count(message.size), *message.lines)
     at = _NONE if message.at is None else milliseconds(message.at)
     tag = "code" if message.kind in wire else "span"
-    return MessageRow(at, _way(message, lanes), lines, message.kind, tag)
+    return MessageRow(at, _way(message), lines, message.kind, tag)
 
 
-def _way(message: DiagramMessage, lanes: dict[Place, DiagramLane]) -> str:
+def _way(message: DiagramMessage) -> str:
     if message.source is None or message.target is None:
         return _NONE
-    words = {"client": "client", "server": "server", "data": "data", "names": "names"}
     if message.source == message.target:
-        return words[message.source]
-    between = f"{words[message.source]} → {words[message.target]}"
+        return message.source
+    between = f"{message.source} → {message.target}"
     return f"{between}, in TLS" if message.secured else between
 
 

@@ -234,10 +234,7 @@ def preview(octets: bytes) -> tuple[str, ...]:
 
 
 def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
-    """Truncate a text to a maximum width and append `…`.
-
-    `measure` returns the width of a text; the default is `width`.
-    """
+    """Truncate a text to a maximum width and append `…`; `measure` defaults to `width`."""
     measure = measure or width
     if measure(text) <= cells:
         return text

@@ -166,7 +166,6 @@ Keep = Callable[[bytes, str, str, bool], str]
 
 #: The gopher item type of a search (RFC 1436 3.8).
 _SEARCHED = "7"
-_OCTETS = "application/octet-stream"
 
 
 def page_of(
@@ -247,13 +246,14 @@ def _listing(
         place,
         title=title,
         findings=response.findings,
-        known=_list_listing_facts(response),
+        # Size and media type are omitted, because users do not need them.
+        known=[fact for fact in facts_of(response) if fact.name == "modified"],
         judge=judge,
     )
 
 
 def _keep_response(response: Response, name: str, shown: bool, keep: Keep) -> str:
-    octets, media_type = content_of(response) if shown else (response.content, _OCTETS)
+    octets, media_type = content_of(response) if shown else (response.content, headers.OCTETS)
     return keep(octets, media_type, name, shown)
 
 
@@ -261,7 +261,7 @@ def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
     def address(part: MimePart, shown: bool) -> str:
         media_type = media_type_of(part.octets[:64]) if shown else None
         name = part.name or f"part-{part.number}"
-        return keep(part.octets, media_type or _OCTETS, name, shown and media_type is not None)
+        return keep(part.octets, media_type or headers.OCTETS, name, shown and media_type is not None)
 
     return address
 
@@ -273,11 +273,6 @@ def _thread(url: Url, place: PageAddressBar) -> str | None:
     """
     group = None if url.components().get("group") is None else parent_of(url)
     return None if group is None else place.href(group)
-
-
-def _list_listing_facts(response: Response) -> list[FactRow]:
-    """Return the metadata of a listing; size and media type are omitted, because users do not need them."""
-    return [fact for fact in facts_of(response) if fact.name in ("modified",)]
 
 
 def _heading(url: Url) -> str | None:

@@ -7,7 +7,6 @@ have a button to override the refusal.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from protocols.errors import (
     UnsupportedScheme,
 )
 from resolver.url.parsing import place_in_shown, redact
+from resolver.web.dialogue.exchange import width
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
 # If a policy rule refers to a component of the URL, carets (^) mark the component. The position of the
@@ -71,7 +71,7 @@ def point_at(text: str, shown: str, position: int) -> CaretLine:
     before = ("…" if start else "") + line_of(shown[start:place])
     marked = line_of(shown[place:end])
     after = line_of(shown[end:stop]) + ("…" if stop < len(shown) else "")
-    carets = " " * _cells(before) + "^" * max(1, _cells(marked))
+    carets = " " * width(before) + "^" * max(1, width(marked))
     return CaretLine(before, marked, after, carets, _words(place, end, len(shown)))
 
 
@@ -81,16 +81,6 @@ def _words(place: int, end: int, length: int) -> str:
     if end - place == 1:
         return f"position {place}"
     return f"positions {place} to {end - 1}"
-
-
-def _cells(text: str) -> int:
-    """Return the width of a text in cells: 2 for a wide character, 0 for a combining character."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
-    )
 
 
 class ErrorKind(NamedTuple):

@@ -111,19 +111,8 @@ def history_page(place: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
     return WebPage("history.html", "History", 200, {"lines": _lines(opened, place)})
 
 
-def bookmarks_page(
-    place: PageAddressBar, kept: Sequence[OpenedUrl], address: str = "", complaint: str = ""
-) -> WebPage:
-    """Return the bookmarks page.
-
-    Args:
-        place: The page's address bar.
-        kept: The bookmarks.
-        address: The URL of the previous page, which the user may add.
-        complaint: The reason why bookmarks cannot be stored.
-    """
-    values = {"lines": _lines(kept, place), "address": address, "complaint": complaint}
-    return WebPage("bookmarks.html", "Bookmarks", 200, values)
+def bookmarks_page(place: PageAddressBar, kept: Sequence[OpenedUrl]) -> WebPage:
+    return WebPage("bookmarks.html", "Bookmarks", 200, {"lines": _lines(kept, place)})
 
 
 def transfers_page(
@@ -149,18 +138,14 @@ def transfers_page(
     return WebPage("transfers.html", "Transfers", 200, values)
 
 
-def settings_page(
-    rows: Iterable[FactRow], handlers: Sequence[str] = (), logins: Sequence[str] = ()
-) -> WebPage:
+def settings_page(rows: Iterable[FactRow], logins: Sequence[str]) -> WebPage:
     """Return the settings page.
 
     Args:
         rows: The effective settings and their sources.
-        handlers: The schemes for which the web UI can be registered as the protocol handler of the browser.
         logins: The scheme, host and port of each stored login, as text.
     """
-    values = {"rows": list(rows), "handlers": list(handlers), "logins": list(logins)}
-    return WebPage("settings.html", "Settings", 200, values)
+    return WebPage("settings.html", "Settings", 200, {"rows": list(rows), "logins": list(logins)})
 
 
 def help_page(rules: Sequence[RuleRow], statuses: Mapping[int, str]) -> WebPage:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from protocols.errors import InvalidUrl
-from resolver.transfer.response import Response, decode_text
 from resolver.url.extraction import extract
 from resolver.url.parsing import join, parse, resolve_reference, strip_user
-from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of
+from resolver.web.pages.page import PageAddressBar, PageQuery
 
 #: Maximum number of characters of a text on one page. A browser can lay out a page of this size without
 #: delay.
@@ -24,19 +23,6 @@ class TextRun(NamedTuple):
 
     text: str
     href: str | None = None
-
-
-def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> WebPage:
-    """Return a page of a text document."""
-    text = response.text
-    whole = decode_text(response.content, response.charset) if text is None else text
-    values = {
-        "heading": response.title or place.url,
-        "known": tuple(facts_of(response)),
-        "found": response.findings,
-        **part_values(whole, query, place),
-    }
-    return WebPage("text.html", place.url, 200, values)
 
 
 def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:

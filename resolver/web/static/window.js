@@ -21,22 +21,6 @@ window.addEventListener("pageshow", () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
 
-// Schemes that the browser may pass to the web UI: it asks the user, and refuses unknown schemes.
-for (const button of document.querySelectorAll('[data-handlers] button[name="handler"]')) {
-  button.addEventListener("click", () => {
-    const template = location.origin + button.closest("[data-handlers]").dataset.handlers;
-    for (const scheme of [button.value, "web+" + button.value]) {
-      try {
-        navigator.registerProtocolHandler(scheme, template);
-        button.textContent = scheme + ": asked";
-        return;
-      } catch {}
-    }
-    button.disabled = true;
-    button.textContent += ": not supported by this browser";
-  });
-}
-
 // Progress of transfers by server-sent events. Without scripts the page reloads periodically.
 const transfers = document.querySelector("form[data-events]");
 if (transfers) {

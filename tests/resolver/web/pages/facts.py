@@ -46,7 +46,6 @@ from resolver.web.pages.own import (
     transfers_page,
 )
 from resolver.web.pages.page import FactRow, PageQuery, WebPage
-from resolver.web.pages.text import text_page
 from tests.resolver.web.pages.skeleton import place
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -191,7 +190,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
         known=[FactRow(text, text)],
     ),
     "directory, empty": lambda text: directory_page([], PageQuery(filter=text), place(text)),
-    "text": lambda text: text_page(response(text), PageQuery(), place(text)),
+    "text": lambda text: document(text, text.encode("utf-8", "surrogatepass"), "text/plain"),
     "menu": lambda text: menu_page(
         [
             item(text, Kind.INFO, "i"),
@@ -270,7 +269,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
     ),
     "history": lambda text: history_page(place(text), [OpenedUrl(text, text, NOW)]),
     "history, empty": lambda text: history_page(place(text), []),
-    "bookmarks": lambda text: bookmarks_page(place(text), [OpenedUrl(text, text, NOW)], text),
+    "bookmarks": lambda text: bookmarks_page(place(text), [OpenedUrl(text, text, NOW)]),
     "transfers": lambda text: transfers_page(
         place(text),
         [
@@ -278,7 +277,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
             for number, state in enumerate(("waiting", "running", "paused", "done", "failed"))
         ],
     ),
-    "settings": lambda text: settings_page([FactRow(text, text)], [text], [text]),
+    "settings": lambda text: settings_page([FactRow(text, text)], [text]),
     "help": lambda text: help_page([RuleRow("S04", text, (text,))], {5: text}),
     "refused": lambda text: error_page(
         Refused(text, text, flag=text, position=3), text, text, place(text), parent=text

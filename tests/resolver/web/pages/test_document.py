@@ -11,7 +11,7 @@ from protocols.contract import JsonValue
 from resolver import Entry, Kind, Response, Url, check, parse
 from resolver.transfer.forms import AskForm, AskLine, AskQuestion
 from resolver.web.pages.article import MOST
-from resolver.web.pages.document import page_of, shape_of
+from resolver.web.pages.document import document_page, page_of, shape_of
 from resolver.web.pages.gopher import answers_from, form_page, menu_page
 from resolver.web.pages.page import PageQuery, WebPage, pieces
 from resolver.web.pages.text import (
@@ -20,7 +20,6 @@ from resolver.web.pages.text import (
     media_type_of,
     media_type_of_picture,
     text_of_markup,
-    text_page,
 )
 from tests.resolver.web.pages.facts import PNG, URL, item, response
 from tests.resolver.web.pages.skeleton import frame, place, rendered, skeleton
@@ -242,7 +241,9 @@ def test_text_of_markup_without_end_takes_linear_time(piece: str) -> None:
 def test_text_page_splits_text_at_line_ends() -> None:
     text = ("x" * 99 + "\n") * 25_000
     pages = [
-        text_page(response("x", content=text.encode(), media_type="text/plain"), PageQuery(page=n), place())
+        document_page(
+            response("x", content=text.encode(), media_type="text/plain"), PageQuery(page=n), place(), str
+        )
         for n in (1, 2, 3, 9)
     ]
     assert [page.values["part"] for page in pages] == [1, 2, 3, 3]
@@ -262,7 +263,7 @@ def test_text_page_links_urls() -> None:
     found = response(
         "x", content=b"see <URL:ftp://h.example/a> and <javascript:x> and <x>", media_type="text/plain"
     )
-    markup = rendered(text_page(found, PageQuery(), place()))
+    markup = rendered(document_page(found, PageQuery(), place(), str))
     assert '&lt;<a href="/u/17">URL:ftp://h.example/a</a>&gt; and &lt;javascript:x&gt;' in markup
 
 
