@@ -64,10 +64,7 @@ _TIMEOUTS: Mapping[Phase, str] = {
 def translate_error(
     error: resolver.ResolveError, family: HttpxFamily, phase: Phase = "read"
 ) -> httpx.TransportError | RequestRefused:
-    """Return the exception of httpx or httpx2 for an error.
-
-    `phase` is the phase of a timeout.
-    """
+    """Return the exception of httpx or httpx2 for an error; `phase` is the phase of a timeout."""
     if isinstance(error, resolver.Refused):
         return join_classes(RequestRefused, family.TransportError)(error)
     if isinstance(error, resolver.TimedOut):

@@ -109,9 +109,6 @@ class TracedStream:
             await self._stream.send(*lines)
 
     async def receive(self) -> bytes:
-        """Return the next received bytes.
-
-        The first read starts the step for the response head.
-        """
+        """Return the next received bytes; the first read starts the step for the response head."""
         await self._trace.begin_headers()
         return await self._stream.receive()

@@ -286,10 +286,7 @@ class TimeoutGate(UrlGate):
         return stream
 
     def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:
-        """Return the httpx or httpx2 exception for an error.
-
-        For a timeout, the phase determines the class.
-        """
+        """Return the httpx or httpx2 exception for an error; the phase determines the class of a timeout."""
         return translate_error(error, self.family, self._times.late)
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
@@ -467,10 +464,7 @@ class ResponseBody:
         return False
 
     def take_response(self) -> httpx.Response:
-        """Return the response, and forget it.
-
-        Otherwise the response and its body would form a reference cycle.
-        """
+        """Return the response, and forget it, because it and its body would form a reference cycle."""
         response = self.response
         del self.response
         return response

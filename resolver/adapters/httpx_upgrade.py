@@ -103,10 +103,7 @@ class AsyncUpgradedStream:
         await self._connection.aclose()
 
     def get_extra_info(self, info: str) -> object:
-        """Return the property `server_addr` or `ssl_object` of the connection.
-
-        The result is `None` for other names.
-        """
+        """Return the property `server_addr` or `ssl_object` of the connection, otherwise None."""
         return self._connection.describe(info)
 
 

@@ -69,10 +69,7 @@ def _copy(url: str, file: BinaryIO, settings: resolver.Settings) -> None:
 
 
 def _drawing(stack: ExitStack, watcher: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """Return an event listener that draws a progress bar for one transfer.
-
-    The listener passes all events to `watcher`.
-    """
+    """Return an event listener that draws a progress bar for one transfer and calls `watcher`."""
     from tqdm import tqdm  # imported lazily: tqdm is an optional dependency, as in pooch
 
     bar = stack.enter_context(tqdm(unit="B", unit_scale=True, leave=True))

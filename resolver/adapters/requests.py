@@ -372,10 +372,7 @@ def _timeout_of(timeout: Any) -> Timeout:
 
 
 def _certfile_of(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> str | None:
-    """Return the argument `cert` as the setting `certfile`.
-
-    In this setting, a comma separates two files.
-    """
+    """Return the argument `cert` as the setting `certfile`, in which a comma separates two files."""
     if cert is None:
         return None
     files = [os.fsdecode(name) for name in (cert if isinstance(cert, tuple) else (cert,))]

@@ -187,10 +187,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def tell(function: Callable[[], object]) -> None:
-    """Call the function in the thread that waits for the current call.
-
-    Without a current call, the function is called in the current thread.
-    """
+    """Call the function in the thread that waits for the current call, or else in the current thread."""
     call = current_call()
     if call is None:
         function()

@@ -48,10 +48,7 @@ def main(argv: list[str]) -> int:
 
 
 def _run_and_flush(argv: list[str]) -> int:
-    """Run one command line.
-
-    The output is flushed even after an error. Return the exit status.
-    """
+    """Run one command line, flush the output even after an error, and return the exit status."""
     try:
         status = _perform(argv)
     except ResolveError as error:

@@ -59,10 +59,7 @@ class Command(CommandOptions):
 
     @property
     def family(self) -> Literal["4", "6"] | None:
-        """Return the only IP version to use.
-
-        The result is `None` if both versions may be used.
-        """
+        """Return the only IP version to use, or None if both may be used."""
         return "4" if self.only_ipv4 else "6" if self.only_ipv6 else None
 
     @property
@@ -255,10 +252,7 @@ def _check_proxy(command: Command) -> None:
 
 
 def _check_mcp(command: Command) -> None:
-    """Check the options of `mcp`.
-
-    `mcp` listens only on loopback, because the token is sent unencrypted.
-    """
+    """Check the options of `mcp`, which listens only on loopback: the token is sent unencrypted."""
     if command.urls or command.lists:
         raise UsageError("mcp does not take a URL: agents send them")
     sources = command.configuration.sources

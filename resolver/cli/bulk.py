@@ -167,10 +167,7 @@ _DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LinesDisplay, "json": _Record
 
 
 def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
-    """Return a progress line of at most `columns` columns.
-
-    The time left is estimated from the elapsed time.
-    """
+    """Return a progress line of at most `columns` columns; the elapsed time gives the time left."""
     ended, whole = progress.ended, progress.requests
     share = ended / whole if whole else 1.0
     if not progress.threads:
@@ -328,10 +325,7 @@ class Interrupts:
 
 
 def perform(command: Command) -> int:
-    """Run `bulk`.
-
-    With `--dry-run`, the plan is printed instead. Return the exit status.
-    """
+    """Run `bulk`, or print the plan with `--dry-run`, and return the exit status."""
 
     def tell(how: str) -> None:
         if not command.is_quiet:
@@ -415,10 +409,7 @@ class _BulkCommand:
             )
 
     def _admit(self, target: CommandTarget) -> None:
-        """Permit the use of the configured login for the target's host.
-
-        The URL must come from the user.
-        """
+        """Permit the use of the configured login for the target's host if the URL comes from the user."""
         if self._carried.has_any and target.origin == "user":
             try:
                 self._carried.admit(target.parsed(self._command))
@@ -444,10 +435,7 @@ class _BulkCommand:
 
 
 def settings_of(command: Command, carried: PickledSecrets) -> Settings:
-    """Return the request settings for the workers.
-
-    File paths are absolute paths of this machine.
-    """
+    """Return the request settings for the workers; file paths are absolute paths of this machine."""
     policy = policy_of(command)
     return Settings(
         policy=policy,
@@ -497,10 +485,7 @@ def _collect_logins(command: Command) -> PickledSecrets:
 
 
 def _place(out: str) -> str:
-    """Return the output directory as an absolute path.
-
-    Each worker has its own working directory.
-    """
+    """Return the output directory as an absolute path, because each worker has its own working directory."""
     if out.startswith("-"):
         raise LocalError(f"--out {out}: must not start with -")
     return out if is_url(out) else os.path.abspath(out)

@@ -77,10 +77,7 @@ def _check_mirror(text: str) -> None:
 
 
 def check_prefix(text: str) -> None:
-    """Check a URL prefix of `[[mirror]]`.
-
-    The prefix must contain a host. Raises `BadValue`.
-    """
+    """Check a URL prefix of `[[mirror]]`, which must contain a host. Raises `BadValue`."""
     from resolver.transfer.redirects import MirrorPrefixes
 
     try:
@@ -202,10 +199,7 @@ def load(named: str | None) -> Configuration:
 
 
 def own_path() -> str | None:
-    """Return the path of the user's default configuration file.
-
-    The result is `None` without a configuration directory.
-    """
+    """Return the path of the user's default configuration file, or None without a configuration directory."""
     folder = own_folder()
     return None if folder is None else os.path.join(folder, "config.toml")
 
@@ -255,10 +249,7 @@ class _ConfigurationFile:
         return Configuration(self._path, settings, hosts, dict(self._mirrors()))
 
     def _meant_a_table(self, key: str) -> bool:
-        """Return whether a key is probably a mistyped table name.
-
-        A host name without a dot is another possible meaning of the key.
-        """
+        """Return whether a key is probably a mistyped table name, and not a host name without a dot."""
         from difflib import get_close_matches  # lazy import: few files have such a mistake
 
         return "." not in key and bool(get_close_matches(key, _TABLES, 1))
@@ -375,10 +366,7 @@ class _ConfigurationFile:
                 yield key, ConfiguredValue(self._value(every[key], value, host), self._locate(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
-        """Return the arguments of `password_command`.
-
-        The command runs without a shell.
-        """
+        """Return the arguments of `password_command`, which runs without a shell."""
         if not isinstance(value, list) or not all(
             isinstance(word, str) and "\0" not in word for word in value
         ):
@@ -398,10 +386,7 @@ class _ConfigurationFile:
         raise UsageError(f"{self._locate(key, table)}: {key}: {what}")
 
     def _locate(self, key: str, table: str | None = None) -> str:
-        """Return the file and line of a key.
-
-        For a key of an inline table, the line of the table is returned.
-        """
+        """Return the file and line of a key, or of the table for a key of an inline table."""
         lines = {(*found,): number for number, *found in reversed(list(self._lines()))}
         outer, _, inner = (table or "").rpartition(".")
         places = ((table, key), (None, f"{table}.{key}"), (outer or None, inner or key))
@@ -439,10 +424,7 @@ def _set_outside() -> Iterator[str]:
 
 
 def _text(value: object) -> str | None:
-    """Return a number or a string as on the command line.
-
-    The result is `None` for another type.
-    """
+    """Return a number or a string as on the command line, or None for another type."""
     with suppress(ValueError):  # CPython converts no integer of more than 4,300 digits.
         return str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
     return None
@@ -463,10 +445,7 @@ BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max
 
 
 def hosts_of(configuration: Configuration) -> dict[str, Host]:
-    """Return the settings of all host sections.
-
-    Logins are not included, because they are read on demand.
-    """
+    """Return the settings of all host sections, without logins, which are read on demand."""
     return {
         name: _host(settings, configuration)
         for name, section in configuration.hosts.items()
@@ -480,10 +459,7 @@ def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
 
 
 def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None:
-    """Return the configured mirrors of a URL, or None.
-
-    The longest configured prefix of the URL is used.
-    """
+    """Return the configured mirrors of the longest configured prefix of a URL, or None."""
     from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have `[[mirror]]`
 
     found = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
@@ -493,10 +469,7 @@ def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None
 def _with_wider(
     name: str, section: HostSection, configuration: Configuration
 ) -> Mapping[str, ConfiguredValue]:
-    """Return the settings of a section.
-
-    A `["host:port"]` section inherits the limits of `["host"]`.
-    """
+    """Return the settings of a section; `["host:port"]` inherits the limits of `["host"]`."""
     wider = configuration.hosts.get(name.rpartition(":")[0], HostSection()).settings
     return merge_values({key: wider[key] for key in BOUNDS & wider.keys()}, section.settings)
 
@@ -534,10 +507,7 @@ def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
 
 
 def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
-    """Return the settings from the sections of a host and port.
-
-    Settings that the command line also has are omitted.
-    """
+    """Return the settings from the sections of a host and port, without those of the command line."""
     found: dict[str, ConfiguredValue] = {}
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())

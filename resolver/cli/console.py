@@ -92,10 +92,7 @@ class Console:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return the number of columns and rows of the terminal.
-
-        Both are 0 if the size is unknown.
-        """
+        """Return the number of columns and rows of the terminal; both are 0 if the size is unknown."""
         try:
             columns, rows = os.get_terminal_size(self._output)
         except OSError:

@@ -110,10 +110,7 @@ def _crowds(found: Forecast) -> list[BarRow]:
 
 
 def _workers(found: Forecast) -> list[BarRow]:
-    """Return a bar for the duration with each number of workers.
-
-    The last bar is the minimum duration.
-    """
+    """Return a bar for the duration with each number of workers; the last bar is the minimum duration."""
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
         BarRow(
@@ -149,10 +146,7 @@ def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[
 
 
 def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
-    """Return the width for the label and the bar of a line.
-
-    `many` is the number of figures in the line.
-    """
+    """Return the width for the label and the bar of a line with `many` figures."""
     return columns - len("  ") - len(_figures(rows, many)[0])
 
 
@@ -170,10 +164,7 @@ def _fit_label(label: str, width: int, glyphs: BarGlyphs) -> str:
 
 
 def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
-    """Draw the bar of a row.
-
-    The bar of a value above 0 has at least one character.
-    """
+    """Draw the bar of a row; for a value above 0, it has at least one character."""
     full = max(round(row.full * width), 1 if row.full else 0)
     light = min(round((row.full + row.light) * width), width) - full
     return glyphs.full * full + glyphs.light * light
@@ -184,10 +175,7 @@ def _format_count(count: int, what: str) -> str:
 
 
 def tell(plan: BulkPlan, command: Command) -> None:
-    """Print the forecast of a bulk run as a chart.
-
-    With `--json`, one JSON object is printed.
-    """
+    """Print the forecast of a bulk run as a chart, or with `--json` as one JSON object."""
     from resolver.bulk.plan import forecast
 
     found = forecast(plan, threads=THREADS)

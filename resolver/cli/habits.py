@@ -116,8 +116,5 @@ _DATA = re.compile(r"[^/=]*=|[{\[@]")
 
 
 def looks_like_data(directory: str) -> bool:
-    """Return whether the value of `-d` looks like request data.
-
-    curl sends the value of `-d` as data.
-    """
+    """Return whether the value of `-d` looks like request data, which curl would send."""
     return _DATA.match(directory) is not None

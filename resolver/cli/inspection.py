@@ -78,10 +78,7 @@ def explain(command: Command) -> int:
 
 
 def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
-    """Print the plan of one URL.
-
-    If `drawn` is a list, the plan is appended to it instead, for the HTML page.
-    """
+    """Print the plan of one URL; if `drawn` is a list, append the plan to it instead, for the HTML page."""
     try:
         from resolver.cli.plans import plan_of  # lazy import: `parse` does not need the policy and protocols
 
@@ -123,10 +120,7 @@ def _step_text(details: dict[str, JsonValue]) -> str:
 
 
 def extract_urls(command: Command) -> int:
-    """Print the URLs that are found in plain text, and return the exit status.
-
-    Raises `LocalError` if a file cannot be read.
-    """
+    """Print the URLs in plain text, and return the exit status. Raises `LocalError`."""
     from resolver.url.extraction import extract  # lazy import: no other command needs it
 
     for name in (*command.urls, *command.lists) or ("-",):

@@ -38,10 +38,7 @@ _AT_ONCE = 500
 
 
 def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
-    """Return the ledger of this run.
-
-    The result is `None` without `--ledger`.
-    """
+    """Return the ledger of this run, or None without `--ledger`."""
     if command.ledger is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # lazy import: the ledger needs sqlite3
@@ -194,10 +191,7 @@ class EarlierRecords:
         return streams.record_octets({**self._alike, **record, "bytes": known.size, "digest": known.digest})
 
     def _scheme(self, target: CommandTarget) -> str:
-        """Return the scheme of a target.
-
-        A cache is used if the URL starts with the name of the scheme.
-        """
+        """Return the scheme of a target, from a cache if the URL starts with the name of the scheme."""
         begin = target.url.partition(":")[0]
         scheme = self._schemes.get(begin)
         if scheme is None:
@@ -283,10 +277,7 @@ async def note_saved(entry: LedgerEntry, saved: Saved | None) -> None:
 
 
 async def forget(entry: LedgerEntry | None) -> None:
-    """Remove the row of a target.
-
-    The target is a directory, which was not known before. Raises `LedgerFault`.
-    """
+    """Remove the row of a target, which turned out to be a directory. Raises `LedgerFault`."""
     if entry is not None:
         await entry.forget()
 

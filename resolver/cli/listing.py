@@ -39,10 +39,7 @@ _UNITS = "KMGTPE"
 
 
 def short_columns(entry: Entry, number: int) -> str:
-    """Format the kind, size, date and number of an entry.
-
-    An approximate value has the prefix `~`, as in `long_line`.
-    """
+    """Format the kind, size, date and number of an entry; `~` marks an approximate value."""
     return f"{entry.kind.value[:3]:<3} {_size(entry):>{_LONGEST_SIZE}} {_day(entry):<11} {number:>4} "
 
 
@@ -76,10 +73,7 @@ def _width(text: str) -> int:
 
 
 def _size(entry: Entry) -> str:
-    """Format the size in at most `_LONGEST_SIZE` characters.
-
-    A large size is rounded down and has a unit.
-    """
+    """Format the size in at most `_LONGEST_SIZE` characters; a large size is rounded down and has a unit."""
     if entry.size is None:
         said = (entry.extra or {}).get("size_text")
         found = re.sub(r"[^0-9.,A-Za-z]", "", said) if isinstance(said, str) else ""
@@ -242,10 +236,7 @@ def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:
 
 
 def moment_of(entry: Entry) -> str:
-    """Return the modification time of an entry in UTC.
-
-    If the UTC time is unknown, the result is in the server's local time.
-    """
+    """Return the modification time of an entry in UTC, or else in the server's local time."""
     local: JsonValue = (entry.extra or {}).get("modified_local")
     return instant(entry.modified) or (local if isinstance(local, str) else "")
 
@@ -258,10 +249,7 @@ _ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
 
 
 async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:
-    """Return the target of a listing entry by its number.
-
-    The origin of the target is `chosen`. Raises `NotFound`.
-    """
+    """Return the target of a listing entry by its number, with the origin `chosen`. Raises `NotFound`."""
     url = target.parsed(command)
     async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
         count = 0

@@ -226,10 +226,7 @@ def sift(
 
 
 def _as_url(text: str) -> str:
-    """Convert an IRI to a URL.
-
-    A list may contain IRIs (RFC 5854, 1.1).
-    """
+    """Convert an IRI to a URL, because a list may contain IRIs (RFC 5854, 1.1)."""
     if not text.isascii():
         with suppress(InvalidUrl):  # the policy check later reports the error
             return convert_iri(text)
@@ -320,10 +317,7 @@ def _is_later(found: ListedRecord, at: datetime) -> bool:
 
 
 def _digest_url(found: ListedRecord) -> bytes | None:
-    """Return a digest of the normalized URL.
-
-    The result is `None` if the record cannot be extracted.
-    """
+    """Return a digest of the normalized URL, or None if the record cannot be extracted."""
     head = found.head
     is_listing = head.type == "resource"
     if head.target is None or not (is_listing or found.kind in _OBJECTS.get(head.type, ())):

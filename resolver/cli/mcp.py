@@ -139,10 +139,7 @@ class _StdinReader:
         return self
 
     async def __anext__(self) -> bytes | None:
-        """Return the next line.
-
-        The result is `None` for a line that is longer than `streams.MOST_LINE`.
-        """
+        """Return the next line, or None for a line that is longer than `streams.MOST_LINE`."""
         while line := await self._read_next():
             # Only the last line of the input may lack a line end. Any other line without a line end is the
             # start of a line that is too long.

@@ -66,10 +66,7 @@ def _cut(shown: Masked) -> Masked:
 
 
 def _way_out(error: ResolveError, text: str) -> str:
-    """Return the advice how to fix an error.
-
-    The result is empty if the message contains the advice already.
-    """
+    """Return the advice how to fix an error, or an empty text if the message contains it already."""
     if isinstance(error, LoginRequired):
         return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):

@@ -389,10 +389,7 @@ _YES, _NO = (b"y", b"yes"), (b"n", b"no")
 
 
 async def answers_to(form: AskForm) -> list[Answer]:
-    """Ask the questions of a form and return the answers.
-
-    Raises `Refused` (S05) at the end of input (`^D`).
-    """
+    """Ask the questions of a form and return the answers. Raises `Refused` (S05) for `^D`."""
     answers: list[Answer] = []
     for line in form.lines:
         if line.question.is_asked:

@@ -208,10 +208,7 @@ class BufferedLines:
         self._output = StandardOutput()
 
     async def add(self, octets: bytes, *, more: bool) -> None:
-        """Add a line.
-
-        `more` is set if the next line is available without waiting for the server.
-        """
+        """Add a line; `more` is set if the next line is available without waiting for the server."""
         self._held += octets
         if not more or len(self._held) >= _AT_ONCE:
             await self._push()

@@ -33,10 +33,7 @@ def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
 
 @contextmanager
 def recorder_of(command: Command) -> Iterator[Recorder | None]:
-    """Yield the recorder of the archive, or None without `--warc`.
-
-    Raises `LocalError` if the archive cannot be written.
-    """
+    """Yield the recorder of the archive, or None without `--warc`. Raises `LocalError`."""
     path = command.warc
     if path is None:
         yield None

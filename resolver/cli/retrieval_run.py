@@ -71,10 +71,7 @@ _STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def perform(command: Command) -> int:
-    """Run a command that retrieves URLs.
-
-    Return the exit status.
-    """
+    """Run a command that retrieves URLs, and return the exit status."""
     try:
         watcher = _watcher(command)
         tally = RunSummary(command)
@@ -114,10 +111,7 @@ def _watcher(command: Command) -> Watcher:
 
 
 def _secrets(command: Command) -> CommandSecrets:
-    """Return the logins of the run.
-
-    Raises `UsageError` if other users may read or change the netrc file.
-    """
+    """Return the logins of the run. Raises `UsageError` if others may read or change the netrc file."""
     sections = command.configuration.hosts
     hosts = {name: section for name, section in sections.items() if section.logs_in}
     netrc = read_netrc(command.netrc_file) if command.netrc or command.netrc_file else Netrc()
@@ -141,10 +135,7 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
 
 
 def _may_be_data(command: Command) -> bool:
-    """Return whether the value of `-d` looks like data for curl's `-d`.
-
-    This is asked only if the directory does not exist.
-    """
+    """Return whether the value of `-d` is not a directory, and looks like data for curl's `-d`."""
     directory = command.configuration.given.get("directory")
     if directory is None or os.path.lexists(directory):
         return False
@@ -251,10 +242,7 @@ class _RetrievalRun:
             self._statuses.add(error.exit_code)
 
     async def _is_directory_meant(self) -> bool:
-        """Ask the user whether the value of `-d` is a new directory.
-
-        The value looks like data, which curl would send.
-        """
+        """Ask the user whether the value of `-d`, which curl would send, is a new directory."""
         command = self._command
         if command.yes or command.dry_run or not _may_be_data(command) or not streams.is_conversation():
             return True
@@ -323,10 +311,7 @@ class _RetrievalRun:
         return Batch(hosts, concurrency=1, window=1)
 
     async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:
-        """Walk the directory trees (`-r`) and save their files.
-
-        The lists of URLs are read lazily.
-        """
+        """Walk the directory trees (`-r`) and save their files; the lists of URLs are read lazily."""
         from resolver.cli.mirror import (
             Trees,
             lane_of,  # lazy import: few runs have trees
@@ -403,10 +388,7 @@ class _RetrievalRun:
         self._statuses.add(error.exit_code)
 
     def _admit(self, target: CommandTarget) -> None:
-        """Permit the use of logins for the target's host.
-
-        The URL must come from the user.
-        """
+        """Permit the use of logins for the target's host if the URL comes from the user."""
         if self._logs_in and target.origin == "user":
             with suppress(ResolveError):  # the command reports the error
                 self._secrets.admit(target.parsed(self._command))
@@ -494,10 +476,7 @@ class _RetrievalRun:
         return None
 
     def _end_with(self, error: ResolveError) -> None:
-        """End the run after a local error.
-
-        The error, such as a full disk, would affect each following URL.
-        """
+        """End the run after a local error, such as a full disk, which would affect each following URL."""
         self._statuses.add(error.exit_code)
         if not self._command.is_silent and not self._scope.cancel_called:
             streams.complain(error.message)

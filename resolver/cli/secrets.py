@@ -66,10 +66,7 @@ class CommandSecrets:
         return bool(self._sections) or given != (None, None, None)
 
     def admit(self, url: Url) -> None:
-        """Permit the use of credentials for the scheme, host and port of a URL.
-
-        The URL must come from the user.
-        """
+        """Permit the use of credentials for the scheme, host and port of a URL that comes from the user."""
         if isinstance(url, HostUrl):
             self._places.add((url.scheme, comparable_host(url.host), url.effective_port))
 

@@ -163,10 +163,7 @@ async def _lead_on(command: Command, process: int, address: str) -> int:
 
 @contextmanager
 def announce_server(server: WebServer, command: Command) -> Iterator[None]:
-    """Announce the server to `resolve open` during the block.
-
-    If several servers run, `resolve open` finds the first one.
-    """
+    """Announce the server to `resolve open` during the block; of several, the first one is found."""
     from resolver.web.running import announce_server
 
     if command.listen is not None or command.from_warc:  # `resolve open` must not use this server
@@ -213,10 +210,7 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
 
 
 def _certificate(named: str | None) -> Certificate | None:
-    """Return the certificate and the key.
-
-    They are in one file or in two files.
-    """
+    """Return the certificate and the key, which are in one file or in two files."""
     from resolver.web.access import Certificate
 
     if named is None:
@@ -342,10 +336,7 @@ def _check_places() -> None:
 
 
 def desktop_entry(words: Iterable[str]) -> bytes:
-    """Return the content of the desktop file.
-
-    In its Exec line, the URL is the one argument after `--`.
-    """
+    """Return the content of the desktop file; its Exec line has the URL as one argument after `--`."""
     lines = (
         "[Desktop Entry]",
         "Type=Application",
@@ -408,10 +399,7 @@ def _leave(path: str, *, made_by_us: bool) -> None:
 
 
 def _read_state() -> DesktopState | None:
-    """Return the state that an earlier run stored.
-
-    The result is `None` without a stored state.
-    """
+    """Return the state that an earlier run stored, or None."""
     octets = plain_file.read(_state())
     try:
         said = None if octets is None else json.loads(octets)
@@ -457,10 +445,7 @@ async def _is_installed(program: str) -> bool:
 
 
 async def _run(*words: str) -> str | None:
-    """Run a desktop program and return its output.
-
-    The result is `None` if the program is missing or fails.
-    """
+    """Run a desktop program and return its output, or None if the program is missing or fails."""
     try:
         done = await trio.run_process(
             words, capture_stdout=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False

@@ -200,8 +200,5 @@ def _mask_password(text: str) -> str:
 
 
 def _toml(value: JsonValue) -> str:
-    """Format a value as TOML.
-
-    For setting values, TOML has the same syntax as JSON.
-    """
+    """Format a value as TOML, which has the same syntax as JSON for setting values."""
     return json.dumps(value)

@@ -110,10 +110,7 @@ _returns = False  # whether to write CR LF, because the terminal driver does not
 
 
 def print_above(text: str) -> None:
-    """Write complete lines to standard error, above the progress lines.
-
-    If standard error is closed, the lines are discarded.
-    """
+    """Write complete lines to standard error, if it is open, above the progress lines."""
     _write(f"{_ERASE}{text}{_drawn}" if _drawn else text)
 
 
@@ -146,10 +143,7 @@ def ends_lines(does: bool) -> None:
 
 @contextmanager
 def hide_lines() -> Iterator[None]:
-    """Hide the progress lines during the block.
-
-    Other output then uses the terminal.
-    """
+    """Hide the progress lines during the block, in which other output uses the terminal."""
     global _held_back
     clear()
     _held_back += 1
@@ -261,10 +255,7 @@ def json_line(record: dict[str, JsonValue]) -> str:
 
 
 def write_output(octets: bytes) -> None:
-    """Write bytes to standard output; output is buffered unless standard output is a terminal.
-
-    Raises `BrokenPipeError` if the reader closed the pipe.
-    """
+    """Write bytes to standard output, with a buffer unless it is a terminal. Raises `BrokenPipeError`."""
     output_descriptor()
     _held.extend(octets)
     if len(_held) >= _MOST_HELD or _at_once():
@@ -272,18 +263,12 @@ def write_output(octets: bytes) -> None:
 
 
 def _at_once() -> bool:
-    """Return whether output is flushed after each write.
-
-    This is the case on a terminal, or if PYTHONUNBUFFERED is set.
-    """
+    """Return whether output is flushed after each write: on a terminal, or with PYTHONUNBUFFERED."""
     return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
 def behind_all(octets: bytes) -> bytes:
-    """Return the buffered bytes followed by `octets`.
-
-    The buffer is cleared. The caller writes the result.
-    """
+    """Clear the buffer, and return its bytes followed by `octets`, which the caller writes."""
     octets = bytes(_held) + octets if _held else octets
     _held.clear()
     return octets
@@ -371,10 +356,7 @@ def read_list(name: str) -> Iterator[bytes]:
 
 
 def list_lines(name: str, pieces: Iterable[bytes], end: bytes) -> Iterator[str]:
-    """Yield the lines of a list without line ends.
-
-    If `end` is NUL, the items of the list are yielded instead.
-    """
+    """Yield the lines of a list without line ends, or its items if `end` is NUL."""
     for line in _lines(pieces, end):
         if len(line) == MOST_LINE:
             raise LocalError(f"{name}: line too long (more than {MOST_LINE} bytes)")
@@ -383,10 +365,7 @@ def list_lines(name: str, pieces: Iterable[bytes], end: bytes) -> Iterator[str]:
 
 
 def is_file(name: str) -> bool:
-    """Return whether a list is a regular file.
-
-    A regular file can be read again.
-    """
+    """Return whether a list is a regular file, which can be read again."""
     try:
         return name != "-" and stat.S_ISREG(os.stat(name).st_mode)
     except (OSError, ValueError):
@@ -444,10 +423,7 @@ def read_first_line(name: str, most: int) -> bytes:
 
 
 def read_file(name: str, most: int) -> bytes:
-    """Return the content of a user's file.
-
-    The file may have at most `most` bytes. Raises `LocalError`.
-    """
+    """Return the content of a user's file of at most `most` bytes. Raises `LocalError`."""
     with _reading(name, "") as fd, open(fd, "rb", closefd=False) as file:
         octets = file.read(most + 1)
     if len(octets) > most:
@@ -456,10 +432,7 @@ def read_file(name: str, most: int) -> bytes:
 
 
 def read_text(name: str) -> str:
-    """Return the complete text for `extract`.
-
-    Bytes that are not valid UTF-8 become surrogates.
-    """
+    """Return the complete text for `extract`; bytes that are not valid UTF-8 become surrogates."""
     text = bytearray()
     with _reading(name, "") as fd:
         while octets := os.read(fd, _READ_AT_ONCE):
@@ -498,10 +471,7 @@ def _pieces(fd: int) -> Iterator[bytes]:
 
 
 def _lines(pieces: Iterable[bytes], ending: bytes = b"\n") -> Iterator[bytes]:
-    """Yield lines with their line ends; the last line may have no line end.
-
-    A line longer than `MOST_LINE` bytes is split.
-    """
+    """Yield lines with their line ends, if any; a line longer than `MOST_LINE` bytes is split."""
     held = bytearray()
     for octets in pieces:
         searched = len(held)
@@ -515,10 +485,7 @@ def _lines(pieces: Iterable[bytes], ending: bytes = b"\n") -> Iterator[bytes]:
 
 
 async def request_secret(prompt: str) -> bytes | None:
-    """Read a line from the terminal without echo.
-
-    Returns None for an empty line or without a terminal.
-    """
+    """Read a line from the terminal without echo, or return None if it is empty or without a terminal."""
     return await request_line(prompt, hidden=True) or None
 
 
@@ -578,10 +545,7 @@ def _silence(terminal: int) -> Iterator[None]:
 
 
 async def ask(question: str) -> bool:
-    """Ask the user at the terminal a yes-or-no question and return whether the answer was yes.
-
-    Without a terminal, the result is False.
-    """
+    """Ask the user a yes-or-no question, and return whether the answer was yes; False without a terminal."""
     typed = await request_line(f"{question} [y/N] ")
     return typed is not None and typed.strip().lower() in (b"y", b"yes")
 

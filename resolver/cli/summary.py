@@ -66,10 +66,7 @@ class RunSummary:
         self._counts["kept"] += count
 
     def plant(self, target: CommandTarget) -> int:
-        """Add a tree and return its number.
-
-        The tree is pending until `uproot`.
-        """
+        """Add a tree, which is pending until `uproot`, and return its number."""
         self._read += 1
         return self._note(target)
 
@@ -132,10 +129,7 @@ class RunSummary:
         return self._file.write(dict.fromkeys(map(self._format_list_line, chain(self._left.values(), rest))))
 
     def _is_worth_a_line(self, total: int) -> bool:
-        """Return whether the summary is useful.
-
-        This is the case if the run saves files, or if a target failed.
-        """
+        """Return whether the summary is useful, because the run saves files or a target failed."""
         if self._command.is_quiet or self._command.json:
             return False
         return self._saves or self._counts["done"] < total
@@ -166,10 +160,7 @@ class RunSummary:
         return f"{', '.join(words)}; {octets(self._octets)} in {duration(elapsed)}"
 
     def _never_begun(self) -> Iterator[CommandTarget]:
-        """Yield the targets that an interrupted run did not start.
-
-        Nothing is yielded if a list cannot be read a second time.
-        """
+        """Yield the targets that an interrupted run did not start, if the lists can be read a second time."""
         fetched = self.fetched
         if all(name in fetched or streams.is_file(name) for name in self._command.lists):
             yield from islice(targets_as_given(self._command, fetched), self._read, None)
@@ -184,10 +175,7 @@ class RunSummary:
 
 
 def collect_list_facts(target: CommandTarget) -> dict[str, JsonValue]:
-    """Return the metadata of a target from its list, as JSON members.
-
-    The members are the name, mirrors, checksum and size.
-    """
+    """Return the metadata of a target from its list as JSON members: name, mirrors, checksum and size."""
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):
         return {}
@@ -202,10 +190,7 @@ def _word_for(saved: Saved | None) -> str:
 
 
 def is_plain(url: str) -> bool:
-    """Return whether a URL can be a plain line of a list.
-
-    Other URLs need a JSON record.
-    """
+    """Return whether a URL can be a plain line of a list, without a JSON record."""
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"
 
 
@@ -237,10 +222,7 @@ def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
 def make_failed_record(
     error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
 ) -> dict[str, JsonValue]:
-    """Return the record of a failed retrieval.
-
-    A member is null if its value is unknown.
-    """
+    """Return the record of a failed retrieval; a member is null if its value is unknown."""
     from resolver.transfer.many import judge, outcome_of_failure
 
     judged = judge(
@@ -268,19 +250,13 @@ def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str,
 
 
 def add_event_records(options: Options) -> Options:
-    """Return options for a recorded telnet session.
-
-    The session then writes each event as a record.
-    """
+    """Return options for a recorded telnet session that writes each event as a record."""
     assert options.transcript is not None
     return replace(options, transcript=replace(options.transcript, tell=streams.note_record))
 
 
 def combine_watchers(watch: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Return an event handler that calls `watch`.
-
-    It also writes a record with the address of the peer.
-    """
+    """Return an event handler that calls `watch`, and writes a record with the address of the peer."""
 
     def hear(event: Event) -> None:
         watch(event)

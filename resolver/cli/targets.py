@@ -103,10 +103,7 @@ class CommandTarget(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return the host (see `host_key`) and the scheme.
-
-        Both are empty if the URL is not valid.
-        """
+        """Return the host (see `host_key`) and the scheme, or two empty texts if the URL is not valid."""
         try:
             url = self.known or parse(self.url, origin=self.origin)
         except InvalidUrl:
@@ -163,10 +160,7 @@ def targets_as_given(command: Command, fetched: Mapping[str, FetchedList]) -> It
 
 
 def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
-    """Convert a typed IRI to a URL (RFC 3987) and report the conversion.
-
-    For the command `parse`, the text is not converted.
-    """
+    """Convert a typed IRI to a URL (RFC 3987) and report the conversion, except for the command `parse`."""
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
         return target
     try:
@@ -330,10 +324,7 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
 
 
 def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget:
-    """Add the metadata in the member `listed` of a record.
-
-    An earlier run wrote the record with `--failed`.
-    """
+    """Add the metadata in the member `listed` of a record, which an earlier run wrote with `--failed`."""
     from resolver.transfer.verification import Checksum
     from resolver.trees.lists import BadItem, parts_of, safe_path
 

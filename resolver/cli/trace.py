@@ -71,10 +71,7 @@ class Watcher:
 
     @property
     def listener(self) -> OnEvent:
-        """Return `watch` as an event handler.
-
-        The handler gets only the events that it needs.
-        """
+        """Return `watch` as an event handler that gets only the events it needs."""
         if self._trace is not None or self._diagrams is not None:
             return self.watch
         return Listener(self.watch, {*self._display.hears_of, Kept, Warned, Retrying})
@@ -105,10 +102,7 @@ class Watcher:
         await self._display.run()
 
     def _is_news(self, warning: Warned) -> bool:
-        """Return whether a warning was not reported before.
-
-        Retries and requests for metadata repeat the warnings of a URL.
-        """
+        """Return whether a warning is new; retries and requests for metadata repeat the warnings of a URL."""
         about = warning.url.split("/", 3)[:3] if self._trees else [warning.url]
         told = ("/".join(about), warning.finding)
         if told in self._warned:
@@ -165,10 +159,7 @@ class Diagrams:
         self._recordings = Recordings(trio.current_time)
 
     def expect(self, target: CommandTarget) -> None:
-        """Store a target.
-
-        Its plan is shown next to its protocol exchange.
-        """
+        """Store a target, to show its plan next to its protocol exchange."""
         if len(self._expected) >= _MOST_EXPECTED:
             del self._expected[next(iter(self._expected))]
         self._expected[redact(target.url)] = target
@@ -177,10 +168,7 @@ class Diagrams:
         self._recordings.hear(event)
 
     def close(self) -> LocalError | None:
-        """Write the page, also after a failed run.
-
-        Return the write error, or None.
-        """
+        """Write the page, also after a failed run, and return the write error or None."""
         from resolver.web.dialogue.exchange import make_planned_exchange
 
         sections = []
@@ -221,10 +209,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
 
 
 def check_needs(option: str) -> None:
-    """Raise `NotConfigured` if the extra `web` is missing.
-
-    `option` is the option that needs the extra.
-    """
+    """Raise `NotConfigured` if the extra `web`, which `option` needs, is missing."""
     _panel(option)
 
 

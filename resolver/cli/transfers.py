@@ -63,10 +63,7 @@ class TransferProgress:
             self._moments.append((now, event.received))
 
     def rate(self, now: float) -> float | None:
-        """Return the average rate of the last seconds in bytes per second.
-
-        The result is `None` if the rate is unknown.
-        """
+        """Return the average rate of the last seconds in bytes per second, or None if it is unknown."""
         while len(self._moments) > 1 and self._moments[1][0] < now - _WINDOW:
             self._moments.popleft()
         if self.state != "receiving" or not self._moments or now - self._moments[0][0] < _APART:
@@ -75,10 +72,7 @@ class TransferProgress:
         return (self.received - received) / (now - since)
 
     def estimate_remaining(self, now: float) -> float | None:
-        """Return the seconds until the end of the transfer at the current rate.
-
-        The result is `None` if the time is unknown.
-        """
+        """Return the seconds until the end of the transfer at the current rate, or None if unknown."""
         rate = self.rate(now)
         if not rate or self.expected is None:
             return None
@@ -110,10 +104,7 @@ class TransferTracker:
                 transfer.state, transfer.failed = "over", error is not None
 
     def under_way(self) -> list[TransferProgress]:
-        """Return the running transfers, oldest first.
-
-        Finished transfers are first removed and added to the totals.
-        """
+        """Return the running transfers, oldest first, after adding the finished transfers to the totals."""
         for number, transfer in list(self._all.items()):
             if transfer.state == "over":
                 del self._all[number]
@@ -133,10 +124,7 @@ class TransferTracker:
 
 
 def shown_name(url: str) -> str:
-    """Return the file name in a URL, escaped for one line of a terminal.
-
-    The result contains only printable characters: no tabs, and no invisible characters.
-    """
+    """Return the file name in a URL, escaped for one line of a terminal, without tabs."""
     name = url
     with suppress(InvalidUrl):
         name = last_part(parse(url)).decode("utf-8", "surrogateescape").rpartition("/")[2] or url
@@ -160,10 +148,7 @@ def octets(count: int) -> str:
 
 
 def octets_of(count: int, whole: int) -> str:
-    """Format a received size and a total size in one unit, such as `1.2/45.6 MiB`.
-
-    The text has at most 13 characters.
-    """
+    """Format a received size and a total size in one unit, such as `1.2/45.6 MiB`, in 13 characters."""
     factor, unit = _unit_of(whole)
     return f"{_figures(count, factor)}/{_figures(whole, factor)} {unit}"
 
@@ -174,10 +159,7 @@ def _unit_of(count: int) -> tuple[int, str]:
 
 
 def _figures(count: int, factor: int) -> str:
-    """Format a number, rounded down.
-
-    Rounding down prevents that an incomplete transfer is shown as complete.
-    """
+    """Format a number, rounded down, because an incomplete transfer must not look complete."""
     if factor == 1 or count >= 100 * factor:
         return str(count // factor)
     tenths = count * 10 // factor
@@ -185,10 +167,7 @@ def _figures(count: int, factor: int) -> str:
 
 
 def countdown(seconds: float) -> str:
-    """Format the remaining time, such as `0:07` or `1:02:03`; at most 8 characters.
-
-    For 100 hours or more, the result is the text `days`.
-    """
+    """Format the remaining time in 8 characters: `0:07`, `1:02:03`, or `days` from 100 hours on."""
     left = int(seconds + 0.999)
     if left >= 360_000:
         return "days"

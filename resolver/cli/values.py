@@ -37,10 +37,7 @@ class BadValue(Exception):
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """Split NAME=VALUE.
-
-    An error message contains the name of the `option`. Raises `UsageError`.
-    """
+    """Split NAME=VALUE. Raises `UsageError` with the name of the `option` in its message."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise UsageError(f"{option}: expected NAME=VALUE, got {text!r}")
@@ -53,10 +50,7 @@ def count(text: str) -> int:
 
 
 def entry(text: str) -> int:
-    """Parse the number of a listing entry.
-
-    The number has at most 9 digits, because a listing may have millions of entries.
-    """
+    """Parse the number of a listing entry: at most 9 digits, because a listing may have millions."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
         raise BadValue(f"expected the number of an entry, from 1, got {text!r}")
     return int(text)
@@ -87,10 +81,7 @@ def port(text: str) -> int:
 
 
 def listening_port(text: str) -> int:
-    """Parse the TCP port of a listening socket.
-
-    With port 0, the system chooses a free port.
-    """
+    """Parse the TCP port of a listening socket; with 0, the system chooses a free port."""
     return _number(text, 0, 65_535)
 
 
@@ -210,10 +201,7 @@ def unescape(text: str) -> bytes:
 
 
 def path(text: str) -> str:
-    """Check the path of a file or directory.
-
-    An empty path is invalid, because it is usually the value of an unset shell variable.
-    """
+    """Check the path of a file or directory; an empty path usually comes from an unset shell variable."""
     if not text:
         raise BadValue("expected a name, got ''")
     if "\0" in text:
@@ -222,10 +210,7 @@ def path(text: str) -> str:
 
 
 def moment(text: str) -> str:
-    """Check a UTC time for an archive.
-
-    The time may be shortened to a prefix, such as the year.
-    """
+    """Check a UTC time for an archive, which may be shortened to a prefix, such as the year."""
     from resolver.warc.archive import read_moment  # lazy import: few command lines have such a value
 
     try:

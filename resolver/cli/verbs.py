@@ -168,10 +168,7 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
 
 
 def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
-    """Return the arguments of `save` for a single URL.
-
-    A file of a tree has the same arguments.
-    """
+    """Return the arguments of `save` for a single URL or for a file of a tree."""
     return {
         "exists": command.exists,
         "digest": command.json or command.ledger is not None,
@@ -221,10 +218,7 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
 async def enter(
     directory: TreeDirectory, target: CommandTarget, command: Command, policy: Policy
 ) -> Saved | None:
-    """List a directory of a tree.
-
-    The result is `None`, except for a skipped directory, which has an outcome.
-    """
+    """List a directory of a tree, and return None, or the outcome of a skipped directory."""
     from resolver.trees.listing import ListedDirectory  # lazy: trees are many modules
 
     started = trio.current_time()
@@ -316,10 +310,7 @@ async def _get_into(path: str, session: Resolver, target: CommandTarget, command
 
 
 async def cat(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
-    """Write the body to standard output.
-
-    A listing is written as lines, and a link as the URL of its target.
-    """
+    """Write the body to standard output: a listing as lines, and a link as the URL of its target."""
     if command.during is not None or command.until is not None:
         from resolver.cli.hints import advise  # lazy import: few runs record a session
 
@@ -334,10 +325,7 @@ async def cat(session: Resolver, target: CommandTarget, command: Command) -> Sav
 async def _pour(
     session: Resolver, target: CommandTarget, command: Command, tell: Record, outlet: BodyOutput
 ) -> Saved:
-    """Write the body to `outlet`, where written bytes are final.
-
-    With `--json`, `tell` is called with the record of a failure.
-    """
+    """Write the body to `outlet`, where written bytes are final; `tell` gets the record of a failure."""
     started = trio.current_time()
     raw = session.policy.allow_raw
     output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)

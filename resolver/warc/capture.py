@@ -114,10 +114,7 @@ class AnswerListing:
             self._spool.write(octets)
 
     def _settle(self) -> None:
-        """Complete the replies to the last commands.
-
-        An error reply (4xx or 5xx) is not part of a listing.
-        """
+        """Complete the replies to the last commands, without an error reply (4xx or 5xx)."""
         current, self._current = self._current, None
         is_no = self._wanted.how == "answers" and self._first in (b"4", b"5")
         if current is not None and self._first and not is_no:

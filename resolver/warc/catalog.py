@@ -273,27 +273,18 @@ class Catalog:
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
-        """Return the ranges of an object that were received between `after` and `at`.
-
-        They are ordered by time.
-        """
+        """Return the ranges of an object that were received between `after` and `at`, ordered by time."""
         found = [each for each in self._objects.get(short_key(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
 
     def find_alone(self, sought: str, outcome: str) -> list[CatalogRecord]:
-        """Return the captures of a URL that have no object.
-
-        Their outcome is `failed` or `info`.
-        """
+        """Return the captures of a URL that have no object; their outcome is `failed` or `info`."""
         return [each for each in self._alone.get(short_key(sought), []) if each.kind == outcome]
 
     def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
-        """Return the position of the metadata record for the record `taken`.
-
-        The result is `None` without such a record.
-        """
+        """Return the position of the metadata record for the record `taken`, or None."""
         if taken.type == "metadata":
             return taken.seat
         return None if taken.id is None else self._told.get(taken.id)
@@ -318,10 +309,7 @@ class Catalog:
 
 
 def choose_latest(found: list[CatalogRecord], at: datetime | None) -> CatalogRecord | None:
-    """Return the latest complete record up to the time `at`.
-
-    If all records are truncated, the longest record is returned.
-    """
+    """Return the latest complete record up to the time `at`, or else the longest truncated record."""
     by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
     whole = [each for each in by_then if each.is_whole]
     if whole or not by_then:
@@ -330,10 +318,7 @@ def choose_latest(found: list[CatalogRecord], at: datetime | None) -> CatalogRec
 
 
 def _make_key(target: str) -> bytes | None:
-    """Return the catalog key of a URL.
-
-    The result is `None` if the text is not a URL.
-    """
+    """Return the catalog key of a URL, or None if the text is not a URL."""
     try:
         return short_key(normalize_target(parse(target)))
     except (InvalidUrl, UnicodeError):
@@ -476,10 +461,7 @@ class FoundCapture:
 
     @property
     def object_head(self) -> RecordHead:
-        """Return the header of the record with the object.
-
-        For a revisit, this is the original record.
-        """
+        """Return the header of the record with the object; for a revisit, of the original record."""
         original = self._original
         return self.head if original is None else self._open(original.seat)[0]
 

@@ -339,10 +339,7 @@ def _length(values: list[str]) -> int:
 
 
 def read_date(text: str) -> datetime | None:
-    """Return the time of a WARC-Date, or None if the text is not a date.
-
-    Missing components have their lowest value.
-    """
+    """Return the time of a WARC-Date, with the lowest value of missing components, or None."""
     match = _DATE.fullmatch(text)
     if match is None:
         return None

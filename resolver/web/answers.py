@@ -101,19 +101,13 @@ def describe_time(archive: ArchiveSource, address: str) -> str:
 
 
 def get_form(request: Request) -> dict[str, str]:
-    """Return the form fields of a request.
-
-    Access control has already read and checked the fields (CSRF).
-    """
+    """Return the form fields of a request, which access control has read and checked (CSRF)."""
     form: dict[str, str] = request.scope["resolver.form"]
     return form
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return the query fields of a request by name.
-
-    If a name occurs twice, its last value is used.
-    """
+    """Return the query fields of a request by name; the last value of a repeated name counts."""
     return dict(pairs_of(request))
 
 
@@ -149,10 +143,7 @@ class TraceHistory:
         self.routes = [Route("/dialogue/{name}", self._answer)]
 
     def panel(self, said: RecordedExchange, plan: RecordedExchange) -> str:
-        """Store a protocol exchange and return its HTML panel.
-
-        The panel is displayed at the bottom of the page.
-        """
+        """Store a protocol exchange, and return its HTML panel for the bottom of the page."""
         while len(self._kept) >= _MOST:
             self._kept.popitem(last=False)
         self._kept[found := new_id()] = said

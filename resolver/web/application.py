@@ -161,10 +161,7 @@ class WebApplication:
         )
 
     def ask(self, text: str) -> str:
-        """Return the page with a link to the preview of a URL from another site.
-
-        The URL is not requested.
-        """
+        """Return the page with a link to the preview of a URL from another site, without a request."""
         look = access.look(text, access.ASKED) if text else "/"
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
@@ -189,10 +186,7 @@ class WebApplication:
         return answer
 
     async def _start(self, request: Request) -> Answer:
-        """Return an entry token to another program of the user.
-
-        The program then starts the browser.
-        """
+        """Return an entry token to another program of the user, which then starts the browser."""
         return Answer(self._house.keys.token(get_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
@@ -311,10 +305,7 @@ class WebApplication:
         way: UrlOrigin,
         said: str = "",
     ) -> Answer:
-        """Return the page for a response or an error.
-
-        `said` is the HTML panel of the protocol exchange.
-        """
+        """Return the page for a response or an error; `said` is the HTML panel of the exchange."""
         url = self._reading.url(text, way)
         if isinstance(reply, ResolveError) or url is None:
             assert isinstance(reply, ResolveError), "an invalid URL has no response"
@@ -337,20 +328,14 @@ class WebApplication:
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
-        """Store a document for the content port.
-
-        Return the URL of the document on this port.
-        """
+        """Store a document for the content port, and return its URL on this port."""
         safe = headers.file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{access.quote_whole(safe)}"
 
 
 def _find_meant(error: ResolveError | None, text: str) -> str | None:
-    """Return a valid URL that is similar to the text.
-
-    The result is `None` if the error is about a redirect.
-    """
+    """Return a valid URL that is similar to the text, or None if the error is about a redirect."""
     if not isinstance(error, InvalidUrl | UnsupportedScheme) or error.url not in (None, redact(text)):
         return None
     return closest_url(text)

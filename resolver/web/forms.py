@@ -230,10 +230,7 @@ class TypedLogins:
         return [show_place(place) for place in self._held]
 
     def give(self, place: Place, login: Credentials) -> None:
-        """Store the login for a scheme, host and port.
-
-        An earlier login is replaced.
-        """
+        """Store the login for a scheme, host and port, in place of an earlier login."""
         while len(self._held) >= _MOST:
             self.forget(next(iter(self._held)))
         self._held[place] = login
@@ -254,10 +251,7 @@ class TypedLogins:
         return place in self._held
 
     def was_tried(self, place: Place, *, denied: bool) -> None:
-        """Record the first response after the user has typed a login.
-
-        If the server denied the login, the login is discarded.
-        """
+        """Record the first response after the user has typed a login, and discard a denied login."""
         if place in self._untried:
             self._untried.discard(place)
             if denied:
@@ -287,10 +281,7 @@ class LoginForms:
         ]
 
     def record_outcome(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
-        """Record the outcome of a fetch.
-
-        If the server requires a login, a login form is returned.
-        """
+        """Record the outcome of a fetch; return a login form if the server requires a login."""
         if not isinstance(reply, ResolveError):
             self._record_try(getattr(reply, "url", ""), denied=False)
             return None
@@ -345,10 +336,7 @@ class LoginForms:
 
 
 def _asks_login(error: Declined) -> bool:
-    """Return whether the error code means that the server may require a login.
-
-    The code 407 is from a proxy.
-    """
+    """Return whether the server (not a proxy, code 407) may require a login, by the error code."""
     code = error.code
     return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY
 

@@ -58,10 +58,7 @@ def fields(said: Mapping[str, str]) -> Fields:
 
 
 def make_page_headers(content: str) -> Mapping[str, str]:
-    """Return the headers of all pages and refusals.
-
-    `content` is the origin of the content port.
-    """
+    """Return the headers of all pages and refusals; `content` is the origin of the content port."""
     return {
         "content-security-policy": "; ".join(
             (
@@ -190,10 +187,7 @@ class SessionKeys:
         self._secure = "" if in_clear else "; Secure"
 
     def token(self, url: str = "") -> str:
-        """Return a new single-use entry token for a URL.
-
-        The entry address contains only the token.
-        """
+        """Return a new single-use entry token for a URL, which the entry address does not contain."""
         while len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(_OCTETS)
@@ -201,10 +195,7 @@ class SessionKeys:
         return token
 
     def enter(self, given: str) -> str | None:
-        """Invalidate an entry token.
-
-        Return the URL of the token, or None if the token was not valid.
-        """
+        """Invalidate an entry token; return its URL, or None if the token was not valid."""
         found = [each for each in self._tokens if _is_same(each, given)]
         entries = [self._tokens.pop(each) for each in found]
         return next((url for deadline, url in entries if deadline >= self._now()), None)

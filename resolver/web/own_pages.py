@@ -129,10 +129,7 @@ class OwnPages:
         return see("/transfers")
 
     async def _save(self, request: Request) -> Answer:
-        """Start a transfer for a save button.
-
-        The URL has the origin of the link next to the button.
-        """
+        """Start a transfer for a save button; the URL has the origin of the link next to the button."""
         form = get_form(request)
         url = form.get("url", "")
         if url:

@@ -72,20 +72,14 @@ class PageReader:
         return self._resolver
 
     def url(self, text: str, way: UrlOrigin) -> Url | None:
-        """Return the parsed URL.
-
-        The result is `None` if the text is not a URL.
-        """
+        """Return the parsed URL, or None if the text is not a URL."""
         try:
             return parse(text, strict=self._settings.get("strict", False), origin=way.origin)
         except InvalidUrl:
             return None
 
     def plan(self, text: str | Url, way: UrlOrigin) -> Plan:
-        """Return the plan of a request.
-
-        No request is sent.
-        """
+        """Return the plan of a request, without sending it."""
         setting = find_setting(self._settings.get("news_server"))
         return explain(
             text,
@@ -161,10 +155,7 @@ class PageReader:
 
 
 def _place(url: Url) -> list[JsonValue]:
-    """Return the server and the database of a URL.
-
-    A document ID is valid only in its own database.
-    """
+    """Return the server and the database of a URL; a document ID is valid only in its own database."""
     parts = url.components()
     return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
 

@@ -77,10 +77,7 @@ def _path() -> str | None:
 
 
 def _read(octets: bytes) -> RunningServer | None:
-    """Parse `serve.json`.
-
-    The result is `None` for an incomplete file, which another process is writing.
-    """
+    """Parse `serve.json`; return None for an incomplete file, which another process is writing."""
     try:
         said = json.loads(octets)
     except ValueError:
@@ -122,10 +119,7 @@ def entry(window: RunningServer, url: str = "") -> str | None:
 
 
 def find_entry(url: str = "") -> tuple[RunningServer, str] | None:
-    """Return the running web UI and an entry address.
-
-    Returns None if a web UI is not running, or if `serve.json` cannot be trusted.
-    """
+    """Return the running web UI and an entry address, or None if it is not running or not trusted."""
     try:
         window = find_server()
     except NotConfigured:

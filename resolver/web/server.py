@@ -88,10 +88,7 @@ class WebServer(NamedTuple):
     session: WebSession
 
     def entry(self, url: str = "") -> str:
-        """Return an entry address that shows the preview of `url`.
-
-        The address is valid for one use and for a short time.
-        """
+        """Return an entry address, valid once and for a short time, that shows the preview of `url`."""
         return f"{self.house.origin}/enter?t={self.house.keys.token(url)}"
 
 

@@ -101,10 +101,7 @@ def _slim_listing(listing: Response) -> _CachedListing:
 
 
 def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
-    """Yield the entries with only the fields that pages show.
-
-    Entries with equal fields share one mapping.
-    """
+    """Yield the entries with only the fields that pages show; equal fields share one mapping."""
     for entry in entries:
         extra = {name: value for name, value in (entry.extra or {}).items() if name in _SHOWN}
         yield Entry(
@@ -195,10 +192,7 @@ class WebSession:
         return self._documents.get(document_id)
 
     def visit(self, opened: OpenedUrl) -> None:
-        """Add a page to the history.
-
-        An earlier entry for the same URL is removed.
-        """
+        """Add a page to the history, and remove an earlier entry for the same URL."""
         self.history = [*(each for each in self.history if each.url != opened.url), opened][-_MOST_HISTORY:]
 
     def way_to(self, url: str, from_id: str) -> UrlOrigin:

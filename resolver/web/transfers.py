@@ -161,10 +161,7 @@ class SaveLedger:
 
 
 def _make_saved_file(held: ReportRow) -> SavedFile | None:
-    """Return the transfer that a ledger row describes.
-
-    The result is `None` if another program wrote the row.
-    """
+    """Return the transfer that a ledger row describes, or None for a row of another program."""
     asked = held.asked
     match asked.more.get(_OURS):
         case [str(path), str(key)]:
@@ -260,10 +257,7 @@ class TransferQueue:
         self._news = trio.Event()
 
     async def recall(self) -> str:
-        """Load the transfers of earlier runs, once.
-
-        Returns the reason if the ledger cannot be used, or an empty text.
-        """
+        """Load the transfers of earlier runs, once; return the reason if the ledger cannot be used, or ""."""
         async with self._opening:
             if not self._is_open:
                 for saving in await self._account.recall(_MOST):
@@ -290,18 +284,12 @@ class TransferQueue:
         return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
 
     def list_changes(self, change: int) -> list[SavedTransfer]:
-        """Return the transfers that changed after a change number.
-
-        The oldest transfer is the first.
-        """
+        """Return the transfers that changed after a change number, the oldest first."""
         return [job.shown for job in self._jobs.values() if job.change > change]
 
     @property
     def news(self) -> trio.Event:
-        """Return an event.
-
-        The next change sets the event, and `wake` sets it, too.
-        """
+        """Return an event, which the next change or `wake` sets."""
         return self._news
 
     def wake(self) -> None:

@@ -48,10 +48,7 @@ class ObjectBytes(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Read the remaining bytes if they are few.
-
-        The connection then returns to the connection pool.
-        """
+        """Read the remaining bytes if they are few, so that the connection returns to the pool."""
 
     async def aclose(self) -> None: ...
 
@@ -131,10 +128,7 @@ class RemoteObject:
         return bytes(octets)
 
     async def _read(self, at: int, stop: int | None) -> bytes:
-        """Return bytes from a position.
-
-        At the end of the object, the size of the object is checked.
-        """
+        """Return bytes from a position; at the end of the object, check its size."""
         await self._move_to(at)
         octets = await self._next()
         taken = octets if stop is None else octets[: max(stop - at, 0)]
@@ -152,10 +146,7 @@ class RemoteObject:
         return taken
 
     async def _next(self) -> bytes:
-        """Return the next bytes of the response body.
-
-        At the end of the body, the result is b"".
-        """
+        """Return the next bytes of the response body, or b"" at its end."""
         octets, self._ahead = self._ahead, b""
         return octets if octets or self._body is None else await anext(self._body, b"")
 

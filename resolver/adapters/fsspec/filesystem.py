@@ -100,10 +100,7 @@ class UrlFileSystem(Walks):
         resolver.Resolver(**self._settings)  # raises an error for invalid settings
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
-        """Return the storage options as JSON values.
-
-        An object, such as the policy, becomes a mapping.
-        """
+        """Return the storage options as JSON values; an object, such as the policy, becomes a mapping."""
         secrets = () if include_password else ("password", "certfile_password")
         given = self.storage_options.items()
         return {

@@ -67,10 +67,7 @@ def _value_of(name: str, value: object) -> object:
 
 
 def written(name: str, value: Any) -> Any:
-    """Return a storage option as JSON.
-
-    An object becomes a mapping of its fields, without default values.
-    """
+    """Return a storage option as JSON; an object becomes a mapping of its fields that are not defaults."""
     if name not in _CLASSES or not isinstance(value, _CLASSES[name]):
         return value
     changed = {each.name: getattr(value, each.name) for each in fields(value)}
@@ -180,10 +177,7 @@ def strip_scheme(url: str) -> str:
 
 
 def parent(name: str) -> str:
-    """Return the name of the parent directory.
-
-    The result is empty for the root directory of a server.
-    """
+    """Return the name of the parent directory, or an empty text for the root directory of a server."""
     return name.rstrip("/").rpartition("/")[0]
 
 
@@ -621,10 +615,7 @@ class GlobPattern:
     def select_matching(
         self, key: str, records: Mapping[str, Record], keys: Mapping[str, str], *, directories: bool
     ) -> dict[str, Record]:
-        """Return the records whose key matches the glob pattern.
-
-        With `directories`, only records of directories are returned.
-        """
+        """Return the records whose key matches the glob pattern; with `directories`, only directories."""
         slash = "/" if directories else ""
         pattern = re.compile(glob_translate(self._escape_host(key) + slash))
         append = directories or key.endswith("/**")

@@ -83,8 +83,5 @@ def connect_first(
 
 
 def failure_of(failures: list[OSError], all_errors: bool) -> Exception:
-    """Return the error to raise if all IP addresses of a host failed.
-
-    `failures` must not be empty.
-    """
+    """Return the error to raise if all IP addresses of a host failed; `failures` must not be empty."""
     return ExceptionGroup("all addresses failed", failures) if all_errors else failures[-1]

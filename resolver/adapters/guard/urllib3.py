@@ -67,10 +67,7 @@ def _guard_pool(pool: Any, scheme: str, policy: resolver.Policy) -> Any:
 
 
 def _connect_socket(connection: Any, scheme: str, policy: resolver.Policy) -> socket.socket:
-    """Connect as urllib3 does, but only to an allowed IP address.
-
-    TLS still verifies the host name.
-    """
+    """Connect as urllib3 does, but only to an allowed IP address; TLS still verifies the host name."""
     host = connection.host
     try:
         addresses = look_up(host, connection.port, scheme=scheme, policy=policy)

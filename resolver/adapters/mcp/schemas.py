@@ -54,10 +54,7 @@ _ERROR: Schema = {
 
 
 def _result(properties: Schema, required: str) -> Schema:
-    """Return the output schema of a tool.
-
-    It has the members of a success and the members of an error.
-    """
+    """Return the output schema of a tool: the members of a success and of an error."""
     return {
         "type": "object",
         "properties": {**_ERROR, **properties},

@@ -158,10 +158,7 @@ async def _call(
 
 
 def _send_latest(sender: MemoryObjectSendStream[resolver.Progress], event: resolver.Progress) -> None:
-    """Pass a progress event to the reporting task.
-
-    If the client reads too slowly, the event is dropped.
-    """
+    """Pass a progress event to the reporting task, or drop it if the client reads too slowly."""
     with suppress(anyio.WouldBlock):
         sender.send_nowait(event)
 
@@ -179,10 +176,7 @@ async def _report_progress(
 
 
 def _words(answer: ToolAnswer) -> ContentBlock:
-    """Return the metadata of a result as JSON text.
-
-    Many clients pass only text to their model.
-    """
+    """Return the metadata of a result as JSON text, because many clients pass only text to their model."""
     return TextContent(text=json.dumps(answer.record, ensure_ascii=False))
 
 
@@ -334,10 +328,7 @@ _NOT_JSON = JSONRPCError(
 
 
 def _message(line: bytes | None) -> SessionMessage | Exception | None:
-    """Return the MCP message in a line.
-
-    The result is `None` if the line is not JSON or exceeds the size limit.
-    """
+    """Return the MCP message in a line, or None if the line is not JSON or exceeds the size limit."""
     if line is None:
         return None
     try:

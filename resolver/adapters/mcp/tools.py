@@ -175,10 +175,7 @@ class ResultStore:
         self._count = 0
 
     def store_first_page(self, held: StoredResult, length: int, width: int) -> ResultPage:
-        """Return the first page of an object.
-
-        If the object has further pages, it is stored.
-        """
+        """Return the first page of an object, and store the object if it has further pages."""
         page = self._page(self._count + 1, held, 0, length, width)
         if page.cursor is not None:
             self._count += 1
@@ -273,10 +270,7 @@ BODY = 8_388_608
 
 
 def limit_body(limits: resolver.Limits) -> resolver.Limits:
-    """Return the limits.
-
-    If they include no body size, `BODY` is the maximum body size.
-    """
+    """Return the limits, with `BODY` as the maximum body size unless they include one."""
     return limits if limits.body_everywhere else replace(limits, body=BODY, body_everywhere=True)
 
 
@@ -314,10 +308,7 @@ class ToolGrant:
             raise ValueError(f"policy for agents must be untrusted, with overrides, got {self.policy.name}")
 
     def session(self) -> resolver.Resolver:
-        """Return the `Resolver` of the tools.
-
-        It has no credentials.
-        """
+        """Return the `Resolver` of the tools, which has no credentials."""
         return resolver.Resolver(
             policy=self.policy,
             limits=self.limits,
@@ -544,10 +535,7 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
 
 
 def _make_answer(page: ResultPage) -> ToolAnswer:
-    """Return the tool result for a page.
-
-    Listing entries become members of the JSON object.
-    """
+    """Return the tool result for a page; listing entries become members of the JSON object."""
     if isinstance(page.content, tuple):
         return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
     return ToolAnswer(page.held.record.with_page(page.facts), page.content)
@@ -603,10 +591,7 @@ def _text(response: resolver.Response) -> str | None:
 
 
 def _entry(entry: resolver.Entry) -> Record:
-    """Return the metadata of a listing entry.
-
-    A long name is truncated.
-    """
+    """Return the metadata of a listing entry; a long name is truncated."""
     whole = entry.as_json()
     record: dict[str, object] = {
         name: whole[name] for name in ("name", "url", "kind", "size", "modified", "title")

@@ -169,10 +169,7 @@ DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def answer_datagrams(nursery: trio.Nursery, answer: Callable[[bytes], bytes]) -> int:
-    """Start a UDP server at a free port of 127.0.0.1, and return the port.
-
-    The server sends the result of `answer` for each datagram.
-    """
+    """Start a UDP server at a free port that sends `answer` of each datagram, and return the port."""
     sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     await sock.bind(("127.0.0.1", 0))
     nursery.start_soon(_answer, sock, answer)
@@ -302,10 +299,7 @@ REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {
 
 
 def is_refused(case: Case, why: str) -> bool:
-    """Return whether the URL of the case is refused.
-
-    Most rules do not apply to a server that the user has configured.
-    """
+    """Return whether the URL is refused; most rules do not apply to a server that the user configured."""
     return not case.by_setting or why == "untrusted"
 
 

@@ -28,10 +28,7 @@ CHECKS: tuple[ContractCheck, ...] = (
 
 
 class Contract:
-    """A test class that runs each of its `checks` with each of its `cases`.
-
-    The method `run` starts an event loop for one check.
-    """
+    """A test class that runs each check with each suitable case; `run` starts an event loop for a check."""
 
     cases: ClassVar[tuple[Case, ...]] = ()
     checks: ClassVar[tuple[ContractCheck, ...]] = CHECKS

@@ -62,10 +62,7 @@ class TranscriptServer:
                 await trio.aclose_forcefully(raw)
 
     async def _converse(self, peer: Peer, heard: bytearray) -> Connection | None:
-        """Run the exchange, and return the matching connection of a transcript.
-
-        Return None if no transcript matches.
-        """
+        """Run the exchange, and return the matching connection of a transcript, or None."""
         alike, at = list(self._connections), 0
         while at < max(len(each.turns) for each in alike):
             going = [each for each in alike if at < len(each.turns)]

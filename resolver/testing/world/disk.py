@@ -341,10 +341,7 @@ class Disk:
         return any(_key(fd) == key for fd in self._descriptors)
 
     def lose_power(self, source: random.Random) -> None:
-        """Change the directory to a random state that is possible after a power loss.
-
-        All files must be closed.
-        """
+        """Change the directory to a random state after a power loss; all files must be closed."""
         kept = source.randint(0, len(self._journal))
         if source.random() < 0.3:
             kept = len(self._journal)

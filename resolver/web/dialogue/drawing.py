@@ -111,10 +111,7 @@ class _DiagramCanvas:
         return Drawing(self._width, height, title, summary_of(self._exchange), shapes)
 
     def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
-        """Return the heading and the vertical line of a lane (lifeline).
-
-        The lines of data lanes and DNS lanes are dashed.
-        """
+        """Return the heading and the vertical line of a lane (lifeline), dashed for data and DNS lanes."""
         x = self._x[lane.place]
         broken = lane.place in ("data", "names")
         found = [
@@ -134,10 +131,7 @@ class _DiagramCanvas:
             self._arrow(message)
 
     def _note(self, message: DiagramMessage) -> None:
-        """Draw a box across the lanes for a note.
-
-        A note is not a message of the protocol.
-        """
+        """Draw a box across the lanes for a note, which is not a message of the protocol."""
         left, right = _FIRST + 16, _FIRST + _GAP - 16
         told = [] if message.size is None else [format_count(message.size)]
         lines = [line for text in (*told, *message.lines) for line in wrap_text(text, _CELLS_OF_NOTE)]
@@ -207,10 +201,7 @@ class _DiagramCanvas:
         self._shapes.append(_area("head body", points))
 
     def _connection(self, message: DiagramMessage) -> None:
-        """Draw an open connection as a vertical bar on its lane.
-
-        TLS is a bracket next to the bar.
-        """
+        """Draw an open connection as a vertical bar on its lane, and TLS as a bracket next to the bar."""
         place = message.target if message.source == "client" else message.source
         assert place is not None
         match message.kind:
@@ -359,10 +350,7 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
 
 
 def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
-    """Return the rows of the table.
-
-    The table has the messages of the diagram in the same order.
-    """
+    """Return the rows of the table: the messages of the diagram in the same order."""
     told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
     return tuple(_row(message, told) for message in exchange.messages)
 

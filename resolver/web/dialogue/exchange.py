@@ -115,10 +115,7 @@ class RecordedExchange(NamedTuple):
 def lanes_of(
     messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
 ) -> tuple[DiagramLane, ...]:
-    """Return the lanes of the diagram.
-
-    The lanes are: client, server, and the data connections and DNS if they are used.
-    """
+    """Return the lanes of the diagram: client, server, and data connections and DNS if they are used."""
     there = {place for message in messages for place in (message.source, message.target)}
     titles = {**_WHO, "server": host or _WHO["server"]}
     return tuple(
@@ -191,10 +188,7 @@ def show_line(text: str) -> str:
 
 
 def note(text: str) -> str:
-    """Return the text of a note, escaped, redacted and truncated.
-
-    The text may be untrusted.
-    """
+    """Return the text of a note, which may be untrusted: escaped, redacted and truncated."""
     line = mask_logins(escape_text(text).encode()).decode()
     return line if len(line) <= _LONGEST_NOTE else f"{line[: _LONGEST_NOTE - 1]}…"
 
@@ -318,10 +312,7 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL.
-
-    The result is empty for a URL without a host.
-    """
+    """Return the host of a URL, or an empty text for a URL without a host."""
     try:
         parsed = parse(url)
     except ResolveError:
@@ -395,10 +386,7 @@ class _Steps:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
     def _receive(self, what: str) -> None:
-        """Add a reply of the server.
-
-        If a data connection is open, the first reply is on the control connection.
-        """
+        """Add a reply; if a data connection is open, the first reply is on the control connection."""
         place: Place = "server" if self._waits_for_reply else self._heard_from
         if self._host is None and not self.who:
             place = "client"

@@ -81,10 +81,7 @@ class BoundedMessages:
                     return
 
     def list_all(self) -> tuple[DiagramMessage, ...]:
-        """Return the stored messages.
-
-        One message of the kind `gap` replaces the omitted messages.
-        """
+        """Return the stored messages, with one message of the kind `gap` for the omitted messages."""
         if not self.left_out:
             return (*self._first, *self._last)
         gap = DiagramMessage("gap", (f"{self.left_out:,} messages omitted",))
@@ -295,10 +292,7 @@ class ExchangeRecording:
             self._body(rest, len(rest), "data" if event.data else "server", sure=sure)
 
     def _body(self, octets: bytes, count: int, place: Place, *, sure: bool) -> None:
-        """Add received data.
-
-        Bytes of the same body are added to the size of one message.
-        """
+        """Add received data; bytes of the same body are added to the size of one message."""
         last = self._messages.latest
         if last is not None and last is self._pieces and last.source == place:
             self._count(last, count, sure=sure)
@@ -312,10 +306,7 @@ class ExchangeRecording:
         self._messages.replace(message, self._pieces)
 
     def _progress(self, event: Progress) -> None:
-        """Count bytes that were copied directly to a file.
-
-        Only progress events report these bytes.
-        """
+        """Count bytes that were copied directly to a file, which only progress events report."""
         if self._heard and self._pieces is not None:
             self._count(self._pieces, 0, sure=True)
         moved = event.received - max(self._reported, event.start) - self._heard
@@ -399,10 +390,7 @@ def hear_here(event: Event) -> None:
 
 
 class Recordings:
-    """The recordings of all retrievals of a session.
-
-    `now` returns seconds of a monotonic clock.
-    """
+    """The recordings of all retrievals of a session; `now` returns seconds of a monotonic clock."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

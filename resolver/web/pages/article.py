@@ -76,10 +76,7 @@ def _level(line: str) -> int:
 
 
 def _stretches(lines: list[tuple[int, str]], level: int, place: PageAddressBar) -> tuple[QuotedLines, ...]:
-    """Return the lines at this level and at deeper levels.
-
-    The function calls itself for deeper levels, up to `DEEPEST`.
-    """
+    """Return the lines at this level, and by recursion at deeper levels, up to `DEEPEST`."""
     found: list[QuotedLines] = []
     for is_deeper, group in groupby(lines, key=lambda line: line[0] > level):
         here = list(group)
@@ -156,10 +153,7 @@ class MimePart(NamedTuple):
 
 
 def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
-    """Return the leaf parts of a message.
-
-    The result has at least one and at most `MOST` parts.
-    """
+    """Return the leaf parts of a message: at least one and at most `MOST` parts."""
     if len(octets) > LARGEST or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _says_too_much(octets):
         return [_read_whole(octets, charset)]
     try:
@@ -325,10 +319,7 @@ def _source(response: Response, place: PageAddressBar) -> list[TextRun]:
 def describe_parts(
     parts: list[MimePart], place: PageAddressBar, contents: Callable[[MimePart, bool], str]
 ) -> dict[str, object]:
-    """Return the values for the macros of `mime.html`.
-
-    The values are the texts and the list of parts.
-    """
+    """Return the values for the macros of `mime.html`: the texts and the list of parts."""
     bodies: list[ReadablePart] = []
     room = PART
     for part in parts:

@@ -72,10 +72,7 @@ class ListingPage(NamedTuple):
 
 
 def arrange_entries(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
-    """Return the requested page of a listing.
-
-    If the page number is too high, the last page is returned.
-    """
+    """Return the requested page of a listing, or the last page if the number is too high."""
     total = len(entries)
     chosen: Sequence[Numbered] | None = None
     if query.filter or query.sort in ORDERS:
@@ -144,10 +141,7 @@ class Groups:
 
 
 def explain_forbidden(entry: Entry, judge: Judge | None) -> str:
-    """Return the rule and the reason if the policy forbids the link of an entry.
-
-    Otherwise the result is empty.
-    """
+    """Return the rule and the reason if the policy forbids the link of an entry, or an empty text."""
     verdict = None if judge is None or entry.url is None else judge(entry)
     if verdict is None or verdict.action != "refuse":
         return ""
@@ -190,10 +184,7 @@ def _parse_rounded_size(entry: Entry) -> float:
 
 
 def _by_date(numbered: Numbered) -> tuple[int, int]:
-    """Return the sort key for the order by date.
-
-    The newest entry is first, and entries without a date are last.
-    """
+    """Return the sort key for the order by date: newest entry first, entries without a date last."""
     number, entry = numbered
     said = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
     digits = re.sub(r"[^0-9]", "", said)[:14].ljust(14, "0")
@@ -287,10 +278,7 @@ def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | Non
 
 
 def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
-    """Return the row of an entry.
-
-    A row without a usable link contains the reason if the reason is known.
-    """
+    """Return the row of an entry; without a usable link, it has the reason, if known."""
     cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
     is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)

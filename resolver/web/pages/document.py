@@ -267,19 +267,13 @@ def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
 
 
 def _thread(url: Url, place: PageAddressBar) -> str | None:
-    """Return the URL of the newsgroup page of an article.
-
-    The result is `None` if the URL does not name a newsgroup.
-    """
+    """Return the URL of the newsgroup page of an article, or None without a newsgroup."""
     group = None if url.components().get("group") is None else parent_of(url)
     return None if group is None else place.href(group)
 
 
 def _heading(url: Url) -> str | None:
-    """Return the last segment of the path.
-
-    If the path is empty, the host is returned.
-    """
+    """Return the last segment of the path, or the host if the path is empty."""
     crumbs = crumbs_of(url, str)
     return crumbs[-1].text.rpartition("://")[2] if crumbs else None
 

@@ -256,19 +256,13 @@ def _make_usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -
 
 
 def command_of(url: str) -> str:
-    """Return the shell command that opens a terminal session.
-
-    The result is empty for another kind of URL.
-    """
+    """Return the shell command that opens a terminal session, or an empty text for other URLs."""
     is_session = rules_of(url.partition(":")[0].lower()).session
     return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
 def _views(url: str, entry: Entry, place: PageAddressBar) -> tuple[tuple[str, str], ...]:
-    """Return the views of an item as descriptions and links.
-
-    The result is empty if the item has only one view.
-    """
+    """Return the views of an item as descriptions and links, if it has more than one view."""
     found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
     return found if len(found) > 1 else ()
 

@@ -84,10 +84,7 @@ def _references(entry: Entry) -> Iterator[str]:
 
 
 def _walk(root: int, below: dict[int, list[int]], depths: list[int]) -> list[int]:
-    """Return the articles below an article.
-
-    Articles that are already in a thread are omitted.
-    """
+    """Return the articles below an article, except those that are already in a thread."""
     depths[root] = 0
     order: list[int] = []
     waiting = [root]
@@ -209,10 +206,7 @@ def _article(node: ThreadNode, place: PageAddressBar) -> GroupArticle:
 
 
 def author_of(text: str) -> str:
-    """Return the name of the author in a From field.
-
-    If the name is missing, the mail address is returned.
-    """
+    """Return the name of the author in a From field, or else the mail address."""
     name, angle, _ = text.partition("<")
     if angle and name.strip():
         return name.strip().strip('"')
@@ -229,10 +223,7 @@ def _explain_empty(query: PageQuery) -> str:
 
 
 def _link_older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
-    """Return the URL of the page with older articles.
-
-    These articles precede the first article of this page.
-    """
+    """Return the URL of the page with the articles before the first article of this page, or None."""
     said = extra or {}
     first = said.get("first")
     return (

@@ -95,19 +95,13 @@ _BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
 def start_page(
     place: PageAddressBar, lately: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
 ) -> WebPage:
-    """Return the start page.
-
-    `schemes` has the supported schemes, with a description of their URLs.
-    """
+    """Return the start page; `schemes` has the supported schemes and a description of their URLs."""
     values = {"lately": _lines(lately[:_LATELY], place), "schemes": list(schemes)}
     return WebPage("start.html", "resolve", 200, values)
 
 
 def history_page(place: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
-    """Return the history page.
-
-    The first item of `opened` is the newest.
-    """
+    """Return the history page; the first item of `opened` is the newest."""
     return WebPage("history.html", "History", 200, {"lines": _lines(opened, place)})
 
 

@@ -152,10 +152,7 @@ class PageAddressBar(NamedTuple):
 
 
 def shorten(text: str, most: int = _LONGEST_TITLE) -> str:
-    """Return a text of at most `most` characters.
-
-    A longer text is shortened in the middle.
-    """
+    """Return a text of at most `most` characters, shortened in the middle."""
     if len(text) <= most:
         return text
     front = most * 2 // 3
@@ -186,10 +183,7 @@ class FactRow(NamedTuple):
 
 
 def size_of(entry: Entry) -> str:
-    """Return the size of an entry in bytes.
-
-    A rounded size has the prefix `~`, and an unknown size is a dash.
-    """
+    """Return the size of an entry in bytes, with `~` if it is rounded, or a dash if it is unknown."""
     if entry.size is not None:
         return f"{entry.size:,}"
     return _describe_entry(entry, "size_text") or "–"
@@ -252,10 +246,7 @@ _LONGEST = 60
 
 
 def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
-    """Return the breadcrumbs from the server to the URL, without a password.
-
-    The result is empty without a host.
-    """
+    """Return the breadcrumbs from the server to the URL, without a password; none without a host."""
     row = registry.find(url.scheme)
     if not isinstance(url, HostUrl) or row is None:
         return ()
@@ -274,10 +265,7 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
 
 
 def parent_of(url: Url) -> str | None:
-    """Return the URL of the parent directory.
-
-    The result is `None` for the root directory of a server.
-    """
+    """Return the URL of the parent directory, or None for the root directory of a server."""
     steps = [crumb.href for crumb in crumbs_of(url, str) if crumb.href is not None]
     return steps[-1] if steps else None
 
@@ -397,10 +385,7 @@ def static_file(name: str) -> str:
 
 
 def _show_value(value: object) -> object:
-    """Escape control characters in text.
-
-    Numbers and HTML of the web UI are returned unchanged.
-    """
+    """Escape control characters in text; numbers and HTML of the web UI stay unchanged."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_controls(value)
     return "" if value is None else value

@@ -84,10 +84,7 @@ class _Begun(NamedTuple):
 
 
 def allowed_markup(markup: str, *, is_xml: bool) -> str:
-    """Return `markup` with only the allowed elements and attributes, as HTML.
-
-    The function never raises an exception.
-    """
+    """Return `markup` with only the allowed elements and attributes, as HTML; never raises."""
     return "".join(("<!doctype html>\n", *_pieces(markup, is_xml)))
 
 
@@ -152,10 +149,7 @@ def _find_end(markup: str, end: str, start: int) -> int:
 
 
 def _read_tag(markup: str, at: int) -> _Begun | None:
-    """Parse a tag from the end of its tag name.
-
-    The result is `None` if the tag is not closed.
-    """
+    """Parse a tag from the end of its tag name; return None if the tag is not closed."""
     values: dict[str, str] = {}
     while True:
         gap = _match(_GAP, markup, at)
@@ -181,20 +175,14 @@ def _read_tag(markup: str, at: int) -> _Begun | None:
 
 
 def _match(pattern: re.Pattern[str], markup: str, at: int) -> re.Match[str]:
-    """Return the match of a pattern at a position.
-
-    The pattern also matches the empty string.
-    """
+    """Return the match of a pattern, which also matches the empty string, at a position."""
     found = pattern.match(markup, at)
     assert found is not None
     return found
 
 
 def _until_closed(markup: str, start: int, name: str) -> tuple[str, int]:
-    """Return the content of a raw text element, and the position of its end tag.
-
-    The position is -1 if the end tag is missing.
-    """
+    """Return the content of a raw text element, and the position of its end tag or -1."""
     closing = re.compile(rf"</(?:[\w-]{{1,40}}:)?{name}(?=[\s/>])", re.IGNORECASE).search(markup, start)
     return (markup[start:], -1) if closing is None else (markup[start : closing.start()], closing.start())
 

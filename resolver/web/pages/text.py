@@ -26,10 +26,7 @@ class TextRun(NamedTuple):
 
 
 def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:
-    """Return the values for the template `part.html`.
-
-    `query.page` selects the page of the text.
-    """
+    """Return the values for the template `part.html`; `query.page` selects the page of the text."""
     cuts = [0]
     while len(text) - cuts[-1] > PART:
         end = text.rfind("\n", cuts[-1], cuts[-1] + PART) + 1
@@ -139,10 +136,7 @@ class _Words:
         self._say(self._markup[at:])
 
     def _find_end(self, opening: int) -> int:
-        """Return the end position of the construct at this `<`.
-
-        The result is -1 if the construct is not closed.
-        """
+        """Return the end position of the construct at this `<`, or -1 if it is not closed."""
         markup = self._markup
         if markup.startswith("<!--", opening):
             end = markup.find("-->", opening + 4)
@@ -188,10 +182,7 @@ class _Words:
                 self.found.append(f" <{url}>")
 
     def _resolve(self, href: str) -> str:
-        """Return the URL of a relative link as unparsed text.
-
-        The result is empty if a limit is exceeded.
-        """
+        """Return the URL of a relative link as unparsed text, or an empty text above a limit."""
         if self._base is None or self._resolved == _MOST_LINKS:
             return ""
         self._resolved += 1
@@ -212,10 +203,7 @@ class _Words:
 
 
 def _attribute(name: str, said: str) -> str:
-    """Return the value of an attribute of a tag.
-
-    The result is empty if the attribute is absent.
-    """
+    """Return the value of an attribute of a tag, or an empty text."""
     found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
     return "" if found is None else plain(next(filter(None, found.groups()), ""))
 
@@ -245,10 +233,7 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def media_type_of(octets: bytes) -> str | None:
-    """Return the media type of content by its signature.
-
-    The result is `None` for a type that browsers cannot show.
-    """
+    """Return the media type of content by its signature, or None if browsers cannot show it."""
     return next((media_type for signature, media_type in _SIGNATURES if signature.match(octets)), None)
 
 
