@@ -173,6 +173,8 @@ class HttpLogin:
             is_new = self._sent == "nothing" and any(each.scheme == "basic" for each in challenges)
             if is_new:
                 yield from answer.pass_over(self.findings)
+            elif self._sent == "basic":
+                self.refusal = _rejection(answer.head)
             return is_new
         self.refusal = self._find_refusal(wanted, answer.head)
         if self.refusal is not None:
@@ -193,8 +195,7 @@ class HttpLogin:
             or self._stale > _MOST_STALE
         ):
             self._sessions.keep(self._place, None)
-            message = f"the server answers {head.shown} to this name and password"
-            return AccessDenied(message, code=str(head.status), text=head.reason)
+            return _rejection(head)
         return None
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
@@ -212,6 +213,11 @@ class HttpLogin:
         if digest is not None and not digest.proves(info, request.target, self.credentials):
             detail = "the server does not prove that it knows the password (rspauth)"
             self.findings.append(Finding("http:rspauth", "warn", detail))
+
+
+def _rejection(head: ResponseHead) -> AccessDenied:
+    message = f"the server answers {head.shown} to this name and password"
+    return AccessDenied(message, code=str(head.status), text=head.reason)
 
 
 # The login of one run to one HTTP proxy (RFC 9110 11.7). The login is sent only after the proxy responds 407.

@@ -95,7 +95,7 @@ async def test_redirects_are_followed_or_refused(nginx: HttpServer) -> None:
         ("/missing", "", resolver.NotFound),
         ("/names/", "", resolver.AccessDenied),
         ("/private/secret.txt", "", resolver.LoginRequired),
-        ("/private/secret.txt", "user:wrong@", resolver.LoginRequired),
+        ("/private/secret.txt", "user:wrong@", resolver.AccessDenied),
         ("/busy", "", resolver.TryLater),
         ("/teapot", "", resolver.Declined),
     ],

@@ -321,13 +321,15 @@ async def test_redirect_to_news_is_refused_before_server_lookup(
     assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
 
 
-async def test_missing_or_wrong_login_is_login_required(nursery: trio.Nursery) -> None:
+async def test_missing_login_is_login_required_and_wrong_is_denied(
+    nursery: trio.Nursery,
+) -> None:
     server = await serve(nursery)
     async with Resolver() as session:
         with pytest.raises(LoginRequired) as caught:
             await session.fetch(server.url("/private"))
         assert (caught.value.code, caught.value.exit_code) == ("401", 6)
-        with pytest.raises(LoginRequired):
+        with pytest.raises(AccessDenied, match="401 Unauthorized to this name and password"):
             await session.fetch(server.url("/private", "user:wrong@"))
         assert (await session.fetch(server.url("/private", "user:password@"))).text == "A secret.\n"
     assert server.connections == 3  # one without login, one for user:wrong, one for user:password
