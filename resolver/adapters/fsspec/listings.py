@@ -493,7 +493,8 @@ class FileSystemListings(NamedByUrls):
     async def _info(self, path: str, **kwargs: Any) -> Record:
         name = self._resolve_name(path)
         known = self._find_known(name)
-        if known is not None:
+        # Index pages of http often lack sizes or have rounded sizes. dask cannot read a file of unknown size.
+        if known is not None and not (self.ranges and known["type"] == FILE and known["size"] is None):
             return dict(known)
         with translate_errors(name):
             facts = await self._facts(name)
@@ -527,7 +528,7 @@ class FileSystemListings(NamedByUrls):
 
     async def _type(self, path: str) -> object:
         try:
-            return (await self._info(path))["type"]
+            return (self._find_known(self._resolve_name(path)) or await self._info(path))["type"]
         except FileNotFoundError:
             return None
 

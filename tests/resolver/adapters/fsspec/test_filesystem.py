@@ -318,7 +318,7 @@ def test_listing_with_unsafe_names_is_sanitized(
     fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
     names = [each.removeprefix(f"{name}/") for each in fs.ls(name, detail=False)]
     assert names == ["twice", "huge", "%1B%5B2J", "%252e%252e", "%7Eroot"]
-    assert fs.info(f"{name}/huge")["size"] is None
+    assert {each["name"]: each["size"] for each in fs.ls(name)}[f"{name}/huge"] is None
     with fs.open(f"{name}/twice") as file:
         assert (file.size, file.read()) == (3, b"abc")
     fs.get(f"{name}/%7Eroot", f"{tmp_path}/")
@@ -385,6 +385,19 @@ def test_other_schemes_list_and_read(
         if kind is not HttpFileSystem:
             assert len(fs.cat_file(found[0])) > 10
             assert fs.cat_file(found[0], 2, 5) == fs.cat_file(found[0])[2:5]
+
+
+def test_info_of_index_entry_without_size_asks_the_server(make: Make) -> None:
+    page = fixtures.http.Page
+    site = {
+        "/pub/": page(b'<title>Index of /pub/</title><ul><li><a href="a.csv">a</a></ul>', "text/html"),
+        "/pub/a.csv": page(TABLE),
+    }
+    with served(partial(fixtures.http.serve, site=site)) as server:
+        fs = make(HttpFileSystem, server.port)
+        (listed,) = fs.ls(f"127.0.0.1:{server.port}/pub")
+        assert (listed["size"], fs.isfile(listed["name"]), len(server.requests)) == (None, True, 1)
+        assert fs.info(listed["name"])["size"] == fs.size(listed["name"]) == len(TABLE)
 
 
 # Reads of several objects: the results equal those of separate calls, and few connections are opened.
