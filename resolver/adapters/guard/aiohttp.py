@@ -10,6 +10,7 @@ of a host name. The socket factory checks each IP address again before it create
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ import resolver
 from resolver.adapters.guard.sockets import check_url
 
 AddressInfo = aiohttp.AddrInfoType
+_WEBSOCKET = re.compile(r"\Aws(s?)(?=:)")
 
 
 class GuardedResolver(AbstractResolver):
@@ -86,8 +88,12 @@ class GuardedConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
     ) -> Connection:
-        """Check the URL of each request and redirect, even if a pooled connection can be used."""
-        check_url(str(req.url), self._policy, "none" if req.proxy is None else str(req.proxy))
+        """Check the URL of each request and redirect, even if a pooled connection can be used.
+
+        The URL of a WebSocket is checked as the URL of its http request (RFC 6455 4.1).
+        """
+        url = _WEBSOCKET.sub(r"http\1", str(req.url))
+        check_url(url, self._policy, "none" if req.proxy is None else str(req.proxy))
         return await super().connect(req, traces, timeout)
 
 

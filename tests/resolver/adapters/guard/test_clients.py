@@ -366,6 +366,19 @@ def test_guarded_connector_checks_addresses_of_another_resolver(server: Server, 
     assert server.visits == []
 
 
+def test_guarded_connector_checks_websockets(server: Server, names: Names) -> None:
+    async def ask(host: str) -> None:
+        async with aiohttp.ClientSession(connector=GuardedConnector(POLICY)) as session:
+            await session.ws_connect(f"ws://{host}:{server.port}/")
+
+    with pytest.raises(resolver.Refused):
+        asyncio.run(ask("inside.example"))
+    assert server.visits == []
+    with pytest.raises(aiohttp.WSServerHandshakeError, match="Invalid response status"):
+        asyncio.run(ask("outside.example"))
+    assert {address for address, _ in server.visits} == {PUBLIC}
+
+
 def test_guarded_connector_with_resolver_raises() -> None:
     async def make() -> None:
         with pytest.raises(TypeError, match="lookups"):
