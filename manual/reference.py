@@ -68,15 +68,16 @@ def _command(verb: CommandVerb) -> Iterator[str]:
         if rows:
             yield from ("", f"## Options: {title}" if title != "options" else "## Options", "")
         for row in rows:
-            yield from _option(row)
+            yield from _option(row, verb.name)
 
 
-def _option(row: Option) -> Iterator[str]:
+def _option(row: Option, verb: str) -> Iterator[str]:
     *others, last = row.flags
     names = ", ".join(f"`{name}`" for name in (*others, f"{last} {row.takes or ''}".strip()))
     words = [_escaped(row.purpose)]
     if row.choices is not None:
-        choices = (f"`{word}` (default)" if word == row.unset else f"`{word}`" for word in row.choices)
+        unset = row.unset_of(verb)
+        choices = (f"`{word}` (default)" if word == unset else f"`{word}`" for word in row.choices)
         words.append(", ".join(choices))
     yield from _wrapped(f"- {names}: {': '.join(words)}. {OF_OPTIONS[row.long]}", "  ")
 

@@ -129,7 +129,7 @@ def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
     yield from _paragraph(plain(OF_COMMANDS[verb.name]), width)
     yield ""
     yield f"  {verb.example}"
-    yield from _options(lambda row: verb.name in row.verbs.split(), width)
+    yield from _options(lambda row: verb.name in row.verbs.split(), width, verb.name)
 
 
 def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
@@ -168,9 +168,10 @@ def _paragraph(text: str, width: int) -> list[str]:
     return wrap(text, width, break_on_hyphens=False)
 
 
-def _options(wanted: Callable[[Option], bool], width: int) -> Iterator[str]:
+def _options(wanted: Callable[[Option], bool], width: int, verb: str = "") -> Iterator[str]:
     for title, group in OPTIONS.items():
-        yield from _section(title, ((_names(row), _purpose(row)) for row in group if wanted(row)), width)
+        entries = ((_names(row), _purpose(row, verb)) for row in group if wanted(row))
+        yield from _section(title, entries, width)
 
 
 def _section(title: str, entries: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
@@ -195,8 +196,8 @@ def _names(row: Option) -> str:
     return names if row.takes is None else f"{names} {row.takes}"
 
 
-def _purpose(row: Option) -> str:
+def _purpose(row: Option, verb: str = "") -> str:
     if row.choices is None:
         return row.purpose
-    words = [f"{word} (default)" if word == row.unset else word for word in row.choices]
+    words = [f"{word} (default)" if word == row.unset_of(verb) else word for word in row.choices]
     return f"{row.purpose}: {', '.join(words)}"

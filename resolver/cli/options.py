@@ -116,6 +116,10 @@ class Option(NamedTuple):
             return []
         return self.default if self.choices is None or self.unsaid else self.choices[0]
 
+    def unset_of(self, verb: str) -> object:
+        """Return the value of the option for `verb` if the user does not set the option."""
+        return "untrusted" if (self.name, verb) == ("policy", "proxy") else self.unset
+
 
 POLICIES = ("default", "cautious", "untrusted")
 PROGRESS = ("auto", "bar", "dot", "json", "none")

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from resolver.cli.arguments import read
+from resolver.cli.help import page
 from resolver.cli.values import UsageError
 from tests.hang import HANG
 from tests.sampled import sampled
@@ -86,3 +87,10 @@ def test_proxy_has_policy_untrusted_by_default(words: list[str], policy: str) ->
     command = read(["proxy", "--config", "none", *words])
     assert command is not None
     assert command.policy == policy
+
+
+@pytest.mark.parametrize(("verb", "policy"), [("proxy", "untrusted"), ("serve", "default")])
+def test_help_marks_default_policy_of_command(verb: str, policy: str) -> None:
+    line = next(line for line in page((verb,), 100).splitlines() if "--policy NAME" in line)
+    assert f"{policy} (default)" in line
+    assert line.count("(default)") == 1
