@@ -2,8 +2,8 @@
 
 `read_request` refuses every head that two parsers could read in different ways (request smuggling). Such a
 head has a bare LF or CR, a folded line (RFC 9112 5.2), Content-Length together with Transfer-Encoding (RFC
-9112 6.3), or a Host that differs from the target. h11 accepts some of these heads, so each head is checked
-before h11 receives the head.
+9112 6.3), or a Host that differs from an absolute URL. h11 accepts some of these heads, so each head is
+checked before h11 receives the head.
 
 A connection serves one request. Bytes after this request, such as a pipelined request, are never forwarded.
 """
@@ -132,21 +132,20 @@ def _check(request: h11.Request) -> ProxyRequest:
     names = [name for name, _ in fields]
     if b"content-length" in names and b"transfer-encoding" in names:
         raise ProtocolError("the request has both Content-Length and Transfer-Encoding")
-    host = next((value for name, value in fields if name == b"host"), None)
     if request.method == b"CONNECT":
         place = _AUTHORITY.fullmatch(request.target)
         if place is None or not 0 < int(place[2]) < 65_536:
             raise ProtocolError("the target of CONNECT must be HOST:PORT")
         if b"content-length" in names or b"transfer-encoding" in names:
             raise ProtocolError("CONNECT must not have a body")
-        if host is not None and host.lower() not in (request.target.lower(), place[1].lower()):
-            raise ProtocolError("Host differs from the target")
+        # Host is not compared, because it is not forwarded. undici 5 sends the address of the proxy as Host.
         return ProxyRequest(
             request.method, endpoint_url(place[1].strip(b"[]").decode("latin-1"), int(place[2])), b"", []
         )
     absolute = _ABSOLUTE.fullmatch(request.target)
     if absolute is None:
         raise ProtocolError("expected CONNECT or an absolute http URL without user and fragment")
+    host = next((value for name, value in fields if name == b"host"), None)
     if host is not None and _without_port(host) != _without_port(absolute[1]):
         raise ProtocolError("Host differs from the target")
     rest = absolute[2] or b"/"
