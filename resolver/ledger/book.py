@@ -29,7 +29,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -425,11 +425,16 @@ class Ledger:
         self._elsewhere = elsewhere
         self._mutex = threading.Lock()
         self._later: deque[_Change] = deque()
+        self._opened = ExitStack()
 
     async def __aenter__(self) -> Ledger:
         self._loop: Loop = running()
         self._turn = self._loop.lock()
-        await self._loop.in_thread(self._open)
+        try:
+            await self._loop.in_thread(self._open)
+        except self._loop.cancelled:  # With asyncio, the thread has opened the ledger nevertheless.
+            self._opened.close()
+            raise
         return self
 
     async def __aexit__(
@@ -446,33 +451,27 @@ class Ledger:
             # while another thread uses it, SQLite crashes (sqlite.org/threadsafe.html). With the mutex, the
             # other thread instead gets a `ProgrammingError` after the close.
             with self._mutex:
-                self._connection.close()
-                self._file.close()
+                self._opened.close()
 
     def _open(self) -> None:
-        with faults_of(self._file.path):
+        with faults_of(self._file.path), ExitStack() as opened:
             self._file.take()
-            try:
-                self._connection = connect(self._file.path)
-                self._prepare()
-            except BaseException:
-                self._file.close()
-                raise
+            opened.callback(self._file.close)
+            self._connection = connect(self._file.path)
+            opened.callback(self._connection.close)
+            self._prepare()
+            self._opened = opened.pop_all()
 
     def _prepare(self) -> None:
-        try:
-            if not check_is_ours(self._connection, self._file.path):
-                self._connection.executescript(TABLES)
-            add_columns(self._connection)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
-            self._run = self._connection.execute(begin, (_now(), _now())).lastrowid
-            # During a run, rows are found by key, so the work of a query needs no limit.
-            self._connection.set_progress_handler(None, 0)
-        except BaseException:
-            self._connection.close()
-            raise
+        if not check_is_ours(self._connection, self._file.path):
+            self._connection.executescript(TABLES)
+        add_columns(self._connection)
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
+        self._run = self._connection.execute(begin, (_now(), _now())).lastrowid
+        # During a run, rows are found by key, so the work of a query needs no limit.
+        self._connection.set_progress_handler(None, 0)
 
     def admit(self, asked: Iterable[RequestRow]) -> list[LedgerEntry]:
         """Add a row for each request in one transaction, and return the entries with the stored data.

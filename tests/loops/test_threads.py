@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from resolver import Resolver
+from resolver import Outcome, Resolver
 from resolver.files import local as file
 from resolver.files.commit import UnopenedPart
 from resolver.files.part import PartFile
 from resolver.files.partial_file import PartialFile
+from resolver.ledger.book import Ledger
 from resolver.loops import running
+from resolver.transfer.batch import RunningBatch
 from tests.fresh import environment
 from tests.hang import HANG
 from tests.loops.cancels import turns
@@ -87,6 +89,34 @@ def test_cancel_waits_for_thread_working_on_file(
     run(main())
     assert path.read_bytes() == (tmp_path / "from").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["from", "into"]
+
+
+def test_cancel_closes_ledger_that_thread_opened(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gate = Gate(Ledger._prepare, 1)
+    monkeypatch.setattr(Ledger, "_prepare", lambda *given: gate(*given))
+    (tmp_path / "from").write_bytes(b"some octets\n")
+
+    async def main() -> list[str]:
+        async with Resolver() as session:
+
+            def save() -> RunningBatch[Outcome]:
+                url = (tmp_path / "from").as_uri()
+                return session.save_all([url], directory=tmp_path / "into", ledger=tmp_path / "ledger")
+
+            closed = save()
+            waiting = asyncio.create_task(anext(closed))
+            await asyncio.to_thread(gate.reached.wait, HANG)
+            closing = asyncio.create_task(closed.aclose())
+            await turns()
+            gate.opened.set()
+            await closing
+            with pytest.raises(RuntimeError):
+                await waiting
+            return [outcome.status async for outcome in save()]
+
+    assert run(main()) == ["done"]
 
 
 def test_cancel_waits_for_thread_reading_directory(

@@ -142,9 +142,9 @@ async def test_ledger_in_use_raises_ledger_held(tmp_path: Path) -> None:
 class _WatchedConnection:
     """A connection that reports whether its ledger's lock was held when it was closed."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, connection: sqlite3.Connection) -> None:
         self._ledger = ledger
-        self._connection = vars(ledger)["_connection"]
+        self._connection = connection
         self.closed_under_lock: list[bool] = []
 
     def __getattr__(self, name: str) -> object:
@@ -157,9 +157,13 @@ class _WatchedConnection:
 
 async def test_ledger_is_closed_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread left by a cancellation may execute a statement at any time: SQLite crashed the process."""
-    async with Ledger(str(tmp_path / "ledger")) as ledger:
-        watched = _WatchedConnection(ledger)
-        monkeypatch.setattr(ledger, "_connection", watched)
+    path = tmp_path / "ledger"
+    path.touch(0o600)
+    ledger = Ledger(str(path))
+    watched = _WatchedConnection(ledger, database.connect(str(path)))
+    monkeypatch.setattr(database, "connect", lambda path: watched)
+    async with ledger:
+        pass
     assert watched.closed_under_lock == [True]
     with pytest.raises(LedgerFault):
         ledger.admit([asked(1)])
