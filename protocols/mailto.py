@@ -23,6 +23,7 @@ from protocols.options import Limits, Options
 from protocols.scheme import Scheme
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
 from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
+from protocols.text import decode_text
 from protocols.wire import encode_line
 
 _ADDRESS_DATA = ";/:@&="
@@ -222,7 +223,7 @@ def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | Non
 
 
 def _reply(url: MailtoUrl, draft: Draft) -> Reply:
-    headers = tuple((_show_text(name), _show_text(value)) for name, value in url.headers)
+    headers = tuple((decode_text(name), decode_text(value)) for name, value in url.headers)
     return Reply(
         kind=Kind.ADDRESS,
         media_type="message/rfc822",
@@ -230,7 +231,7 @@ def _reply(url: MailtoUrl, draft: Draft) -> Reply:
         meta=headers,
         target=build(replace(url, fragment=None)),
         extra={
-            "addresses": [_show_text(address) for address in split_addresses(url.addr_spec)],
+            "addresses": [decode_text(address) for address in split_addresses(url.addr_spec)],
             "headers": [list(pair) for pair in headers],
         },
         findings=[
@@ -244,18 +245,7 @@ def _reply(url: MailtoUrl, draft: Draft) -> Reply:
 
 
 def _report_field(name: bytes, value: bytes) -> str:
-    return f"{_show_text(name)}: {_show_text(value)}"
-
-
-def _show_text(octets: bytes) -> str:
-    """Decode text for display.
-
-    The charset is UTF-8 (RFC 6068), or ISO 8859-1 if the text is invalid UTF-8.
-    """
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return octets.decode("latin-1")
+    return f"{decode_text(name)}: {decode_text(value)}"
 
 
 MAILTO = Scheme(

@@ -68,6 +68,14 @@ def _is_there(codec: str) -> bool:
     return True
 
 
+def decode_text(octets: bytes) -> str:
+    """Decode bytes from a server as UTF-8 or, if they are invalid UTF-8, as ISO 8859-1."""
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return octets.decode("latin-1")
+
+
 _MAX_BRIEF = 200
 _LONGEST_TEXT = 80
 _CUT = "..."  # in ASCII, for terminals that cannot display other characters

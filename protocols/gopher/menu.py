@@ -15,6 +15,7 @@ from protocols.errors import InvalidUrl
 from protocols.gopher.url import ITEM_TYPES, GopherUrl
 from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
 from protocols.syntax import encode
+from protocols.text import decode_text
 
 # Menu lines (RFC 1436 3.8, Gopher+ memo 2.1) and the URLs of their targets.
 #
@@ -183,19 +184,12 @@ def display_text(octets: bytes) -> str:
 
     Control characters are removed.
     """
-    return _decode(octets).translate(_CONTROLS)
+    return decode_text(octets).translate(_CONTROLS)
 
 
 def line_text(octets: bytes) -> str:
     """Decode a line of text for display, without control characters except TAB."""
-    return _decode(octets).translate(_CONTROLS_OF_TEXT)
-
-
-def _decode(octets: bytes) -> str:
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return octets.decode("latin-1")
+    return decode_text(octets).translate(_CONTROLS_OF_TEXT)
 
 
 def _latin1(octets: bytes | None) -> str | None:

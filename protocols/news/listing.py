@@ -17,9 +17,10 @@ from protocols.contract import Reply
 from protocols.errors import InvalidUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind, Url
 from protocols.news.article import ArticleHead, decode_field, parse_date, strip_brackets
-from protocols.news.response import BlockLines, DataBlock, GroupSelection, decode_text, is_number
+from protocols.news.response import BlockLines, DataBlock, GroupSelection, is_number
 from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_article
 from protocols.options import Limits
+from protocols.text import decode_text
 from protocols.wire import Buffer, Reader, encode_line
 
 # The URLs of the entries in a listing. The names of groups and articles are untrusted input from a server, so

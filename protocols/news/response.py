@@ -28,6 +28,7 @@ from protocols.errors import (
     TryLater,
 )
 from protocols.step import Dialogue, EmitBody, Receive
+from protocols.text import decode_text
 from protocols.wire import Buffer, Reader, Secret, encode_line
 
 # The commands of this client (RFC 3977, 4642, 4643, 8054). The client does not implement POST, IHAVE or any
@@ -170,14 +171,6 @@ class NntpResponse(NamedTuple):
         The text is escaped, which prevents terminal escape injection.
         """
         return ascii(f"{self.code} {decode_text(self.text)}".rstrip())
-
-
-def decode_text(octets: bytes) -> str:
-    """Decode bytes from a server as UTF-8 or, if they are invalid UTF-8, as ISO 8859-1."""
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return octets.decode("latin-1")
 
 
 def read_status(limit: int, command: NntpCommand | None = None) -> Reader[NntpResponse]:

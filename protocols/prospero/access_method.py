@@ -22,10 +22,10 @@ from protocols.prospero.objects import (
     RequestObject,
     ServerAddress,
     parse_place,
-    read_text,
     values_of,
 )
 from protocols.syntax import RESERVED, UNRESERVED, encode
+from protocols.text import decode_text
 
 # The conversion of an access method to a URL (protocol page, section 8.2). Each method has one function.
 #
@@ -114,7 +114,7 @@ def _gopher_type(named: AccessName) -> str:
 
 def map_telnet(named: AccessName) -> MappedUrl:
     """Convert TELNET to a URL of host and port. The argument is a message for the user, not a user name."""
-    message = None if named.argument is None else read_text(named.argument)
+    message = None if named.argument is None else decode_text(named.argument)
     return MappedUrl(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
 
 
@@ -195,12 +195,12 @@ class AccessMethod(NamedTuple):
     @property
     def described(self) -> str:
         """Return the tokens for display, with the reason why the method cannot be used."""
-        said = " ".join(read_text(token) or "''" for token in self.tokens)
+        said = " ".join(decode_text(token) or "''" for token in self.tokens)
         return f"{said} ({self.unusable})" if self.unusable else said
 
     def as_json(self) -> dict[str, JsonValue]:
         return {
-            "method": read_text(self.name),
+            "method": decode_text(self.name),
             "url": self.url,
             "tokens": [token.decode("latin-1") for token in self.tokens],
             "unusable": self.unusable or None,
@@ -270,7 +270,7 @@ def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
 
 def _lead(method: bytes, pointer: ObjectPointer, arguments: tuple[bytes, ...]) -> MappedUrl:
     if pointer.host_type.upper() != INTERNET:
-        raise InvalidUrl("bad-host", 0, f"a host of type {read_text(pointer.host_type)!r}")
+        raise InvalidUrl("bad-host", 0, f"a host of type {decode_text(pointer.host_type)!r}")
     named = AccessName(pointer.host, pointer.hsoname, arguments[0] if arguments else None)
     return _MAPPINGS[method](named)
 

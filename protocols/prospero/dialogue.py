@@ -25,7 +25,6 @@ from protocols.prospero.objects import (
     find_first_word,
     read_modified,
     read_size,
-    read_text,
     target_of,
 )
 from protocols.prospero.resolution import (
@@ -46,6 +45,7 @@ from protocols.prospero.resolution import (
 )
 from protocols.prospero.url import ProsperoUrl
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
+from protocols.text import decode_text
 
 
 def converse(
@@ -146,7 +146,7 @@ def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
     assert first.url is not None
     moved = Moved(
         location=first.url,
-        code=read_text(first.name),
+        code=decode_text(first.name),
         others=tuple(
             method.url or partial(_give_contents, inquiry, facts, method, is_last=method is others[-1])
             for method in others
@@ -230,7 +230,7 @@ def _report(members: UnionMembers, reply: Reply) -> None:
 def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
     """Yield the segments of a body with one name per line. Line ends inside a name are escaped."""
     for start in range(0, len(members), _AT_ONCE):
-        names = [read_text(member.link.name) for member in members[start : start + _AT_ONCE]]
+        names = [decode_text(member.link.name) for member in members[start : start + _AT_ONCE]]
         yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
 
 
@@ -269,7 +269,7 @@ class LinkReader:
         methods = access_methods_of(link.attributes, link.pointer, member.found_at)
         url, unusable = _url_of(member, methods)
         return Entry(
-            name=read_text(link.name),
+            name=decode_text(link.name),
             url=url,
             kind=_kind_of(link, methods),
             size=read_size(link.attributes),
@@ -312,7 +312,7 @@ def _kind_of(link: ProsperoLink, methods: list[AccessMethod]) -> Kind:
 def _title_of(link: ProsperoLink) -> str | None:
     return next(
         (
-            " ".join(map(read_text, attribute.values))
+            " ".join(map(decode_text, attribute.values))
             for name in _TITLES
             for attribute in link.attributes
             if attribute.name == name and attribute.values
@@ -323,20 +323,20 @@ def _title_of(link: ProsperoLink) -> str | None:
 
 def _extra_of(link: ProsperoLink, methods: list[AccessMethod], unusable: str | None) -> dict[str, JsonValue]:
     extra: dict[str, JsonValue] = {
-        "link": read_text(link.ltype),
-        "target": read_text(link.target),
-        "host": read_text(link.pointer.host),
+        "link": decode_text(link.ltype),
+        "target": decode_text(link.target),
+        "host": decode_text(link.pointer.host),
         "hsoname": link.pointer.hsoname.decode("latin-1"),
         "version": link.pointer.version,
     }
     modes = find_first_word(link.attributes, b"UNIX-MODES")
     optional: dict[str, JsonValue] = {
-        "expires": None if link.expires is None else read_text(link.expires),
-        "id": [" ".join(map(read_text, words)) for words in link.ids] or None,
-        "modes": None if modes is None else read_text(modes),
+        "expires": None if link.expires is None else decode_text(link.expires),
+        "id": [" ".join(map(decode_text, words)) for words in link.ids] or None,
+        "modes": None if modes is None else decode_text(modes),
         "access_methods": [method.as_json() for method in methods] or None,
         "filters": [
-            " ".join(map(read_text, each.values)) for each in link.attributes if each.name == b"FILTER"
+            " ".join(map(decode_text, each.values)) for each in link.attributes if each.name == b"FILTER"
         ]
         or None,
         "unusable": unusable,

@@ -40,7 +40,6 @@ from protocols.prospero.objects import (
     parse_pointer,
     quote,
     read_lines,
-    read_text,
     with_belongings,
 )
 from protocols.step import (
@@ -51,6 +50,7 @@ from protocols.step import (
     OpenedConnection,
     PlanNote,
 )
+from protocols.text import decode_text
 from protocols.wire import REST, Rest, encode_commands, run_reader
 
 # A reply (protocol page 7): links and attributes in the order received, and results.
@@ -90,7 +90,7 @@ class ProsperoRefusal(NamedTuple):
     text: str
 
     def error(self) -> Declined:
-        code = read_text(self.kind or self.keyword)
+        code = decode_text(self.kind or self.keyword)
         said = f"{code}: {self.text}" if self.text else code
         return _FAILURES.get(self.kind, Declined)(f"the server answers {said}", code=code, text=self.text)
 
@@ -271,7 +271,7 @@ class _ReplyReader:
         elif keyword == b"UNRESOLVED":
             answer.unresolved = tokens
         elif keyword == b"WARNING":
-            _report(answer.warnings, " ".join(map(read_text, tokens)))
+            _report(answer.warnings, " ".join(map(decode_text, tokens)))
         elif keyword == b"VERSION":
             answer.software = tokens[1] if len(tokens) > 1 else b""
         elif keyword not in _IDLE:
@@ -281,11 +281,11 @@ class _ReplyReader:
         kind = tokens[0] if keyword == b"FAILURE" and tokens else b""
         text = tokens[1:] if kind else tokens
         self._answer.refusal = self._answer.refusal or ProsperoRefusal(
-            keyword, kind, " ".join(map(read_text, text))
+            keyword, kind, " ".join(map(decode_text, text))
         )
 
     def _pass_over(self, keyword: bytes) -> None:
-        _report(self._answer.oddities, f"unexpected line {read_text(keyword[:40])!r}")
+        _report(self._answer.oddities, f"unexpected line {decode_text(keyword[:40])!r}")
 
 
 def _report(reported: list[str], what: str) -> None:

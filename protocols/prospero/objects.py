@@ -21,6 +21,7 @@ from protocols.authority import build_host, build_port
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, ProtocolError, Refused
 from protocols.location import BuiltUrl
 from protocols.prospero.url import Field, ProsperoUrl, build
+from protocols.text import decode_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -144,17 +145,6 @@ def _unquote(token: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def read_text(token: bytes) -> str:
-    """Decode a token for display.
-
-    The charset is UTF-8, or ISO 8859-1 if the token is invalid UTF-8.
-    """
-    try:
-        return token.decode("utf-8")
-    except UnicodeDecodeError:
-        return token.decode("latin-1")
-
-
 DEFAULT_PORT = 1525
 USUAL_TYPE = b"ASCII"
 
@@ -187,7 +177,7 @@ def parse_place(token: bytes) -> ServerAddress:
     """
     found = _HOST.fullmatch(token)
     if found is None:
-        raise InvalidUrl("bad-host", 0, f"bad-host: {read_text(token)!r} does not name a host")
+        raise InvalidUrl("bad-host", 0, f"bad-host: {decode_text(token)!r} does not name a host")
     return ServerAddress(found[1].decode("latin-1").lower(), None if found[2] is None else int(found[2]))
 
 
@@ -264,7 +254,7 @@ def target_of(url: ProsperoUrl) -> RequestObject:
     fields = [(name.upper(), value) for name, value in url.fields if value is not None]
     host_type = _find_first(fields, (b"HOST-TYPE",))
     if host_type is not None and host_type.upper() != b"INTERNET-D":
-        raise Declined(f"a host of type {read_text(host_type)!r} cannot be reached", code="HOST-TYPE")
+        raise Declined(f"a host of type {decode_text(host_type)!r} cannot be reached", code="HOST-TYPE")
     return RequestObject(
         host=url.host,
         port=url.effective_port,
@@ -283,7 +273,7 @@ def _version(value: bytes | None) -> int:
     if not value:
         return 0
     if not _VERSION.fullmatch(value):
-        raise Declined(f"the object version {read_text(value)!r} is not a number", code="OBJECT-VERSION")
+        raise Declined(f"the object version {decode_text(value)!r} is not a number", code="OBJECT-VERSION")
     return int(value)
 
 
@@ -382,7 +372,7 @@ def describe(attributes: Iterable[Attribute]) -> Iterator[tuple[str, str]]:
     """Yield the name and the value of every SEQUENCE attribute, decoded for display."""
     for attribute in attributes:
         if attribute.value_type in _SEQUENCES and attribute.name not in (b"ACCESS-METHOD", b"CONTENTS"):
-            yield read_text(attribute.name), " ".join(map(read_text, attribute.values))
+            yield decode_text(attribute.name), " ".join(map(decode_text, attribute.values))
 
 
 def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | None:
@@ -460,7 +450,7 @@ class ObjectPointer(NamedTuple):
             InvalidUrl: the host type is not INTERNET-D, or the token is not a host.
         """
         if self.host_type.upper() != INTERNET:
-            raise InvalidUrl("bad-host", 0, f"bad-host: a host of type {read_text(self.host_type)!r}")
+            raise InvalidUrl("bad-host", 0, f"bad-host: a host of type {decode_text(self.host_type)!r}")
         return parse_place(self.host)
 
     def target(self, via: RequestObject) -> RequestObject:

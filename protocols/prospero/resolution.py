@@ -41,9 +41,9 @@ from protocols.prospero.objects import (
     pointer_to,
     read_modified,
     read_size,
-    read_text,
 )
 from protocols.step import Dialogue
+from protocols.text import decode_text
 from protocols.wire import REST, Rest
 
 # The contents of an object are the values of its CONTENTS attribute. The values may contain any bytes
@@ -437,7 +437,7 @@ def _expand_union(
     except LimitExceeded:
         raise
     except ResolveError as error:
-        name, host = read_text(link.pointer.hsoname), read_text(link.pointer.host)
+        name, host = decode_text(link.pointer.hsoname), decode_text(link.pointer.host)
         members.gaps.append(f"{name!r} on {host!r}: {error.message}")
         return
     yield from _expand(inquiry, members, answer, place, level + 1)

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from protocols.errors import Disconnected, ProtocolError, Refused
+from protocols.text import decode_text
 from protocols.wire import Buffer, Reader
 
 # Tagged elements, the parts of an APDU and its records (wais page, section 3).
@@ -335,17 +336,9 @@ def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, 
 _CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\r\n"}
 
 
-def plain_text(octets: bytes) -> str:
-    """Decode bytes as UTF-8 or, if they are invalid UTF-8, as ISO 8859-1."""
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return octets.decode("latin-1")
-
-
 def display_text(octets: bytes) -> str:
     """Decode bytes for display, and replace control characters (prevents terminal escape injection)."""
-    return plain_text(octets).translate(_CONTROLS)
+    return decode_text(octets).translate(_CONTROLS)
 
 
 # Messages from a server: a header of 25 printable bytes, then one APDU (wais page, section 2). A server sends
@@ -392,18 +385,18 @@ def parse_header(header: bytes) -> int:
     """Return the size of the APDU from a message header; server name, version and checksum are ignored."""
     count = header[:_COUNT_LENGTH]
     if not _COUNT.fullmatch(count):
-        raise ProtocolError(f"length in a message header must be a number, got {plain_text(count)!r}")
+        raise ProtocolError(f"length in a message header must be a number, got {decode_text(count)!r}")
     if header[_MESSAGE_TYPE].lower() != b"z":
-        raise ProtocolError(f"message of type {plain_text(header[_MESSAGE_TYPE])!r}, expected z")
+        raise ProtocolError(f"message of type {decode_text(header[_MESSAGE_TYPE])!r}, expected z")
     if header[_CODINGS] != b"  ":
-        coding = plain_text(header[_CODINGS])
+        coding = decode_text(header[_CODINGS])
         raise ProtocolError(f"message in the unrequested coding {coding!r}, compressed or armored")
     return int(count)
 
 
 def _check_beginning(octets: bytes) -> None:
     if not _COUNT_BEGUN.fullmatch(octets):
-        raise ProtocolError(f"expected a message header, got {plain_text(octets)!r}")
+        raise ProtocolError(f"expected a message header, got {decode_text(octets)!r}")
 
 
 def _check_open(buffer: Buffer, part: str) -> None:

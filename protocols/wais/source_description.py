@@ -15,7 +15,7 @@ from protocols.authority import build_host, build_port
 from protocols.errors import InvalidUrl, ProtocolError
 from protocols.location import JsonValue
 from protocols.syntax import encode
-from protocols.wais.apdu import plain_text
+from protocols.text import decode_text
 
 # Lisp lists, the syntax of source descriptions (wais page, section 10).
 #
@@ -182,7 +182,7 @@ def parse_source_description(octets: bytes) -> SourceDescription:
     Raises:
         ProtocolError: The bytes are not exactly one `(:source …)` with the name and host of a database.
     """
-    found = parse_list(plain_text(octets))
+    found = parse_list(decode_text(octets))
     if not isinstance(found, Structure) or found.name != "source":
         raise ProtocolError("source description must be a (:source …)")
     members = found.members

@@ -1,4 +1,4 @@
-"""Tests of charset names, which map to Python's text codecs only, and of timestamps."""
+"""Tests of charset names, which map to Python's text codecs only, of decoding, and of timestamps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from protocols.text import codec_of, instant
+from protocols.text import codec_of, decode_text, instant
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,7 @@ def test_codec_of_charset_names(name: str, codec: str | None) -> None:
 )
 def test_instant_is_utc(moment: datetime | None, text: str | None) -> None:
     assert instant(moment) == text
+
+
+def test_decode_text_decodes_utf_8_or_latin_1() -> None:
+    assert [decode_text("Grüße".encode()), decode_text("Grüße".encode("latin-1"))] == ["Grüße", "Grüße"]

@@ -24,7 +24,6 @@ from protocols.prospero.objects import (
     read_lines,
     read_modified,
     read_size,
-    read_text,
     read_version,
     target_of,
     values_of,
@@ -435,7 +434,3 @@ def test_quote_and_read_lines_round_trip() -> None:
         text = b"KEY " + b" ".join(map(quote, tokens)) + b"\n"
         assert [words.tokens for words in read_lines(text)] == [(b"KEY", *tokens)]
         assert b"VERSION 1" not in text
-
-
-def test_read_text_decodes_utf_8_or_latin_1() -> None:
-    assert [read_text("Grüße".encode()), read_text("Grüße".encode("latin-1"))] == ["Grüße", "Grüße"]
