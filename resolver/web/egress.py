@@ -21,6 +21,7 @@ from protocols.errors import (
     Declined,
     InvalidUrl,
     LimitExceeded,
+    NetworkError,
     ProtocolError,
     Refused,
     ResolveError,
@@ -227,7 +228,9 @@ class _Client:
     async def _run(self, up: Callable[[], Awaitable[None]], down: Callable[[], Awaitable[None]]) -> None:
         """Relay data in both directions.
 
-        The method ends when both directions have ended, one fails, or both are idle for too long.
+        The method ends when both directions have ended, one fails, or both are idle for too long. If only
+        sending to the target fails, the received data is still relayed: a server may respond (413) and close
+        the connection before it reads the whole request.
         """
         failures: list[ResolveError] = []
         with trio.CancelScope() as self._scope:
@@ -236,6 +239,8 @@ class _Client:
                 try:
                     await direction()
                 except ResolveError as error:
+                    if direction is up and isinstance(error, NetworkError):
+                        return
                     failures.append(error)
                     self._scope.cancel()
                 except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -30,6 +30,7 @@ class Site:
         self.decisions: list[ProxyDecision] = []
         self.names: list[str] = []
         self.answers: dict[str, list[list[str]]] = {}
+        self.answer, self.closes = HELLO, False
 
     async def serve(self, stream: trio.SocketStream) -> None:
         self.connections += 1
@@ -38,7 +39,9 @@ class Site:
             self.heard += octets
             if b"\r\n\r\n" in self.heard and not sent:
                 sent = True
-                await stream.send_all(HELLO)
+                await stream.send_all(self.answer)
+                if self.closes:
+                    return await stream.aclose()
         await stream.send_all(b"the end")
         await stream.aclose()
 
@@ -239,6 +242,15 @@ async def test_egress_early_response_ends_an_incomplete_request() -> None:
         with trio.fail_after(HANG):
             answer = b"".join([part async for part in stream])
     assert answer.endswith(b"\r\n\r\nhello")
+
+
+async def test_egress_relays_response_of_target_that_closes_during_the_request() -> None:
+    """A later write to the target fails, before or after the proxy receives the response."""
+    head = b"POST http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nContent-Length: 300000\r\n\r\n"
+    async with running() as site:
+        site.closes = True
+        answers = [await site.talk(head + bytes(300_000)) for _ in range(20)]
+    assert {answer[-5:] for answer in answers} == {b"hello"}
 
 
 async def test_egress_tunnel_is_half_closed() -> None:
