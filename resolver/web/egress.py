@@ -141,6 +141,10 @@ class _SlowHead(ProtocolError):
     """The client did not complete its request in time."""
 
 
+class _BadResponse(NetworkError):
+    """The response of the target is invalid, so the client gets status 502 (RFC 9110 15.6.3)."""
+
+
 class _Client:
     """The connection of one client, which serves one request."""
 
@@ -241,7 +245,8 @@ class _Client:
                 except ResolveError as error:
                     if direction is up and isinstance(error, NetworkError):
                         return
-                    failures.append(error)
+                    invalid = direction is down and isinstance(error, ProtocolError)
+                    failures.append(_BadResponse(error.message) if invalid else error)
                     self._scope.cancel()
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     self._scope.cancel()

@@ -244,6 +244,22 @@ async def test_egress_early_response_ends_an_incomplete_request() -> None:
     assert answer.endswith(b"\r\n\r\nhello")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"not HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_egress_invalid_response_is_answered_with_502(answer: bytes) -> None:
+    async with running() as site:
+        site.answer = answer
+        found = await site.talk(b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+    assert [each.action for each in site.decisions] == ["allowed", "failed"]
+
+
 async def test_egress_relays_response_of_target_that_closes_during_the_request() -> None:
     """A later write to the target fails, before or after the proxy receives the response."""
     head = b"POST http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nContent-Length: 300000\r\n\r\n"
