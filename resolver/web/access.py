@@ -563,9 +563,23 @@ class BearerEntrance:
             return await _refuse_program(visit, busy, self._house, send)
         self._requests += 1
         try:
-            await self._inside(scope, receive, send)
+            await self._inside(scope, receive, _shield_end(send))
         finally:
             self._requests -= 1
+
+
+def _shield_end(send: Send) -> Send:
+    """Wrap `send` so that the last message of a response is not cancelled.
+
+    The last message makes Hypercorn report a disconnect, and sse-starlette cancels its response at a
+    disconnect. Without the shield, Hypercorn would never close the connection or apply its idle timeout.
+    """
+
+    async def sent(message: Message) -> None:
+        with trio.CancelScope(shield=not message.get("more_body", False)):
+            await send(message)
+
+    return sent
 
 
 async def _refuse_program(

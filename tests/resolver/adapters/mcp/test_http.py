@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -103,6 +104,24 @@ async def test_cancelled_http_call_closes_connection(mode: str, nursery: trio.Nu
         await on_asyncio(cancel_fetch, mode, server, url, sent)
         await closed.wait()
     nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("first", [b"POST /mcp HTTP/1.0", b"POST /mcp HTTP/1.1\r\nConnection: close"])
+async def test_connection_ends_with_event_stream(first: bytes) -> None:
+    """In HTTP/1.0, the end of the connection is the end of the body."""
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": ""}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}).encode()
+    async with running() as server:
+        place = server.url.removeprefix("http://").removesuffix("/mcp")
+        fields = (
+            f"Host: {place}\r\nAuthorization: Bearer {server.token}\r\nContent-Length: {len(body)}\r\n"
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\r\n"
+        )
+        async with await trio.open_tcp_stream("127.0.0.1", int(place.rpartition(":")[2])) as stream:
+            await stream.send_all(first + b"\r\n" + fields.encode() + body)
+            answer = b"".join([part async for part in stream])
+    assert b"content-type: text/event-stream" in answer
+    assert b'"serverInfo"' in answer
 
 
 @pytest.mark.parametrize(
