@@ -204,6 +204,7 @@ class Adapter(BaseAdapter):
             None if verify is True else os.fspath(verify),
             _certfile_of(cert),
             _proxy_of(request, proxies or {}),
+            os.getpid(),
         )
         with _translate_errors(request, said.proxy or self._settings.get("proxy")):
             parsed = resolver.parse(request.url or "")
@@ -280,13 +281,17 @@ class Adapter(BaseAdapter):
 
 
 class _RawHeaders(NamedTuple):
-    """The settings of a request. Requests with equal settings share a connection pool."""
+    """The settings of a request. Requests with equal settings share a connection pool.
+
+    `process` is the number of the process, because a forked process cannot use the connections of its parent.
+    """
 
     connect: float | None
     idle: float | None
     cafile: str | None
     certfile: str | None
     proxy: str | None
+    process: int
     login: PlaceLogin | None = None
 
     def override_settings(self, settings: resolver.Settings) -> resolver.Settings:

@@ -9,12 +9,14 @@ import pytest
 import requests
 
 import fixtures.ftp
+import fixtures.http
 import resolver
 from fixtures.ftp import Behavior, MockFtp
 from fixtures.gopher import GopherServer
 from fixtures.http import HttpServer
 from resolver.adapters.requests import mount
 from tests.elsewhere import served
+from tests.fresh import run_alone
 from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
 
 
@@ -118,3 +120,19 @@ def test_requests_http_is_mounted_only_on_request(http: HttpServer) -> None:
         response = session.get(f"{url}table.csv")
         assert (response.content, response.headers["Content-Type"]) == (TABLE, "text/csv")
         assert session.get(f"{url}nix").status_code == 404
+
+
+def test_requests_session_in_forked_child_uses_separate_connections(gopher: GopherServer) -> None:
+    program = """
+import os, sys, warnings, requests, resolver
+from resolver.adapters.requests import mount
+warnings.simplefilter("ignore", ResourceWarning)  # for objects that the child drops without their thread
+session = mount(requests.Session(), http=True, policy=resolver.Policy(allow_port=set(map(int, sys.argv[1:]))))
+urls = f"gopher://127.0.0.1:{sys.argv[1]}/0table.csv", f"http://127.0.0.1:{sys.argv[2]}/about.txt"
+first = [session.get(url).content for url in urls]
+if (child := os.fork()) == 0:
+    os._exit(0 if [session.get(url).content for url in urls] == first else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), [session.get(url).content for url in urls] == first)
+"""
+    with served(fixtures.http.serve) as server:
+        assert run_alone(program, gopher.port, server.port).split() == ["0", "True"]
