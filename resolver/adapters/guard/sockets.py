@@ -10,7 +10,7 @@ import resolver
 
 def create_connection(
     address: tuple[str, int],
-    timeout: float | None = None,
+    timeout: float | None = socket._GLOBAL_DEFAULT_TIMEOUT,  # type: ignore[attr-defined]
     source_address: tuple[str, int] | None = None,
     *,
     all_errors: bool = False,
@@ -23,7 +23,7 @@ def create_connection(
 
     Args:
         address: The host and port.
-        timeout: The timeout in seconds for each IP address.
+        timeout: The timeout in seconds for each IP address; the default is `socket.getdefaulttimeout()`.
         source_address: The local IP address and port.
         all_errors: Whether the errors of all IP addresses are raised, as an `ExceptionGroup`.
         scheme: The scheme whose policy rules apply.

@@ -387,6 +387,16 @@ def test_guarded_connector_with_resolver_raises() -> None:
     asyncio.run(make())
 
 
+def test_guarded_socket_has_default_timeout(server: Server, names: Names) -> None:
+    default = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(HANG)
+    try:
+        with sockets.create_connection(("outside.example", server.port), policy=POLICY) as connection:
+            assert connection.gettimeout() == HANG
+    finally:
+        socket.setdefaulttimeout(default)
+
+
 def test_guarded_adapter_passes_arguments_on(server: Server, names: Names) -> None:
     adapter = GuardedAdapter(POLICY, pool_connections=2, pool_maxsize=3, max_retries=4, pool_block=True)
     with requests.Session() as session:
