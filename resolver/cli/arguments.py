@@ -331,6 +331,8 @@ def _check_urls(command: Command) -> None:
     if command.configuration.given.get("null") and not command.lists:
         raise UsageError("--null needs a list (-i LIST, or - for standard input)")
     if not command.urls and not command.lists and command.extracts is None and command.verb not in without:
+        if "://" in command.configuration.given.get("output", ""):  # curl has `-O URL`, without a name
+            raise UsageError("missing URL: -O needs a name; without -O, the URL gives the name")
         raise UsageError("missing URL (see resolve --help)")
 
 
@@ -410,7 +412,7 @@ def _check_trees(command: Command) -> None:
             raise UsageError(f"--glob and --{name} cannot be combined")
     if command.mlsd and command.nlst:
         raise UsageError("--mlsd and --nlst cannot be combined")
-    for name in ("depth", "accept", "reject", "accept_regex"):
+    for name in ("depth", "accept", "reject", "accept_regex", "delete"):
         if command.configuration.given.get(name) and not command.recursive:
             raise UsageError(f"--{name.replace('_', '-')} needs -r")
 

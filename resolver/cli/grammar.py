@@ -26,8 +26,9 @@ class _SwitchAction(argparse.Action):
 
 
 #: Short options of other clients that `resolve` rejects, with the equivalent option of `resolve`. For
-#: example, curl has `-x PROXY URL`. Without this error, `resolve` would fetch URL without the proxy.
-_FOREIGN = {"-x": "--proxy URL"}
+#: example, curl has `-x PROXY URL`. Without this error, `resolve` would fetch URL without the proxy. aria2
+#: has `-x N` for the number of connections.
+_FOREIGN = {"-x": "--proxy URL, or --segments N"}
 
 
 class _ForeignAction(argparse.Action):

@@ -128,7 +128,7 @@ class CommandTarget(NamedTuple):
         for name, value in options:
             refine = None if scheme is None else scheme.refine.get(name)
             if refine is None:
-                raise NotConfigured(f"--{name} does not apply to a {url.scheme} URL", url=url.shown)
+                raise NotConfigured(f"--{name} does not apply to {url.scheme} URLs", url=url.shown)
             url = parse(build(refine(url, value)), origin=self.origin)
         return url
 

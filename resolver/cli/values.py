@@ -223,7 +223,7 @@ def moment(text: str) -> str:
 def proxy(text: str) -> str:
     """Check the value of `--proxy`: the URL of a proxy, or `none`."""
     try:
-        check_proxy(text)
+        check_proxy(text, "the value")
     except NotConfigured as error:
         raise BadValue(error.message) from error
     return text

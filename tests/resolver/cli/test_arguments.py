@@ -210,7 +210,7 @@ async def test_curl_proxy_short_option_sends_nothing(
     argv = [word.replace("PROXY", urls["PROXY"]).replace("URL", urls["URL"]) for word in words]
     done = await trio.to_thread.run_sync(partial(resolve, *argv, folder=tmp_path))
     assert (done.status, done.out) == (2, b"")
-    assert b"-x; did you mean --proxy URL?" in done.err
+    assert b"-x; did you mean --proxy URL, or --segments N?" in done.err
     assert b"secret" not in done.err
     assert (server.connections, proxy.connections, os.listdir(tmp_path)) == (0, 0, [])
 

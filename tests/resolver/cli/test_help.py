@@ -92,7 +92,11 @@ def test_option_has_long_name_and_commands(row: Option) -> None:
 def test_switch_flag_sets_option(row: Option) -> None:
     if row.name in ("help", "version"):
         return
-    needed = {"insecure": ["serve", "--listen", "192.0.2.1"], "null": ["get", "-"]}
+    needed = {
+        "delete": ["get", "-r", "x:"],
+        "insecure": ["serve", "--listen", "192.0.2.1"],
+        "null": ["get", "-"],
+    }
     words = needed.get(row.name, ["parse", "x:"])
     for flag in row.flags:
         command = read([*words, flag])

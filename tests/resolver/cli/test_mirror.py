@@ -112,6 +112,7 @@ def test_recursive_get_accepts_list_of_trees(at: dict[str, str], folder: Path) -
         (["-r", "-O", "-"], "-r -O FILE"),
         (["--depth", "2"], "--depth -r"),
         (["--accept", "*"], "--accept -r"),
+        (["--delete"], "--delete -r"),
         (["-r", "--accept-regex", "("], "regular expression"),
         (["-r", "--depth", "0"], "--depth 1 64"),
     ],
