@@ -130,8 +130,8 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
     "help": (
         "Without a topic, all commands and options are listed. A topic is a command, an option (with or "
-        "without hyphens), a rule such as `S04`, or an exit status. For any other text, the command prints "
-        "all help entries that contain the text. For an option of curl or wget, the command names the "
+        "without hyphens), a rule such as `S04`, or an exit status. For search terms, the command prints "
+        "the help entries that contain all terms. For an option of curl or wget, the command names the "
         "equivalent option of `resolve`."
     ),
 }
@@ -147,8 +147,8 @@ OF_OPTIONS: Mapping[str, str] = {
     # output
     "--output": (
         "FILE is used unchanged as the name of the file; with `-d DIR`, the file is saved below DIR. If "
-        "FILE ends in `/`, FILE is the directory of the file, and `-` is standard output. If FILE is a "
-        "device or a pipe, the data is written directly to FILE. A directory or menu is saved as a text "
+        "FILE ends in `/`, FILE is the directory of the file, and `-` is standard output (stdout). If FILE "
+        "is a device or a pipe, the data is written directly to FILE. A directory or menu is saved as a text "
         "listing. The option accepts only one URL, and refuses a name with the suffix of a partial file, "
         "such as `.part` (S14)."
     ),
@@ -215,7 +215,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--reject": (
         "The pattern has the same syntax as the pattern of `--accept`. A file that matches the patterns of "
-        "`--accept` and `--reject` is not saved. The pattern does not apply to directories: every directory "
+        "`--accept` and `--reject` is excluded. The pattern does not apply to directories: every directory "
         "is read. `--delete` keeps local files that match the pattern."
     ),
     "--accept-regex": (
@@ -335,8 +335,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--json": (
         'The reference page "The contract" lists the members of the objects. A member never changes its '
-        "meaning. `cat` and `get -O -` print the objects to standard error. The objects replace the error "
-        "messages."
+        "meaning. With `cat` and `get -O -`, the objects are printed to standard error, and replace the "
+        "error messages."
     ),
     "--quiet": (
         "The option also suppresses warnings, summaries and progress. `-q -q` has the same effect as `-qq`."
@@ -406,10 +406,10 @@ OF_OPTIONS: Mapping[str, str] = {
         "data is stored for a retry. The option is short for `--limit idle=S`."
     ),
     "--tries": (
-        "N is 1 to 1,000, and limits the consecutive attempts without new data. If the command has several "
-        "URLs, the default is 5 attempts per URL. For a single URL, the default is one attempt. If data has "
-        "arrived, `get` makes up to 5 attempts. Errors that are probably permanent, such as a refused port, "
-        "are not retried (see `--retry-all`)."
+        "N is 1 to 1,000 (not forever), and limits the consecutive attempts without new data. If the "
+        "command has several URLs, the default is 5 attempts per URL. For a single URL, the default is one "
+        "attempt. If data has arrived, `get` makes up to 5 attempts. Errors that are probably permanent, "
+        "such as a refused port, are not retried (see `--retry-all`)."
     ),
     "--retry-delay": (
         "S is a number of seconds, or a duration such as `500ms` or `2m`. The delay doubles with each "
@@ -427,8 +427,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "`--idle-timeout` applies."
     ),
     "--rate": (
-        "`k`, `M` and `G` are powers of 1024: `--rate 500k`. All transfers share the rate equally. The "
-        "limit does not apply to local files and to prospero (UDP). By default, the rate is not limited."
+        "`k`, `M` and `G` are powers of 1024: `--rate 500k`. All transfers share the rate (bandwidth) "
+        "equally. The limit does not apply to local files and to prospero (UDP). By default, the rate is not "
+        "limited."
     ),
     "--max-time": (
         "S is a number of seconds, or a duration such as `90s` or `1h30m`. The time includes all attempts "
@@ -440,10 +441,10 @@ OF_OPTIONS: Mapping[str, str] = {
         "These limits are numbers, with an optional suffix `k`, `M` or `G` (defaults in parentheses): "
         "`line` (65,536 bytes), `lines` of a head (1,000), `entries` (100,000), `hops` or redirects (10), "
         "`body` (no limit for files and output), `ratio` of decompression (100). These limits are times in "
-        "seconds, or with a suffix `ms`, `m`, `h` or `d`: `connect` (30 s), `head` (until the body starts), "
-        "`idle` (60 s), `total`. `quota` limits the total size of all bodies of the run. At this limit, the "
-        "run stops with status 14, and complete files are kept. The option may be repeated: `--limit hops=3 "
-        "--limit entries=1M`."
+        "seconds, or with a suffix `ms`, `s`, `m`, `h` or `d`: `connect` (30 s), `head` (until the body "
+        "starts), `idle` (60 s), `total`. `quota` limits the total size of all bodies of the run. At this "
+        "limit, the run stops with status 14, and complete files are kept. The option may be repeated: "
+        "`--limit hops=3 --limit entries=1M`."
     ),
     # proof
     "--ledger": (
@@ -594,8 +595,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--cacert": (
         "FILE has certificates of certificate authorities in PEM format. The client trusts these "
-        "certificates in addition to the certificate authorities of the system. No option disables the "
-        "verification of certificates."
+        "certificates in addition to the certificate authorities of the system. No option ignores an "
+        "invalid certificate (see `--pin`)."
     ),
     "--cert": (
         "FILE is in PEM format. The certificate is sent only to the hosts of the given URLs. It is never "
@@ -604,11 +605,11 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--pin": (
         "HEX is the SHA-256 fingerprint of the certificate, with or without colons, as printed by `openssl "
-        "x509 -fingerprint -sha256`. Only the fingerprint is compared: the name, the dates and the authority "
-        "of the certificate are not checked. The option applies to the hosts of the given URLs, and never to "
-        "the target of a redirect. In the configuration, the key `pin` in the section of a host sets the "
-        "fingerprint for this host. The error message for an untrusted certificate contains its fingerprint: "
-        "ask the operator of the server to confirm it."
+        "x509 -fingerprint -sha256`. Only the fingerprint is compared: the name, the dates and the "
+        "authority of the certificate are not checked, so it may be self-signed. The option applies to the "
+        "hosts of the given URLs, and never to the target of a redirect. In the configuration, the key "
+        "`pin` in the section of a host sets the fingerprint for this host. The error message for an "
+        "untrusted certificate contains its fingerprint: ask the operator of the server to confirm it."
     ),
     "--cookies": (
         "FILE has the Netscape format of curl and wget, and is created if necessary. Session cookies are "
@@ -754,7 +755,10 @@ OF_STATUSES: Mapping[int, str] = {
         "The server deviates from its protocol, or exceeds a limit. `-v` shows the protocol exchange, and "
         "`--limit` changes a limit."
     ),
-    8: "The resource is missing, or the server is busy. The message contains the reply of the server.",
+    8: (
+        "The resource is missing (404 of http, 550 of ftp), or the server is busy. The message contains the "
+        "reply of the server."
+    ),
     9: (
         "The message names the rule and the option that would permit the URL. `resolve help S08` explains a "
         "rule."

@@ -18,6 +18,7 @@ from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyR
 _INDENT = 32  # the column at which descriptions start
 _NARROW = 64  # on a terminal with fewer columns, descriptions are on separate lines
 _BELOW = 6
+_FEW = 3  # with fewer matching summaries, a search includes the details
 _MOST = 100  # maximum columns of a page, because longer lines are hard to read
 
 
@@ -39,12 +40,11 @@ def page(words: tuple[str, ...], columns: int) -> str:
     Raises `UsageError` for an unknown topic.
     """
     width = min(columns, _MOST)
-    lines = (
-        _list_everything(width)
-        if not words
-        else (line for word in words for line in _explain_word(word, width))
-    )
-    return "".join(f"{line}\n" for line in lines)
+    pages = [_explain_word(word, width) for word in words] or [_list_everything(width)]
+    topics = [page for page in pages if page is not None]
+    if len(topics) < len(pages):
+        topics = [iter(_search(" ".join(words), width))]
+    return "".join(f"{line}\n" for topic in topics for line in topic)
 
 
 def orientation() -> list[str]:
@@ -79,7 +79,8 @@ def _list_everything(width: int) -> Iterator[str]:
     yield from _section("exit status", ((str(status), words) for status, words in STATUSES.items()), width)
 
 
-def _explain_word(word: str, width: int) -> Iterator[str]:
+def _explain_word(word: str, width: int) -> Iterator[str] | None:
+    """Return the page of a topic, or None for any other text."""
     for verb in VERBS:
         if verb.name == word or (verb.name == "help" and word == "--help"):
             return _verb(verb, width)
@@ -89,34 +90,43 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
     if word.isascii() and word.isdigit() and int(word[:4]) in STATUSES:
         return _status(int(word[:4]), width)
     found = [row for row in rows() if {word, f"-{word}", f"--{word}"} & set(row.flags)]
-    if found:
-        return _option(found[0], width)
-    if mentions := list(_search(word, width)):
-        return iter(mentions)
-    known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
-    raise UsageError(f"unknown help topic {word!r}{suggest_nearest(word.lstrip('-'), known)}")
+    return _option(found[0], width) if found else None
 
 
-def _search(word: str, width: int) -> Iterator[str]:
-    """Yield the help entries that contain a search term.
+def _search(text: str, width: int) -> list[str]:
+    """Return the help entries that contain every search term of a text.
 
-    If the search term is an option of another client, the first entry describes the corresponding option of
-    `resolve`.
+    If few entries match, entries with matching details are added. If the text is an option of another client,
+    the first entry describes the corresponding option of `resolve`.
+
+    Raises `UsageError` if no entry matches.
     """
-    from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION  # lazy import: rarely needed
+    # lazy imports: few runs need the modules
+    from resolver.cli.details import OF_COMMANDS, OF_OPTIONS, OF_STATUSES
+    from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION
+    from resolver.cli.rule_details import OF_RULES
 
-    advice = ADVICE_BY_OPTION.get(word) or ADVICE_BY_OPTION.get(f"--{word}") or ADVICE_BY_COMMAND.get(word)
-    if advice is not None:
-        yield from _entry(word, advice, width)
-    sought = word.lower().lstrip("-")
-    found = {
-        "commands": [(f"{verb.name} {verb.takes}", verb.purpose) for verb in VERBS],
-        "options": [(_names(row), _purpose(row)) for row in rows()],
-        "rules": [(rule.name, rule.sentence) for rule in RULES],
-        "exit status": [(str(status), words) for status, words in STATUSES.items()],
+    advice = ADVICE_BY_OPTION.get(text) or ADVICE_BY_OPTION.get(f"--{text}") or ADVICE_BY_COMMAND.get(text)
+    lines = [] if advice is None else list(_entry(text, advice, width))
+    sought = text.lower().lstrip("-").split()
+    sections = {
+        "commands": [(f"{verb.name} {verb.takes}", verb.purpose, OF_COMMANDS[verb.name]) for verb in VERBS],
+        "options": [(_names(row), _purpose(row), OF_OPTIONS[row.long]) for row in rows()],
+        "rules": [(rule.name, rule.sentence, " ".join(OF_RULES[rule.name])) for rule in RULES],
+        "exit status": [(str(status), said, OF_STATUSES[status]) for status, said in STATUSES.items()],
     }
-    for title, entries in found.items() if len(sought) > 2 else ():
-        yield from _section(title, (entry for entry in entries if sought in " ".join(entry).lower()), width)
+
+    def found(entry: tuple[str, ...]) -> bool:
+        return all(word in " ".join(entry).lower() for word in sought)
+
+    matches = sum(found(entry[:2]) for entries in sections.values() for entry in entries)
+    parts = 2 if matches >= _FEW else 3
+    for title, entries in sections.items() if max(map(len, sought), default=0) > 2 else ():
+        lines += _section(title, (entry[:2] for entry in entries if found(entry[:parts])), width)
+    if not lines:
+        known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
+        raise UsageError(f"unknown help topic {text!r}{suggest_nearest(text.lstrip('-'), known)}")
+    return lines
 
 
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:

@@ -39,6 +39,8 @@ def test_advice_names_existing_options_and_commands(advice: str) -> None:
         (["--limit-rate=200k"], "unknown option --limit-rate: use --rate BYTES"),
         (["-L"], "unknown option -L: redirects are followed"),
         (["-nc"], "unknown option -nc: use --exists skip"),
+        (["--bwlimit", "1M"], "unknown option --bwlimit: use --rate BYTES"),
+        (["-R", "*.tmp"], "with -r, --reject GLOB"),
         (["--data", "a=1"], "it sends no request body"),
         (["--jsno"], "unknown option --jsno; did you mean --json?"),
         (["--limit-rat"], "unknown option --limit-rat (see"),
@@ -50,6 +52,12 @@ def test_option_of_other_client_is_refused_with_advice(
     done = resolve("get", *words, "http://127.0.0.1:9/", folder=tmp_path)
     assert (done.status, done.out) == (2, b"")
     assert expected in done.messages
+
+
+def test_output_option_of_curl_without_name_says_what_is_missing(tmp_path: Path) -> None:
+    done = resolve("-O", "http://127.0.0.1:9/", folder=tmp_path)
+    assert (done.status, done.out) == (2, b"")
+    assert "missing URL: -O needs a name" in done.messages
 
 
 def test_value_attached_to_unknown_short_option_is_not_shown(tmp_path: Path) -> None:
@@ -96,6 +104,11 @@ def test_help_of_unknown_topic_lists_entries_that_contain_it() -> None:
     assert "S08" in page(("ssrf",), 100)
     assert "--rate BYTES" in page(("limit-rate",), 100)
     assert "--checksum" in page(("digest",), 100)
+    assert "--checksum" in page(("sha256",), 100)  # only the details contain the word
+    assert "--reject GLOB" in page(("exclude", "pattern"), 100)
+    assert "--reject GLOB" in page(("exclude pattern",), 100)
+    with pytest.raises(UsageError, match="unknown help topic 'get zzzz'"):
+        page(("get", "zzzz"), 100)
     with pytest.raises(UsageError, match="unknown help topic 'zzzz'"):
         page(("zzzz",), 100)
 
