@@ -319,8 +319,15 @@ class ProxyConnector(Connector):
         checked IP addresses of the host.
         """
         if self._way.via is not None:
-            return await self.select_addresses(self._proxy.host, self._proxy.port, until)
+            return await self._select_proxy_addresses(until)
         return (host,) if self._proxy.resolves else await super().addresses(host, port, until)
+
+    async def _select_proxy_addresses(self, until: Deadline | None = None) -> tuple[str, ...]:
+        proxy = self._proxy
+        try:
+            return await self.select_addresses(proxy.host, proxy.port, until)
+        except NetworkError as error:
+            raise error.saying(f"so the proxy {proxy.shown} cannot be reached") from error.__cause__
 
     async def _open(
         self, host: str, port: int, tls: bool, attempts: ConnectAttempts, until: float
@@ -352,9 +359,7 @@ class ProxyConnector(Connector):
         proxy = self._proxy
         attempts = ConnectAttempts(f"the proxy {proxy.shown}")
         try:
-            sock, address = await attempts.connect(
-                await self.select_addresses(proxy.host, proxy.port), proxy.port
-            )
+            sock, address = await attempts.connect(await self._select_proxy_addresses(), proxy.port)
         except NetworkError as error:
             raise self.settings.contact.judge_error(error) from error.__cause__
         stream = self.stream_type(sock, address, self._settings_there, first=self.first)

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from resolver import Unreachable
+from resolver import Unreachable, fetch
 from resolver.network import lookup
 from resolver.network.lookup import LookupCache, look_up
 
@@ -116,3 +116,12 @@ async def test_look_up_failure_is_unreachable(error: Exception, lasting: bool) -
         await look_up("no.example", 70)
     assert raised.value.__cause__ is error
     assert raised.value.lasting == lasting  # the error of an unknown name is final
+
+
+@pytest.mark.parametrize("url", ["http://h.example/", "ftp://h.example/x"])
+async def test_failed_lookup_of_proxy_names_the_proxy(url: str) -> None:
+    system = FakeResolver(socket.gaierror(socket.EAI_NONAME, "Name or service not known"))
+    trio.socket.set_custom_hostname_resolver(system)
+    with pytest.raises(Unreachable, match=r"gate\.example: .*the proxy http://gate\.example:1080 ") as raised:
+        await fetch(url, proxy="http://gate.example")
+    assert (raised.value.lasting, system.asked) == (True, [b"gate.example"])
