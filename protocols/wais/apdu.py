@@ -155,15 +155,6 @@ class InitResponse(NamedTuple):
     size: int | None
 
 
-class SearchResponse(NamedTuple):
-    """The server's response to Search: the undecoded group of records.
-
-    The status and the counts of the response are ignored, because servers send wrong values.
-    """
-
-    records: bytes = b""
-
-
 def encode_init(size: int) -> bytes:
     """Encode an Init request.
 
@@ -296,16 +287,17 @@ def parse_init_response(apdu: bytes) -> InitResponse:
     return InitResponse(accepted=fixed != b"\0", size=min(sizes, default=None))
 
 
-def parse_search_response(apdu: bytes) -> SearchResponse:
-    """Parse a Search response.
+def parse_search_response(apdu: bytes) -> bytes:
+    """Return the undecoded group of records in a Search response.
 
-    The reference id is ignored, because a connection never has more than one outstanding request.
+    The reference id is ignored, because a connection never has more than one outstanding request. The status
+    and the counts are ignored, because servers send wrong values.
 
     Raises:
         ProtocolError: The APDU is malformed.
     """
     _, _, behind = _parse(apdu, _SEARCH_RESPONSE, 10)
-    return SearchResponse(_take_information(behind))
+    return _take_information(behind)
 
 
 def _take_information(behind: bytes) -> bytes:

@@ -18,11 +18,12 @@ from operator import itemgetter
 from protocols.contract import BuiltUrl, Entry, Reply
 from protocols.errors import ProtocolError
 from protocols.location import Finding, JsonValue, Kind
+from protocols.syntax import encode
 from protocols.wais.apdu import display_text
 from protocols.wais.record import DocumentHeader, WaisRecords, read_records
 from protocols.wais.retrieval import Chunk
 from protocols.wais.source_description import parse_source_description
-from protocols.wais.url import WaisUrl, build, build_document, parse_wpath, write_fields, write_opaque
+from protocols.wais.url import WaisUrl, build, build_document, parse_wpath, write_fields
 
 # The media type of each WAIS document type (wais page, section 9).
 
@@ -94,14 +95,6 @@ def substitute_in(records: WaisRecords) -> DocumentHeader | None:
 
 def _is_catalog(only: DocumentHeader) -> bool:
     return only.score == 0 and (only.headline or b"").startswith(_NO_RESULT)
-
-
-def hits_in(records: WaisRecords) -> tuple[DocumentHeader, ...]:
-    """Return the hits of a response.
-
-    A catalog that replaces the hits is not included.
-    """
-    return records.headers if substitute_in(records) is None else ()
 
 
 def read_hits(group: bytes) -> Iterator[DocumentHeader]:
@@ -188,7 +181,7 @@ def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | Non
     """
     if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
         return None
-    return _build(place, wtype, write_opaque(hit.document_id))
+    return _build(place, wtype, encode(hit.document_id))
 
 
 def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
@@ -255,12 +248,12 @@ def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: in
         agreed: The maximum size of a response in bytes.
         most: The requested number of hits.
     """
-    hits = hits_in(records)
+    hits = len(records.headers) if substitute_in(records) is None else 0
     return Reply(
         kind=Kind.DIRECTORY,
         listing=HitReader(url),
-        extra={"hits": len(hits)},
-        findings=list(_oddities(url, records, agreed, len(hits), most)),
+        extra={"hits": hits},
+        findings=list(_oddities(url, records, agreed, hits, most)),
         verified={"length"},
     )
 
@@ -290,7 +283,7 @@ def describe(chunk: Chunk) -> JsonValue:
     if chunk.ending is None:
         return None
     try:
-        return parse_source_description(chunk.octets).as_json()
+        return parse_source_description(chunk.octets)
     except ProtocolError:
         return None
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, TryLater
 from protocols.wais.apdu import contents, display_text, elements, parse_number, take_element
-from protocols.wire import REST, Rest, run_reader
+from protocols.wire import REST, Rest
 
 # Diagnostics: the error messages of a server (wais page, section 8). The format of a diagnostic differs from
 # the other records. A diagnostic has a code of two characters and an error text. The table has the meaning of
@@ -71,13 +71,11 @@ _ERRORS: dict[str, type[Declined]] = {"T2": AccessDenied, "S2": TryLater}
 class Diagnostic(NamedTuple):
     """An error message of a server.
 
-    `text` is the server's error text, decoded for display. `surrogate` is set if the diagnostic replaces a
-    record.
+    `text` is the server's error text, decoded for display.
     """
 
     code: str
     text: str
-    surrogate: bool = False
 
     @property
     def is_out_of_range(self) -> bool:
@@ -108,8 +106,8 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
     end = at + length + _FRAME
     if length < _SHORTEST or end > len(group) or group[end - 1 : end] != _END:
         raise ProtocolError(f"diagnostic of {length} bytes lacks its end marker")
-    code, text, flag = group[at + 3 : at + 5], group[at + 5 : end - 2], group[end - 2]
-    return Diagnostic(display_text(code), display_text(text).strip(), flag != 0), end
+    code, text = group[at + 3 : at + 5], group[at + 5 : end - 2]
+    return Diagnostic(display_text(code), display_text(text).strip()), end
 
 
 def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
@@ -191,19 +189,13 @@ class WaisRecords(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def parse_records(group: bytes) -> WaisRecords:
-    """Parse the records in the user information of a Search response.
-
-    Raises:
-        ProtocolError: A record is malformed.
-    """
-    return run_reader(lambda buffer: sort_records(group))
-
-
 def sort_records(group: bytes) -> Generator[Rest, None, WaisRecords]:
     """Parse the records, and yield regularly to other tasks.
 
     A response may have thousands of records.
+
+    Raises:
+        ProtocolError: A record is malformed.
     """
     headers: list[DocumentHeader] = []
     texts: list[bytes] = []

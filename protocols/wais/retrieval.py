@@ -47,7 +47,7 @@ def read_records(limit: int) -> Reader[WaisRecords | None]:
 
     def reader(buffer: Buffer) -> Generator[Rest | None, None, WaisRecords | None]:
         apdu = yield from read_message(limit)(buffer)
-        return (yield from sort_records(parse_search_response(apdu).records)) if apdu else None
+        return (yield from sort_records(parse_search_response(apdu))) if apdu else None
 
     return reader
 
@@ -129,7 +129,7 @@ class Chunk(NamedTuple):
     failed: tuple[Diagnostic, ...] = ()
 
 
-_WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range", True),))
+_WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range"),))
 
 
 class DocumentChunks:

@@ -146,38 +146,10 @@ def as_json(value: Value) -> JsonValue:
 DEFAULT_PORT = 210
 
 
-@dataclass(frozen=True, slots=True)
-class SourceDescription:
-    """The description of a database. `members` has all metadata, with the other attributes, too."""
+def parse_source_description(octets: bytes) -> dict[str, JsonValue]:
+    """Return the members of a source description as JSON, with the `url` of the database.
 
-    version: int | None
-    ip_name: str | None
-    ip_address: str | None
-    tcp_port: int
-    database_name: str
-    cost: float | None
-    cost_unit: str | None
-    maintainer: str | None
-    keywords: tuple[str, ...]
-    description: str | None
-    members: Mapping[str, Value]
-
-    @property
-    def url(self) -> str | None:
-        """Return the URL of the database, or None if the host is invalid."""
-        host = self.ip_name or self.ip_address or ""
-        try:
-            place = build_host(host.lower()) + build_port(self.tcp_port, DEFAULT_PORT)
-        except InvalidUrl:
-            return None
-        return f"wais://{place}/{encode(self.database_name.encode())}"
-
-    def as_json(self) -> dict[str, JsonValue]:
-        return {**{name: as_json(value) for name, value in self.members.items()}, "url": self.url}
-
-
-def parse_source_description(octets: bytes) -> SourceDescription:
-    """Parse a source description.
+    The URL is None if the host is invalid.
 
     Raises:
         ProtocolError: The bytes are not exactly one `(:source …)` with the name and host of a database.
@@ -186,43 +158,17 @@ def parse_source_description(octets: bytes) -> SourceDescription:
     if not isinstance(found, Structure) or found.name != "source":
         raise ProtocolError("source description must be a (:source …)")
     members = found.members
-    name, address = _string(members, "ip-name"), _string(members, "ip-address")
+    host = _string(members, "ip-name") or _string(members, "ip-address")
     database = _string(members, "database-name")
-    if database is None or (name is None and address is None):
+    if database is None or host is None:
         raise ProtocolError("source description lacks the database or its host")
-    return SourceDescription(
-        version=_integer(members, "version"),
-        ip_name=name,
-        ip_address=address,
-        tcp_port=_port(members),
-        database_name=database,
-        cost=_decimal(members, "cost"),
-        cost_unit=_symbol(members, "cost-unit"),
-        maintainer=_string(members, "maintainer"),
-        keywords=_words(members.get("keyword-list")),
-        description=_string(members, "description"),
-        members=members,
-    )
+    url = _url_of(host, _port(members), database)
+    return {**{name: as_json(value) for name, value in members.items()}, "url": url}
 
 
 def _string(members: Mapping[str, Value], key: str) -> str | None:
     value = members.get(key)
     return value if isinstance(value, str) and value else None
-
-
-def _integer(members: Mapping[str, Value], key: str) -> int | None:
-    value = members.get(key)
-    return value if isinstance(value, int) else None
-
-
-def _decimal(members: Mapping[str, Value], key: str) -> float | None:
-    value = members.get(key)
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _symbol(members: Mapping[str, Value], key: str) -> str | None:
-    value = members.get(key)
-    return value.name if isinstance(value, Symbol) else None
 
 
 def _port(members: Mapping[str, Value]) -> int:
@@ -234,6 +180,9 @@ def _port(members: Mapping[str, Value]) -> int:
     return port
 
 
-def _words(value: Value | None) -> tuple[str, ...]:
-    items = value if isinstance(value, tuple) else ()
-    return tuple(str(item) for item in items if isinstance(item, str | int | float))
+def _url_of(host: str, port: int, database: str) -> str | None:
+    try:
+        place = build_host(host.lower()) + build_port(port, DEFAULT_PORT)
+    except InvalidUrl:
+        return None
+    return f"wais://{place}/{encode(database.encode())}"

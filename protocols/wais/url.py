@@ -175,14 +175,6 @@ def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
     return fields if known else None
 
 
-def write_opaque(document_id: bytes) -> str:
-    """Return a document id in the RFC's form.
-
-    Every id has this form.
-    """
-    return encode(document_id)
-
-
 def write_fields(document_id: bytes, length: int | None) -> str | None:
     """Return a document id in the browsers' form.
 

@@ -15,7 +15,6 @@ import trio
 
 from fixtures.transcript import transcripts
 from protocols.news.response import UntouchedBlock
-from protocols.wais.record import parse_records
 from protocols.wire import Buffer
 from resolver import (
     Declined,
@@ -36,6 +35,7 @@ from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
+from tests.protocols.wais.captures import parse_records
 from tests.sampled import kind_of, sampled
 
 RAW = Options(raw=True)

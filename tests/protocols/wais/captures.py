@@ -12,8 +12,9 @@ from fixtures.wais import Database, Document, Implementation, Search, World
 from fixtures.wais.coding import HEADER_LENGTH
 from fixtures.wais.request import read_request
 from protocols.wais.apdu import parse_search_response
-from protocols.wais.record import DocumentHeader, WaisRecords, parse_records
+from protocols.wais.record import DocumentHeader, WaisRecords, sort_records
 from protocols.wais.url import parse_fields
+from protocols.wire import run_reader
 
 FOLDER = recordings.FOLDER / "wais"
 
@@ -42,8 +43,12 @@ class Capture:
                 yield asked, records_in(answer)
 
 
+def parse_records(group: bytes) -> WaisRecords:
+    return run_reader(lambda buffer: sort_records(group))
+
+
 def records_in(answer: bytes) -> WaisRecords:
-    return parse_records(parse_search_response(answer[HEADER_LENGTH:]).records)
+    return parse_records(parse_search_response(answer[HEADER_LENGTH:]))
 
 
 def names() -> list[str]:

@@ -15,6 +15,7 @@ from fixtures.transcript import transcripts
 from fixtures.wais import Answers, Behavior, Init, Search
 from fixtures.wais.coding import HEADER_LENGTH, read_head, write_message
 from fixtures.wais.request import read_request
+from protocols.syntax import encode
 from protocols.wais.apdu import (
     LARGEST,
     encode_init,
@@ -27,7 +28,6 @@ from protocols.wais.dialogue import converse
 from protocols.wais.listing import HitReader
 from protocols.wais.record import WaisRecords
 from protocols.wais.retrieval import read_init_response, read_records
-from protocols.wais.url import write_opaque
 from protocols.wire import encode_message
 from resolver import Limits, Policy, WaisUrl, parse
 from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, oddly, one_by_one, recite, whole
@@ -255,7 +255,7 @@ async def test_captured_document_is_retrieved_to_end(name: str, cutter: Cutter) 
         encode_retrieval(database, document_id, wtype, at, at + 10_000) for at in range(0, length + 1, 10_000)
     ]
     gate = MemoryGate([scripted(name, [encode_message(each).octets for each in requests])], cutter)
-    url = WaisUrl(scheme="wais", host="h", database=database, wtype=wtype, wpath=write_opaque(document_id))
+    url = WaisUrl(scheme="wais", host="h", database=database, wtype=wtype, wpath=encode(document_id))
     found = await resolve(open_url, url, gate)
     gate.check_finished()
     assert found.error is None

@@ -16,7 +16,6 @@ from protocols.step import EmitBody, Send, StartBody, Step
 from protocols.wais.apdu import LARGEST
 from protocols.wais.dialogue import converse
 from protocols.wais.listing import HitReader
-from protocols.wais.record import parse_records
 from protocols.wais.retrieval import LARGEST_CHUNK
 from resolver import (
     Entry,
@@ -31,7 +30,7 @@ from resolver import (
     parse,
 )
 from resolver.testing import OctetScript, PeerOutput, Player
-from tests.protocols.wais.captures import capture, names
+from tests.protocols.wais.captures import capture, names, parse_records
 
 DIALOGUES = int(os.environ.get("WAIS_FUZZ", "1000"))
 HEADER = 25

