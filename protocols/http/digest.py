@@ -106,8 +106,6 @@ _HASHES: dict[str, Callable[[bytes], str]] = {
 #: The supported algorithms, the strongest last.
 _ALGORITHMS = ("MD5", "MD5-SESS", "SHA-256", "SHA-256-SESS")
 
-_NONCE_COUNT_LIMIT = 0xFFFF_FFFF
-
 
 class Digest:
     """The Digest state of one nonce, created from a challenge that `choose` accepted.
@@ -128,11 +126,6 @@ class Digest:
         self._cnonce = cnonce
         self._count = 0
         self.stale = challenge.is_stale
-
-    @property
-    def spent(self) -> bool:
-        """Return whether the nonce is used up, because its counter has reached the maximum."""
-        return self._count >= _NONCE_COUNT_LIMIT
 
     def covers(self, target: bytes) -> bool:
         """Return whether the nonce is valid for this request target.

@@ -51,7 +51,7 @@ from protocols.step import (
     PlanNote,
 )
 from protocols.text import decode_text
-from protocols.wire import REST, Rest, encode_commands, run_reader
+from protocols.wire import REST, Rest, encode_commands
 
 # A reply (protocol page 7): links and attributes in the order received, and results.
 #
@@ -160,19 +160,14 @@ def join_packets(texts: Sequence[bytes]) -> bytes:
     return b"".join(texts)
 
 
-def parse_reply(text: bytes, limits: Limits) -> ProsperoReply:
-    """Parse a reply.
+def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoReply]:
+    """Parse a reply, and yield regularly to other tasks.
 
     Raises:
         ProtocolError: a quote is not closed.
         LimitExceeded: a line is longer than `limits.line` (except lines with the contents of an object), an
             object has more lines than `limits.lines`, or the reply has more links than `limits.entries`.
     """
-    return run_reader(lambda buffer: read_reply(text, limits))
-
-
-def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoReply]:
-    """Parse a reply, and yield regularly to other tasks."""
     reader = _ReplyReader(limits)
     for number, words in enumerate(read_lines(text), 1):
         reader.take(words)

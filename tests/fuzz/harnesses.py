@@ -33,7 +33,7 @@ from protocols.news.attachments import NewsPost
 from protocols.news.url import NewsUrl
 from protocols.options import Limits
 from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
-from protocols.prospero.message import parse_reply
+from protocols.prospero.message import read_reply
 from protocols.socks import read_methods, read_request
 from protocols.wais.source_description import parse_source_description
 from protocols.wire import run_reader
@@ -235,7 +235,7 @@ def terminal(octets: bytes) -> None:
 
 def prospero(octets: bytes) -> None:
     with suppress(ResolveError):
-        parse_reply(octets, LIMITS)
+        run_reader(lambda buffer: read_reply(octets, LIMITS))
 
 
 def ardp(octets: bytes) -> None:

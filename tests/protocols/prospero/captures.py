@@ -14,9 +14,10 @@ from fixtures import recordings
 from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddress
 from protocols.prospero.ardp import ArdpExchange
 from protocols.prospero.dialogue import LinkReader
-from protocols.prospero.message import ProsperoReply, join_packets, parse_reply
+from protocols.prospero.message import ProsperoReply, join_packets, read_reply
 from protocols.prospero.objects import RequestObject
 from protocols.prospero.resolution import UnionMember
+from protocols.wire import run_reader
 from resolver import Limits, ResolveError
 
 FOLDER = recordings.FOLDER / "prospero"
@@ -176,6 +177,10 @@ class Replay:
         if all(packet.client for packet in self._packets) and self._packets[-1].number:
             while True:
                 self._perform(self._exchange.wake(self._exchange.deadline))
+
+
+def parse_reply(text: bytes, limits: Limits) -> ProsperoReply:
+    return run_reader(lambda buffer: read_reply(text, limits))
 
 
 def describe_reply(answer: ProsperoReply) -> Iterator[str]:

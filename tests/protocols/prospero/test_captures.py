@@ -12,12 +12,20 @@ import pytest
 
 from protocols.conversation.rehearsal import rehearse
 from protocols.prospero.dialogue import converse
-from protocols.prospero.message import ATTRIBUTES, parse_reply
+from protocols.prospero.message import ATTRIBUTES
 from protocols.prospero.objects import ObjectPointer, RequestObject
 from protocols.prospero.resolution import join_contents
 from protocols.step import ExchangeDatagrams
 from resolver import Declined, Limits, ProsperoUrl, ResolveError, TimedOut
-from tests.protocols.prospero.captures import Replay, describe_reply, exchanges, names, reply_of, request_of
+from tests.protocols.prospero.captures import (
+    Replay,
+    describe_reply,
+    exchanges,
+    names,
+    parse_reply,
+    reply_of,
+    request_of,
+)
 from tests.protocols.typed_url import parse_as
 
 HERE = "prospero://localhost:15251/"

@@ -13,13 +13,13 @@ from protocols.contract import Line
 from protocols.prospero.access_method import access_methods_of
 from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
 from protocols.prospero.dialogue import LinkReader, name_lines
-from protocols.prospero.message import Inquirer, ProsperoReply, join_packets, parse_reply
+from protocols.prospero.message import Inquirer, ProsperoReply, join_packets
 from protocols.prospero.objects import RequestObject, pointer_to
 from protocols.prospero.resolution import ResolvedDirectory, UnionMember, join_contents, resolve, splice
 from protocols.step import DatagramReply, Dialogue, ExchangeDatagrams, OpenDatagrams, OpenedConnection, Step
 from resolver import Declined, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, TimedOut, parse
 from resolver.testing import Player, ValueScript
-from tests.protocols.prospero.captures import exchanges, names, reply_of
+from tests.protocols.prospero.captures import exchanges, names, parse_reply, reply_of
 
 ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "800"))
 LIMITS = Limits(line=2_500, lines=30)

@@ -8,7 +8,7 @@ from fixtures.prospero import file
 from protocols.contract import Line
 from protocols.conversation.performer import carry
 from protocols.prospero.ardp import ArdpExchange
-from protocols.prospero.message import ProsperoReply, join_packets, parse_reply
+from protocols.prospero.message import ProsperoReply, join_packets
 from protocols.prospero.objects import ObjectPointer
 from resolver import (
     AccessDenied,
@@ -22,6 +22,7 @@ from resolver import (
     TryLater,
     Unreachable,
 )
+from tests.protocols.prospero.captures import parse_reply
 from tests.protocols.prospero.network import Datagrams, Network
 
 
