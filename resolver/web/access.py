@@ -19,6 +19,7 @@ import ssl
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import nullcontext
 from ipaddress import ip_address
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
@@ -568,15 +569,21 @@ class BearerEntrance:
             self._requests -= 1
 
 
+#: The maximum time in seconds to send the end of a response. A client that does not read can delay the end.
+_MOST_END = 5.0
+
+
 def _shield_end(send: Send) -> Send:
-    """Wrap `send` so that the last message of a response is not cancelled.
+    """Wrap `send` so that the empty last message of an event stream is not cancelled.
 
     The last message makes Hypercorn report a disconnect, and sse-starlette cancels its response at a
     disconnect. Without the shield, Hypercorn would never close the connection or apply its idle timeout.
     """
 
     async def sent(message: Message) -> None:
-        with trio.CancelScope(shield=not message.get("more_body", False)):
+        is_body = message["type"] == "http.response.body"
+        is_end = is_body and not message.get("body") and not message.get("more_body")
+        with trio.move_on_after(_MOST_END, shield=True) if is_end else nullcontext():
             await send(message)
 
     return sent
