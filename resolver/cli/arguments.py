@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
-from resolver.cli.options import FETCH, LOCAL, CommandOptions, Option, rows
+from resolver.cli.options import LOCAL, CommandOptions, Option, rows
 from resolver.cli.values import UsageError, pair, suggest_nearest
 from resolver.cli.vocabulary import SHELLS
 from resolver.cli.vocabulary import VERBS as TABLE
@@ -345,10 +345,9 @@ def _check_output(command: Command) -> None:
     """
     verb = command.verb
     to_file = command.output is not None and command.output != "-"
-    if command.configuration.given.get("warc_dedup") and command.warc is None:
-        raise UsageError("--warc-dedup needs --warc")
-    if verb in FETCH.split() and command.warc_cookies and command.warc is None:
-        raise UsageError("--warc-cookies needs --warc")
+    for name in ("warc_size", "warc_dedup", "warc_cookies") if command.warc is None else ():
+        if command.configuration.given.get(name):
+            raise UsageError(f"--{name.replace('_', '-')} needs --warc")
     if verb not in ("get", "explain") and (to_file or command.directory is not None):
         raise UsageError(f"-O FILE and -d DIR are for get: {verb} writes to standard output")
     if verb == "get" and command.configuration.given.get("separator") and command.output != "-":

@@ -96,6 +96,7 @@ def test_switch_flag_sets_option(row: Option) -> None:
         "delete": ["get", "-r", "x:"],
         "insecure": ["serve", "--listen", "192.0.2.1"],
         "null": ["get", "-"],
+        "warc_cookies": ["cat", "--warc", "x", "x:"],
     }
     words = needed.get(row.name, ["parse", "x:"])
     for flag in row.flags:

@@ -225,10 +225,11 @@ def test_warc_set_cookie_is_stored_only_with_warc_cookies(
     assert metadata.events[-1].get("masked") == (None if keeps else ["response:set-cookie"])
 
 
-def test_warc_cookies_without_warc_is_a_usage_error(at: dict[str, str], folder: Path) -> None:
-    done = resolve("cat", "--warc-cookies", f"{at['http']}/about.txt")
+@pytest.mark.parametrize("words", [["--warc-cookies"], ["--warc-size", "1M"], ["--warc-dedup", "a.cdxj"]])
+def test_warc_option_without_warc_is_a_usage_error(words: list[str], at: dict[str, str]) -> None:
+    done = resolve("cat", *words, f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
-    assert "--warc" in done.messages
+    assert f"{words[0]} needs --warc" in done.messages
 
 
 def test_warc_new_files_are_private(at: dict[str, str], folder: Path) -> None:
@@ -444,10 +445,6 @@ def test_warc_dedup_invalid_lines_are_reported(at: dict[str, str], folder: Path)
     done = resolve("cat", "--warc", "b.warc.gz", "--warc-dedup", "a.cdxj", url)
     assert "--warc-dedup: cannot parse 1 line" in done.messages
     assert [each.head.type for each in objects(folder / "b.warc.gz")] == ["revisit"]
-
-
-def test_warc_dedup_without_warc_is_usage_error() -> None:
-    assert resolve("get", "--warc-dedup", "a.cdxj", "http://h.example/").status == 2
 
 
 @pytest.mark.skipif(shutil.which("wget") is None, reason="there is no wget")
