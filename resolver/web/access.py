@@ -445,7 +445,7 @@ def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Refuse other users of this machine, because other users may see entry URLs in the process list."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
-    return EntryRefusal(403, "peer is another user of this machine")
+    return EntryRefusal(403, "peer is another user of this machine, or has disconnected")
 
 
 def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
