@@ -114,7 +114,7 @@ def _parse(text: UrlText, authority: Authority, enders: str) -> tuple[Login, int
         user, password = parse_userinfo(text, authority)
     colon = find_port(text, authority)
     if colon == authority.host:
-        raise invalid(text.text, "no-host", "host", colon)
+        raise invalid(text.text, "no-host", "missing host", colon)
     if authority.end < text.end and text.text[authority.end] not in enders:
         raise invalid(text.text, "bad-host", "host ended by ?", authority.end)
     port = None if colon == authority.end else _parse_port(text, colon, authority.end)
@@ -230,7 +230,7 @@ def _parse_port(text: UrlText, colon: int, end: int) -> int | None:
         return None
     digits = text.cut("port", colon + 1, end)
     if wrong := _NOT_DIGIT.search(digits):
-        raise invalid(text.text, "bad-port", "port", colon + 1 + wrong.start())
+        raise invalid(text.text, "bad-port", "port that is not a number", colon + 1 + wrong.start())
     significant = digits.lstrip("0")
     if not significant or len(significant) > 5 or int(significant) > 65_535:
         raise invalid(text.text, "bad-port", "port outside 1 to 65535", colon + 1)
