@@ -15,8 +15,10 @@ import resolver
 from protocols import errors
 from resolver import Kind
 from resolver.cli.arguments import VERBS
+from resolver.cli.show_config import EffectiveSetting
 from resolver.cli.vocabulary import RULES, STATUSES
 from resolver.url import registry
+from resolver.web.egress import ProxyDecision
 from tests.resolver.cli import contract
 from tools.requirements import read_pyproject
 
@@ -115,7 +117,12 @@ MEMBERS = {
     "`ls`, `info`, of a URL that fails": contract.FAILURE,
     "`get`, `cat` (an outcome)": contract.OUTCOME,
     "`explain` (a plan)": contract.PLAN,
+    "`parse`, of a text that is not a URL": ("url", "error", "message", "position"),
+    "`extract`": ("url", "alternates"),
     "`schemes`": contract.SCHEME,
+    "`config` (a setting)": EffectiveSetting._fields,
+    "`proxy` (the first line)": ("url", "policy"),
+    "`proxy` (a decision)": ProxyDecision._fields,
     "`bulk`": contract.BULK,
     "`bulk --dry-run`": contract.BULK_PLAN,
     "`bulk --progress json`, on standard error": contract.BULK_PROGRESS,
