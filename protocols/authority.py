@@ -277,10 +277,7 @@ def build_host_url(url: Url, authority: str, path: str) -> str:
 
 
 def build_userinfo(user: bytes | None, password: bytes | None) -> str:
-    """Return `user:password@` or `user@`.
-
-    The result is empty without a user name and a password.
-    """
+    """Return `user:password@`, `user@`, or an empty text without a user name and a password."""
     if user is None and password is None:
         return ""
     name = encode(user or b"", _USERINFO_DATA)
@@ -315,10 +312,7 @@ def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
 
 
 def _complaint_on_zone(address: str, zone: str) -> str | None:
-    """Return the reason why the zone is invalid for this IPv6 address (RFC 4007 11).
-
-    The result is `None` for a valid zone.
-    """
+    """Return the reason why the zone is invalid for this IPv6 address (RFC 4007 11), or None."""
     from ipaddress import IPv6Address  # Lazy import: IPv6 literals are rare.
 
     if not IPv6Address(address).is_link_local:
@@ -395,10 +389,7 @@ def _parse_ipv6(text: UrlText, start: int, end: int) -> str:
 
 
 def _parse_address(text: UrlText, start: int, end: int) -> str:
-    """Return the IPv6 address between the brackets.
-
-    `start` is the index of the opening bracket.
-    """
+    """Return the IPv6 address between the opening bracket at `start` and the closing bracket."""
     # Lazy import: IPv6 literals are rare and the import takes time.
     from ipaddress import AddressValueError, IPv6Address
 

@@ -177,10 +177,7 @@ class ResolveError(Exception):
 
 
 def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
-    """Return an error with these attributes, for unpickling.
-
-    `__init__` is not called, because each class has a different signature.
-    """
+    """Return an error for unpickling. Each class has another signature of `__init__`, so skip it."""
     error = kind.__new__(kind, facts["message"])
     vars(error).update(facts)
     return error
@@ -487,8 +484,5 @@ REFUSED = frozenset({9, 12, 13, 15})
 
 
 def class_name(error: ResolveError) -> str:
-    """Return the name of an error's public class.
-
-    The error may be an instance of a private subclass.
-    """
+    """Return the name of an error's public class, even if its own class is private."""
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == __name__)

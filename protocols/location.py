@@ -126,10 +126,7 @@ class Url:
     places: tuple[ComponentSpan, ...] = field(default=(), compare=False)
 
     def place(self, name: str) -> ComponentSpan | None:
-        """Return the position of a component in the text.
-
-        The result is `None` if the URL was not parsed from a text.
-        """
+        """Return the position of a component in the text, or None if the URL was not parsed from a text."""
         for place in self.places:
             if place.name == name:
                 return place

@@ -78,10 +78,7 @@ def written_host(url: Url) -> str:
 
 
 def _authority(url: Url) -> str:
-    """Return the original text of the authority.
-
-    The text is empty if the URL has no authority or was not parsed.
-    """
+    """Return the original text of the authority, which is empty without one or without parsing."""
     scheme, fragment = url.place("scheme"), url.place("fragment")
     if scheme is None or not url.text.startswith("//", scheme.end + 1):
         return ""

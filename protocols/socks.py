@@ -155,10 +155,7 @@ def _pair(version: int, proxy: str) -> Reader[bytes]:
 
 
 def _reply(proxy: str) -> Reader[bytes]:
-    """Return a reader for a complete reply.
-
-    The reply includes the bound address and port.
-    """
+    """Return a reader for a complete reply, with the bound address and port."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 5, proxy)

@@ -39,10 +39,7 @@ def decode(encoded: str) -> bytes:
 
 
 def take(text: UrlText, name: str, start: int, end: int) -> bytes:
-    """Return the decoded component `text[start:end]`.
-
-    The position of the component is recorded as `name`.
-    """
+    """Return the decoded component `text[start:end]`, and record its position as `name`."""
     return decode(text.cut(name, start, end))
 
 
@@ -91,10 +88,7 @@ def _invalid_component(name: str, written: str, at: int) -> InvalidUrl:
 
 
 def build_url(url: Url, specific: str) -> str:
-    """Return a URL with the scheme-specific part `specific`.
-
-    The part must be encoded already.
-    """
+    """Return a URL with the scheme-specific part `specific`, which is encoded already."""
     if url.fragment is None:
         return f"{url.scheme}:{specific}"
     return f"{url.scheme}:{specific}#{encode_written('fragment', url.fragment, RESERVED + '#')}"
@@ -113,10 +107,7 @@ def _compile_unexpected(data: str) -> re.Pattern[str]:
 
 
 def find(text: UrlText, character: str, start: int, end: int | None = None) -> int:
-    """Return the index of the first `character` in `text[start:end]`.
-
-    Without a match, the result is `end`.
-    """
+    """Return the index of the first `character` in `text[start:end]`, or `end` without a match."""
     end = text.end if end is None else end
     found = text.text.find(character, start, end)
     return end if found < 0 else found
@@ -138,10 +129,7 @@ def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
 
 
 def position_at(text: str, start: int, index: int) -> int:
-    """Return the position in `text` of a decoded byte.
-
-    `index` is the number of the byte, counted from `start`.
-    """
+    """Return the position in `text` of a decoded byte, the `index`-th from `start` on."""
     at = start
     for _ in range(index):
         at += 3 if text.startswith("%", at) else 1

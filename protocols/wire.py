@@ -327,10 +327,7 @@ def split_message(message: Line, size: int) -> list[Line]:
 
 
 def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
-    """Return a datagram of ARDP.
-
-    A binary header may be followed by a segment of a message.
-    """
+    """Return a datagram of ARDP: a binary header, and possibly a segment of a message."""
     octets = header if piece is None else header + piece.octets
     return Line(octets, octets)
 
@@ -364,20 +361,14 @@ class Buffer(bytearray):
         return self.at_end or self.broken is not None
 
     def search(self, octets: bytes, end: int) -> int:
-        """Return the index of `octets` before `end`, or -1.
-
-        The same bytes are never searched twice.
-        """
+        """Return the index of `octets` before `end`, or -1. No byte is searched twice."""
         index = self.find(octets, self.searched, end)
         if self and index < 0:
             self.searched = max(0, min(len(self), end) - len(octets) + 1)
         return index
 
     def peek(self, count: int) -> bytes:
-        """Return the first `count` bytes without consuming them.
-
-        Fewer bytes are returned if the buffer has fewer.
-        """
+        """Return the first `count` bytes, or all if there are fewer, without consuming them."""
         return bytes(self[:count])
 
     def peek_head(self, most: int) -> bytes:
@@ -391,10 +382,7 @@ class Buffer(bytearray):
         return b"" if index < 0 else bytes(self[: index + 4])
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` bytes without consuming them.
-
-        Fewer bytes are returned if the buffer has fewer.
-        """
+        """Return the last `count` bytes, or all if there are fewer, without consuming them."""
         return bytes(self[-count:])
 
     def take(self, count: int | None = None) -> bytes:

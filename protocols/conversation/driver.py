@@ -208,10 +208,7 @@ class Conversation:
         return partial(self._dialogue.throw, Disconnected("a cancellation interrupted the dialogue"))
 
     async def _advance(self, advance: Callable[[], Step]) -> Step | None:
-        """Perform steps up to the next step of the body.
-
-        The result is `None` at the end of the dialogue.
-        """
+        """Perform steps up to the next step of the body, or return None at the end of the dialogue."""
         while True:
             try:
                 step = advance()

@@ -285,10 +285,7 @@ class DataConnection:
         return None
 
     async def take(self) -> NetworkError | None:
-        """Receive the available bytes without waiting.
-
-        An interrupted TLS handshake is not resumed.
-        """
+        """Receive the available bytes without waiting, and do not resume an interrupted TLS handshake."""
         if self._handshake is not DataTlsHandshake.NONE:
             return None
         received, _ = await self._gate.first_of(self.receive, _at_once)
@@ -528,10 +525,7 @@ class Performer:
                 return self.stream.close_notify_seen if self.stream.secured else None
 
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """Open a connection or a file.
-
-        The dialogue's earlier connection or file is closed first.
-        """
+        """Open a connection or a file, and close the earlier connection or file of the dialogue."""
         if self._opened is not None:
             await self._begin_anew()
         opened = await opening.__aenter__()
@@ -553,10 +547,7 @@ class Performer:
         self._pooled = None
 
     def take_whole(self, step: CopyBody) -> tuple[bytes, CopiedBody] | None:
-        """Return the bytes that the step copies, and its result.
-
-        The result is `None` if the bytes were not received with the head.
-        """
+        """Return the copied bytes and the step's result, or None if the head came without the bytes."""
         count = step.count
         if count is None or step.source != "connection" or step.filter is not None:
             return None
@@ -565,10 +556,7 @@ class Performer:
         return self.buffer.take(count), CopiedBody(count, surplus=len(self.buffer))
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
-        """Return the source for a `CopyBody` step.
-
-        The second value is the buffer with bytes of the source that were read ahead.
-        """
+        """Return the source for a `CopyBody` step, and the buffer with bytes of it that were read ahead."""
         match step.source:
             case "connection":
                 return self.stream, self.buffer

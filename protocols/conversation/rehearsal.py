@@ -41,10 +41,7 @@ def rehearse(dialogue: Dialogue[object]) -> list[Step]:
 
 
 def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
-    """Return the steps of a dialogue, and its error or None.
-
-    The steps are not performed.
-    """
+    """Return the steps of a dialogue, without performing them, and its error or None."""
     steps: list[Step] = []
     answer: object = None
     while True:

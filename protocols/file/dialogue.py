@@ -144,10 +144,7 @@ _LINE_END = re.compile(rb"[\x0a\x0d]")
 
 
 def name_line(name: bytes) -> bytes:
-    """Return a name as one line.
-
-    Line ends in the name are escaped.
-    """
+    """Return a name as one line, with its line ends escaped."""
     if b"\n" in name or b"\r" in name:
         name = _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name)
     return name + b"\n"

@@ -68,10 +68,7 @@ def _parse_with_host(text: UrlText) -> FileUrl:
 
 
 def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
-    """Return the path that begins at index `slash`.
-
-    At the end of the text, the path is empty.
-    """
+    """Return the path that begins at index `slash`, or an empty path at the end of the text."""
     if slash == text.end:
         text.note("missing-slash", slash)
     note_characters(text, slash, text.end, _DATA + "/")

@@ -148,10 +148,7 @@ def _end(session: FtpSession, reply: Reply, ended: CompleteTransfer) -> Dialogue
 
 
 def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
-    """Request the path of the working directory with PWD.
-
-    The server has resolved symbolic links, so the path is in canonical form.
-    """
+    """Request the canonical path of the working directory with PWD: symbolic links are resolved."""
     if argument or not session.options.placed:
         return None
     reply = yield from session.control.command(b"PWD", ideal=(257, b'"/"'))
@@ -183,10 +180,7 @@ def _is_detailed(options: Options) -> bool:
 def _check_empty(
     session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
 ) -> Dialogue[None]:
-    """Check that the directory exists after an NLST that returned no names.
-
-    The check uses CWD. Otherwise, raise an error.
-    """
+    """Check with CWD that the directory exists after an NLST that returned no names, or raise."""
     if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
         raise ended.error
     if argument:
@@ -202,10 +196,7 @@ def _check_empty(
 
 
 def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[TransferRefusal | None]:
-    """List by MLSD (RFC 3659).
-
-    If the server refuses MLSD and another command may succeed, return the refusal.
-    """
+    """List by MLSD (RFC 3659), or return the refusal if another command may succeed."""
     from protocols.ftp.listing import MlsdReader  # Lazy import: most URLs name files.
 
     yield from open_data(session.control)

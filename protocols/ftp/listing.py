@@ -333,10 +333,7 @@ def _add_size(read: ListLine, size: bytes) -> ListLine:
 
 
 def _number(digits: str, most: int) -> int | None:
-    """Parse a decimal number of at most `most` digits, with a value of at most 2**63 - 1.
-
-    For any other text, the result is `None`.
-    """
+    """Parse a decimal number of at most `most` digits and at most 2**63 - 1, or return None."""
     if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
         return None
     number = int(digits)
@@ -350,10 +347,7 @@ _MLSD_KINDS = {"file": Kind.DOCUMENT, "dir": Kind.DIRECTORY}
 
 
 def shown_name(name: bytes) -> str:
-    """Return a name for display.
-
-    The name is decoded as UTF-8 with other bytes as surrogates, and CR and LF are escaped.
-    """
+    """Return a name as text: UTF-8 with other bytes as surrogates, and CR and LF escaped."""
     text = name.decode("utf-8", "surrogateescape")
     return text.replace("\r", "\\x0d").replace("\n", "\\x0a")
 
@@ -371,10 +365,7 @@ class _UnixDirectory:
         self._reported: set[str] = set()
 
     def entry(self, name: bytes, raw: bytes) -> Entry | None:
-        """Return the entry for a name.
-
-        The result is `None` for the directory itself, its parent, and names outside the directory.
-        """
+        """Return the entry for a name, or None for the directory itself, its parent and outside names."""
         if name in (b"", b".", b".."):
             return None
         if not _is_name(name):
@@ -394,10 +385,7 @@ class _UnixDirectory:
         return Entry(name=shown_name(name), raw=raw)
 
     def report(self, rule: str, words: str, octets: bytes) -> None:
-        """Report the violation of a rule, at most once per listing and rule.
-
-        A server may violate a rule in every line.
-        """
+        """Report the violation of a rule once per listing, because every line may violate it."""
         if rule not in self._reported:
             shown = octets[:200].decode("utf-8", "backslashreplace")
             self._findings.append(Finding(rule, "warn", f"{words}: {shown!r}"))
@@ -645,10 +633,7 @@ class ListReader:
         yield from self._entries(rest)
 
     def _settle(self) -> Iterator[Entry]:
-        """Detect the line end of the server.
-
-        The entries of the buffered bytes are returned.
-        """
+        """Detect the line end of the server, and return the entries of the buffered bytes."""
         held, self._held = self._held, None
         if held is not None:
             self._lines.by_network = 2 * held.count(b"\r\n") >= held.count(b"\n") > 0

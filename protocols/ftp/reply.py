@@ -53,18 +53,12 @@ class ControlReply(NamedTuple):
 
     @property
     def octets(self) -> bytes:
-        """Return the received text.
-
-        The lines are joined by LF.
-        """
+        """Return the received text, with its lines joined by LF."""
         return b"\n".join(self.lines)
 
     @property
     def text(self) -> str:
-        """Return the text of the reply for display.
-
-        Characters that control a terminal are removed.
-        """
+        """Return the text of the reply without characters that control a terminal."""
         return shown_text(self.octets)
 
     @property
@@ -73,10 +67,7 @@ class ControlReply(NamedTuple):
         return f"{self.code} {self.text}".rstrip()
 
     def hide_secret(self, secret: bytes) -> ControlReply:
-        """Mask a secret in the reply.
-
-        A server may repeat the secret in its reply.
-        """
+        """Mask a secret that the server may have repeated in its reply."""
         if not secret or secret not in self.octets:
             return self
         return self._replace(lines=tuple(line.replace(secret, b"****") for line in self.lines))
@@ -180,10 +171,7 @@ def _is_option(raw: bytearray) -> bool:
 
 
 def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
-    """Return a line without its line end and Telnet commands.
-
-    The Telnet options that the peer requests are appended to `options`.
-    """
+    """Return a line without line end and Telnet commands, and add requested options to `options`."""
     if _IAC in raw:
         options += [(m[1][0], m[2][0]) for m in _TELNET.finditer(raw) if m[1]]
         raw = _TELNET.sub(lambda match: b"\xff" if match[3] == b"\xff" else b"", raw)
@@ -248,10 +236,7 @@ def is_full(reply: ControlReply) -> bool:
 
 
 def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: str = "") -> Declined:
-    """Return an error of the class `kind`.
-
-    Its message contains the server's reply.
-    """
+    """Return an error of the class `kind` with the server's reply in its message."""
     words = f"{message}: the server said {reply.shown!r}"
     return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)
 
@@ -355,10 +340,7 @@ def parse_passive(reply: ControlReply) -> int:
 def read_offer(
     reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]
 ) -> Reader[PassiveReply]:
-    """Return a reader for a reply that contains a port.
-
-    The reader returns the reply and the port.
-    """
+    """Return a reader for a reply that contains a port. It returns the reply and the port."""
 
     def read(buffer: Buffer) -> Generator[Rest | None, None, PassiveReply]:
         reply = yield from reader(buffer)

@@ -85,10 +85,7 @@ def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
 
 
 def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "require"]) -> Dialogue[None]:
-    """Send AUTH TLS on an unencrypted connection (STARTTLS, RFC 4217).
-
-    Afterwards, request TLS for data connections too.
-    """
+    """Start TLS on the connection with AUTH TLS (STARTTLS, RFC 4217), and on its data connections."""
     answer = greeting
     if greeting.code != 230:
         answer = yield from control.command(b"AUTH", b"TLS", ideal=(234, b"Proceed"))

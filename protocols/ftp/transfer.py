@@ -114,10 +114,7 @@ class FtpTransfer(NamedTuple):
 
     @property
     def expected(self) -> int | None:
-        """Return the expected size of the body in bytes.
-
-        The result is `None` if SIZE did not return a number.
-        """
+        """Return the expected size of the body in bytes, or None if SIZE did not return a number."""
         end = self.reply.size if self.reply.stop is None else self.reply.stop
         return None if end is None else max(0, end - self.reply.start)
 
@@ -335,10 +332,7 @@ def _check_whole(
 
 
 def _broken_off(reply: ControlReply, received: int, planned: FtpTransfer, doing: str) -> Exception:
-    """Return the error for a final reply other than 2yz.
-
-    The number of received bytes does not matter.
-    """
+    """Return the error for a final reply other than 2yz, however many bytes were received."""
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
     message = f"{doing}: transfer aborted, the server said {reply.shown!r}"

@@ -49,10 +49,7 @@ def parse(text: UrlText) -> FtpUrl:
 
 
 def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
-    """Return the end index of the path, and the typecode.
-
-    Errors in the path or typecode are added as findings.
-    """
+    """Return the end index of the path, and the typecode. Errors become findings."""
     mark = text.text.lower().rfind(";type=", start, text.end)
     if mark < 0 or "/" in text.text[mark : text.end]:
         note_characters(text, start, text.end, _DATA + "/")
@@ -94,10 +91,7 @@ def names_of(url: FtpUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: FtpUrl) -> FtpUrl:
-    """Return the URL of the same object as a directory listing.
-
-    The name in the URL becomes the last CWD argument.
-    """
+    """Return the URL of the same object as a directory listing: its name is the last CWD argument."""
     return replace(url, cwds=names_of(url), name=b"", typecode=None, fragment=None)
 
 

@@ -19,10 +19,7 @@ __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
 
 def _read_url_target(url: GopherUrl) -> str | None:
-    """Return the URL in the selector of an item of type h (`URL:…`).
-
-    The result is `None` for other items.
-    """
+    """Return the URL in the selector of an item of type h (`URL:…`), or None for other items."""
     if url.gophertype != "h":
         return None
     from protocols.gopher.menu import (

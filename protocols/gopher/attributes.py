@@ -57,10 +57,7 @@ class AlternateView(NamedTuple):
 
 
 def parse_view(line: bytes) -> AlternateView:
-    """Parse a line of +VIEWS.
-
-    Every line is accepted as a view. The size may be missing.
-    """
+    """Parse a line of +VIEWS. Every line is accepted, also without a size."""
     identity, _, size = line.partition(b":")
     media_type, language = split_view(identity)
     return AlternateView(identity, media_type, language, _size(size))
@@ -136,10 +133,7 @@ class AttributeRecord(NamedTuple):
     cut: bool = False
 
     def block(self, name: str) -> AttributeBlock | None:
-        """Return the block with this name.
-
-        If the record has several such blocks, the first block with lines is returned.
-        """
+        """Return the first block with this name that has lines, or else the first with this name."""
         named = [block for block in self.blocks if block.name == name]
         return next((block for block in named if block.lines), named[0] if named else None)
 
@@ -224,10 +218,7 @@ class BlockFilter:
 
 
 def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
-    """Remove all blocks except `names` from the bytes of a record.
-
-    If `names` is empty, all blocks stay.
-    """
+    """Remove all blocks except `names` from the bytes of a record; without `names`, remove none."""
     blocks = BlockFilter(names)
     return blocks.feed(octets) + blocks.finish()
 
@@ -306,10 +297,7 @@ class _OpenRecord:
 
 
 def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
-    """Parse the lines of an ADMIN block.
-
-    A line that is not `Name: value` is skipped.
-    """
+    """Parse the lines of an ADMIN block, and skip a line that is not `Name: value`."""
     facts: dict[str, bytes] = {}
     for line in lines:
         if found := _FACT.match(line):
@@ -376,10 +364,7 @@ class AskQuestion(enum.Enum):
 
     @property
     def is_asked(self) -> bool:
-        """Return whether the line needs an answer.
-
-        Notes and lines of an unknown kind need no answer.
-        """
+        """Return whether the line needs an answer, unlike a note or a line of an unknown kind."""
         return self not in (AskQuestion.NOTE, AskQuestion.UNKNOWN)
 
 

@@ -150,10 +150,7 @@ class GopherContent:
         self.restore = None if self._periods is None or raw else self._periods.restore
 
     def give(self, reply: Reply, names: tuple[str, ...] = ()) -> Dialogue[None]:
-        """Emit the metadata and the body.
-
-        If `names` is not empty, only these attribute blocks are emitted.
-        """
+        """Emit the metadata and the body; of the attribute blocks, only `names` unless it is empty."""
         cleaning: ContentFilter | None = self._untouched
         if names:
             from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs name attributes.
@@ -335,10 +332,7 @@ class PeriodUnstuffer:
         return (self._give(len(self._held)),)
 
     def restore(self, cleaned: bytes) -> bytes:
-        """Encode the decoded text to its original bytes.
-
-        `cleaned` must be the complete text.
-        """
+        """Encode the complete decoded text `cleaned` to its original bytes."""
         if self._undoubled is not None:
             cleaned = self._undoubled.sub(b"..", cleaned)
         return cleaned + self.terminator
@@ -359,20 +353,14 @@ class PeriodUnstuffer:
         return given
 
     def _literal_until(self) -> int:
-        """Return the index of the lone period at the end of the buffer.
-
-        This lone period may be the terminator.
-        """
+        """Return the index of the period at the buffer's end that may be the terminator."""
         found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is None:
             return len(self._held)
         return len(self._held) - len(found[0]) + 1
 
     def _certain_until(self) -> int:
-        """Classify the lines that begin with a period.
-
-        Return the index of the first byte that needs more data.
-        """
+        """Classify the lines that begin with a period, and return the index that needs more data."""
         waiting = len(self._held)
         while (found := self._held.find(b"\n.", self._searched)) >= 0:
             if not self._judge(found + 1):
@@ -390,10 +378,7 @@ class PeriodUnstuffer:
         return waiting
 
     def _judge(self, start: int) -> bool:
-        """Detect the server's dot-stuffing from the line at `start`.
-
-        The result is False if more bytes are needed.
-        """
+        """Detect dot-stuffing from the line at `start`. Return False if more bytes are needed."""
         after = bytes(self._held[start + 1 : start + TAIL_LENGTH])
         if after in (b"", b"\r", b".", b".\r"):
             return False

@@ -162,10 +162,7 @@ def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
 
 
 def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUrl:
-    """Build the telnet or tn3270 URL of an item of type 8 or T.
-
-    `login` is the suggested user name.
-    """
+    """Build the telnet or tn3270 URL of an item of type 8 or T, with the suggested user `login`."""
     user = build_userinfo(login or None, None)
     return BuiltUrl(f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/")
 
@@ -180,10 +177,7 @@ def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
 
 
 def display_text(octets: bytes) -> str:
-    """Decode bytes for display as UTF-8 or, if they are invalid UTF-8, as ISO 8859-1.
-
-    Control characters are removed.
-    """
+    """Decode bytes (UTF-8, or else ISO 8859-1) for display, without control characters."""
     return decode_text(octets).translate(_CONTROLS)
 
 
@@ -229,10 +223,7 @@ class MenuLines:
         return lines
 
     def finish(self) -> list[TextLine]:
-        """Return the last line if it has no line end.
-
-        Otherwise the list is empty.
-        """
+        """Return the last line if it has no line end, or else an empty list."""
         return [self._end()] if self._length else []
 
     def _keep(self, piece: bytes) -> None:
@@ -311,10 +302,7 @@ class MenuReader:
 
 
 def make_overlong_entry(line: TextLine) -> Entry:
-    """Return an entry for a line that exceeds the line limit.
-
-    The entry has no URL.
-    """
+    """Return an entry without a URL for a line that exceeds the line limit."""
     item = parse_item(
         line.octets.partition(b"\t")[0]
     )  # other fields are dropped, because they may be truncated
@@ -341,10 +329,7 @@ _ATTRIBUTES = frozenset({ATTRIBUTES_VIEW, "directory+/recursive"})
 
 
 def split_view(identity: bytes) -> tuple[str, str | None]:
-    """Return the media type and the language of a view.
-
-    The media type is returned as written.
-    """
+    """Return the media type, as written, and the language of a view."""
     media_type, _, language = identity.strip(b" ").partition(b" ")
     return display_text(media_type), display_text(language.strip(b" ")) or None
 

@@ -100,10 +100,7 @@ def record_entries(answer: GopherAnswer) -> RecordEntries:
 
 
 def form_of(record: AttributeRecord) -> AskForm | None:
-    """Return the form in the ASK block of a record.
-
-    The result is `None` if the record has no form.
-    """
+    """Return the form in the ASK block of a record, or None if the record has no form."""
     block = record.block("ASK")
     return None if block is None else parse_form(block.lines)
 

@@ -266,10 +266,7 @@ _ZONES = {
 
 
 def parse_date(text: str) -> datetime | None:
-    """Parse a Date field into a time in UTC.
-
-    The result is `None` for an invalid date.
-    """
+    """Parse a Date field into a time in UTC, or None for an invalid date."""
     text = _COMMENT.sub(" ", text[:_LONGEST])
     time = _TIME.search(text)
     day = _find_day(text)

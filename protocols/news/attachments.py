@@ -83,10 +83,7 @@ class PartCounter(NamedTuple):
 
 
 def parse_counter(subject: str) -> PartCounter | None:
-    """Return the last counter in the subject, such as `(3/17)`.
-
-    The result is `None` without a counter.
-    """
+    """Return the last counter in the subject, such as `(3/17)`, or None without a counter."""
     counters = list(_COUNTER.finditer(subject[:_MAX_SUBJECT]))
     if not counters:
         return None

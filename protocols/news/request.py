@@ -242,10 +242,7 @@ def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dia
 
 
 def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
-    """Emit the overview lines of the group.
-
-    The lines in `octets` come first, then the lines of the remaining articles.
-    """
+    """Emit the overview lines of the group: `octets`, then the lines of the remaining articles."""
     given = 0
     while octets:
         yield EmitBody(octets, "an overview composed of heads")
@@ -257,10 +254,7 @@ def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> 
 
 
 def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]:
-    """Return the overview lines of the next articles that exist.
-
-    The result is empty after the last article.
-    """
+    """Return the overview lines of the next articles that exist, or nothing after the last one."""
     octets = b""
     while not octets and (window := list(islice(numbers, WINDOW))):
         yield from session.say(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))

@@ -166,10 +166,7 @@ class NntpResponse(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the code and the text of the response for display.
-
-        The text is escaped, which prevents terminal escape injection.
-        """
+        """Return the code and the escaped text, which prevents terminal escape injection."""
         return ascii(f"{self.code} {decode_text(self.text)}".rstrip())
 
 
@@ -251,10 +248,7 @@ class GroupSelection:
 
 
 def parse_selected(response: NntpResponse) -> GroupSelection:
-    """Parse the three numbers in a 211 response to GROUP.
-
-    The group name after the numbers may be missing.
-    """
+    """Parse the three numbers in a 211 response to GROUP. The group name may be missing."""
     words = response.text.split()[:3]
     if len(words) < 3 or not all(map(is_number, words)):
         raise ProtocolError(f"expected three numbers for a group, got {response.shown}")
@@ -301,10 +295,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 
 
 def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
-    """Return the exception for a refused command or action.
-
-    `doing` is the command or the action.
-    """
+    """Return the exception for a refusal of `doing`, a command or an action."""
     if response.code in (412, 482):
         return ProtocolError(f"{doing}: {response.shown} is not possible after the previous commands")
     kind, meaning = _MEANINGS.get(response.code, (Declined, "refused"))
@@ -367,10 +358,7 @@ class DataBlock:
         return content
 
     def read(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """Return the next bytes of the content.
-
-        The result is empty at the end of the block.
-        """
+        """Return the next bytes of the content, or empty bytes at the end of the block."""
         while not (content := self.take(buffer)) and not self.ended:
             yield
         return content

@@ -77,10 +77,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
 
 
 def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
-    """Read a response.
-
-    If the response is incomplete, `Disconnected` is raised instead of `Truncated`.
-    """
+    """Read a response. If it is incomplete, raise `Disconnected` instead of `Truncated`."""
     try:
         return (yield from response)
     except Truncated as error:
@@ -247,10 +244,7 @@ class NntpSession:
         yield self._say(commands)
 
     def say_last(self, *commands: NntpCommand) -> Dialogue[None]:
-        """Send the last commands of a request in one write.
-
-        After this write, other dialogues may send.
-        """
+        """Send the last commands of a request in one write, after which other dialogues may send."""
         yield from self.start_request()
         self.state.request_ended = True
         yield self._say(commands)
@@ -413,10 +407,7 @@ class Deflate:
         self.has_more = True
 
     def read(self, most: int) -> bytes:
-        """Return decompressed bytes, at most `most`.
-
-        The result is empty if more input is needed.
-        """
+        """Return decompressed bytes, at most `most`, or empty bytes if more input is needed."""
         if not self.has_more:
             return b""
         before = len(self._waiting)

@@ -87,10 +87,7 @@ class YencDecoder:
         yield from self._read(lines)
 
     def finish(self) -> Iterator[YencBegin | bytes | YencEnd]:
-        """Yield the results for the remaining bytes.
-
-        A file without `=yend` ends with an error.
-        """
+        """Yield the results for the remaining bytes. A file without `=yend` ends with an error."""
         yield from self._read(bytes(self._waiting))
         self._waiting.clear()
         if self._begin is not None:
@@ -186,10 +183,7 @@ class YencDecoder:
 
 
 def _parse_begin(rest: bytes) -> YencBegin:
-    """Parse the fields of `=ybegin`.
-
-    The name is the last field, because it may contain blanks.
-    """
+    """Parse the fields of `=ybegin`. The name comes last, because it may contain blanks."""
     found = _NAME.search(rest)
     if found is None:
         raise ProtocolError("=ybegin has no name")
@@ -207,10 +201,7 @@ def _parse_begin(rest: bytes) -> YencBegin:
 
 
 def _add_range(begin: YencBegin, fields: dict[bytes, bytes]) -> YencBegin:
-    """Add the range of `=ypart`.
-
-    The offsets in `=ypart` are 1-based.
-    """
+    """Add the range of `=ypart` (with 1-based offsets)."""
     first, last = _number(fields, b"begin", "=ypart"), _number(fields, b"end", "=ypart")
     if not 1 <= first <= last <= begin.size:
         raise ProtocolError(f"=ypart has the range {first}-{last} of {begin.size} bytes")
@@ -234,10 +225,7 @@ def _number(fields: dict[bytes, bytes], name: bytes, keyword: str) -> int:
 
 
 def _checksum(fields: dict[bytes, bytes], name: bytes) -> int | None:
-    """Return a checksum, or None if the field is absent.
-
-    Leading zeros may be missing.
-    """
+    """Return a checksum, possibly without its leading zeros, or None if the field is absent."""
     value = fields.get(name)
     if value is None:
         return None

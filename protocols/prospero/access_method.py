@@ -260,10 +260,7 @@ def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
 
 
 def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
-    """Return the object whose contents are requested.
-
-    If the pointer names the object `via`, the result is `via`.
-    """
+    """Return the object whose contents are requested, which is `via` if the pointer names it."""
     target = pointer.target(via)
     return via if target.identity == via.identity else target
 

@@ -125,29 +125,20 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 
 def _flag_data(header: bytes, flags: int) -> int:
-    """Return the length in bytes of the header fields that `flags` announces.
-
-    The data of the option follows these header fields.
-    """
+    """Return the length of the header fields that `flags` announces, before the option's data."""
     address = 2 + sum(header[14:15]) if flags & 0x01 else 0
     return address + 2 * (flags >> 1 & 0x07).bit_count()
 
 
 def decode_redirect(data: bytes) -> tuple[str, int] | None:
-    """Return the IP address and the port of a redirect.
-
-    The result is `None` if the address or the port is missing.
-    """
+    """Return the IP address and the port of a redirect, or None if the address or the port is missing."""
     if len(data) < 6:
         return None
     return ".".join(str(octet) for octet in data[:4]), int.from_bytes(data[4:6])
 
 
 def decode_queue(data: bytes) -> str:
-    """Describe the client's position in the server's queue.
-
-    If the server does not report the position, the result is an empty text.
-    """
+    """Describe the client's position in the server's queue, or return an empty text."""
     flags, said, at = data[0] if data else 0, [], 1
     if flags & 0x01 and len(data) >= at + 2:
         said.append(f"position {int.from_bytes(data[at : at + 2])} in the queue")
@@ -171,10 +162,7 @@ def encode_acknowledgment(connection: int, received_through: int) -> Line:
 
 
 def encode_cancel(connection: int) -> Line:
-    """Encode a cancel packet.
-
-    It tells the server that the client no longer waits for the reply.
-    """
+    """Encode a cancel packet, which tells the server that the client no longer waits."""
     return encode_datagram(_header(connection, _CONTROL, 0, 0, _CANCEL))
 
 
@@ -375,10 +363,7 @@ class ArdpExchange:
         return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
 
     def begin(self, now: float) -> list[DatagramAction]:
-        """Start the exchange.
-
-        Return the packets in the first window of the request.
-        """
+        """Start the exchange, and return the packets in the first window of the request."""
         self._gives_up = now + self._silence
         self._restart(now)
         self._candidates.begin(now)
@@ -389,10 +374,7 @@ class ArdpExchange:
         return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
-        """Return the cancel packet.
-
-        The server then does not send the reply.
-        """
+        """Return the cancel packet, after which the server does not send the reply."""
         return encode_cancel(self._connection)
 
     def wake(self, now: float) -> list[DatagramAction]:
@@ -427,10 +409,7 @@ class ArdpExchange:
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
-        """Process a datagram from `address`.
-
-        Return the actions that are due.
-        """
+        """Process a datagram from `address`, and return the actions that are due."""
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):

@@ -282,10 +282,7 @@ class LinkReader:
 
 
 def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
-    """Return the URL of a link (protocol page 8.5).
-
-    If the link has no URL, the reason is returned.
-    """
+    """Return the URL of a link (protocol page 8.5), or the reason why it has none."""
     link = member.link
     if link.can_be_requested:
         try:

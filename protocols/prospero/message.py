@@ -151,10 +151,7 @@ class ProsperoReply:
 
 
 def join_packets(texts: Sequence[bytes]) -> bytes:
-    """Join the texts of the packets.
-
-    The result is the text of the reply.
-    """
+    """Join the texts of the packets to the text of the reply."""
     if _ENDS_WITH_NUL.match(b"".join(texts[:2])):
         texts = [text.removesuffix(b"\0") for text in texts]
     return b"".join(texts)
@@ -217,10 +214,7 @@ class _ReplyReader:
             self._take_result(keyword, tokens)
 
     def _count(self, is_contents: bool) -> None:
-        """Count a line and check the limits.
-
-        The limits prevent memory exhaustion by a long reply.
-        """
+        """Count a line, and check the limits, which prevent memory exhaustion by a long reply."""
         self._lines += 1
         self._lines_of_one += not is_contents
         if self._lines_of_one > self._limits.lines:
@@ -406,10 +400,7 @@ class Inquirer:
         return Referrer(target.url, self._addresses.get(target))
 
     def address(self, target: RequestObject) -> str | None:
-        """Return the address that responded to the request for `target`.
-
-        The result is `None` before a response.
-        """
+        """Return the address that responded to the request for `target`, or None before a response."""
         return self._addresses.get(target)
 
     def request(self, question: ProsperoRequest) -> Dialogue[ProsperoReply]:

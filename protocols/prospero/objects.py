@@ -214,10 +214,7 @@ class RequestObject(NamedTuple):
 
     @property
     def route(self) -> tuple[str, ...]:
-        """Return the chain of URLs that led to this object.
-
-        The chain is empty for the object of the user's URL.
-        """
+        """Return the chain of URLs that led to this object, which is empty for the user's own URL."""
         return () if self.via is None else (*self.via.route, self.url)
 
     @property
@@ -327,10 +324,7 @@ class Attribute(NamedTuple):
 
 
 def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
-    """Parse the tokens after ATTRIBUTE.
-
-    The result is `None` if tokens or a required type are missing.
-    """
+    """Parse the tokens after ATTRIBUTE, or None if tokens or a required type are missing."""
     if len(tokens) < 3:
         return None
     applies, namespace, name, *rest = tokens
@@ -409,10 +403,7 @@ def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
 
 
 def _read_time(values: tuple[bytes, ...]) -> datetime | None:
-    """Parse a time `YYYYMMDDhhmmssZ` (7.3).
-
-    The result is `None` for another format.
-    """
+    """Parse a time `YYYYMMDDhhmmssZ` (7.3), or return None for another format."""
     if len(values) != 1 or not _TIME.fullmatch(values[0]):
         return None
     from datetime import UTC, datetime  # lazy import: few replies contain a time
@@ -475,10 +466,7 @@ class ObjectPointer(NamedTuple):
 
 
 def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
-    """Parse the tokens from the host type to the version, which name an object.
-
-    Later tokens are ignored.
-    """
+    """Parse the tokens from the host type to the version, which name an object, and ignore later ones."""
     if len(tokens) < _FEWEST:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens
@@ -520,10 +508,7 @@ class ProsperoLink(NamedTuple):
 
     @property
     def targets(self) -> set[bytes]:
-        """Return the types in `target` as a set.
-
-        The separator in `target` is `+`.
-        """
+        """Return the types in `target` as a set. Their separator is `+`."""
         return set(self.target.split(b"+"))
 
     @property
@@ -545,19 +530,13 @@ def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
 def with_belongings(
     link: ProsperoLink, ids: list[tuple[bytes, ...]], attributes: list[Attribute]
 ) -> ProsperoLink:
-    """Return the link with the data of its ID and ATTRIBUTE lines.
-
-    These lines follow the LINK line.
-    """
+    """Return the link with the data of the ID and ATTRIBUTE lines that follow it."""
     named = [attribute.values for attribute in attributes if attribute.name == b"ID"]
     return link._replace(ids=(*ids, *named), attributes=tuple(attributes))
 
 
 def pointer_to(target: RequestObject) -> ObjectPointer:
-    """Return the tokens that name the object.
-
-    They are the defaults for the tokens of the object's access methods.
-    """
+    """Return the tokens that name the object: the defaults for those of its access methods."""
     host, port = target.place
     token = host if port is None else f"{host}({port})"
     return ObjectPointer(

@@ -70,10 +70,7 @@ class TelnetOption(IntEnum):
 
 
 def option_name(code: int) -> str:
-    """Return the name of an option for display, such as `ECHO`.
-
-    For an unknown option, its number is returned.
-    """
+    """Return the name of an option for display, such as `ECHO`, or the number of an unknown option."""
     try:
         return TelnetOption(code).name.replace("_", "-")
     except ValueError:
@@ -259,8 +256,5 @@ class NvtText:
 
 
 def decode_for_terminal(octets: bytes, *, binary: bool) -> bytes:
-    """Convert received data for a terminal.
-
-    The terminal interprets line ends itself.
-    """
+    """Convert received data for a terminal, which interprets line ends itself."""
     return octets if binary else octets.replace(b"\0", b"")

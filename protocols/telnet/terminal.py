@@ -262,10 +262,7 @@ class NvtTerminal:
         return bool(self._answers)
 
     def answers(self) -> tuple[Line, ...]:
-        """Return the lines to send now.
-
-        The lines are removed from the queue.
-        """
+        """Return the lines to send now, and remove them from the queue."""
         answers, self._answers = tuple(self._answers), []
         return answers
 

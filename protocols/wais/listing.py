@@ -86,10 +86,7 @@ class HitReader:
 
 
 def substitute_in(records: WaisRecords) -> DocumentHeader | None:
-    """Return the catalog that some servers send instead of search results.
-
-    The result is `None` if the response has results.
-    """
+    """Return the catalog that some servers send instead of search results, or None."""
     return records.headers[0] if len(records.headers) == 1 and _is_catalog(records.headers[0]) else None
 
 
@@ -125,10 +122,7 @@ def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
 
 
 def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
-    """Return the URL in the headline of a hit of type URL.
-
-    The result is `None` for every other hit.
-    """
+    """Return the URL in the headline of a hit of type URL, or None for every other hit."""
     return linked_url(hit.headline or b"") if wtype.upper() == LINK else None
 
 
@@ -165,30 +159,21 @@ def _show_text(octets: bytes | None) -> str | None:
 
 
 def linked_url(headline: bytes) -> str | None:
-    """Return the headline if it is a URL of an allowed scheme.
-
-    Otherwise the result is `None`.
-    """
+    """Return the headline if it is a URL of an allowed scheme, or else None."""
     found = _URL.fullmatch(headline)
     offered = found is not None and found[1].decode("ascii").lower() in _LINKED_SCHEMES
     return headline.decode("ascii") if offered else None
 
 
 def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """Return the URL of a document of type `wtype`.
-
-    The result is `None` if the id or the type is too long for a request.
-    """
+    """Return the URL of a document of type `wtype`, or None if its id or the type is too long."""
     if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
         return None
     return _build(place, wtype, encode(hit.document_id))
 
 
 def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
-    """Return the URL of a hit in the form of old browsers.
-
-    The result is `None` if the hit has no such form.
-    """
+    """Return the URL of a hit in the form of old browsers, or None if the hit has no such form."""
     path = write_fields(hit.document_id, hit.length)
     return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
 
@@ -226,10 +211,7 @@ _LEFT_OUT = 0.015
 
 
 def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
-    """Return the reply for a database.
-
-    The reply contains the source description, and the records of an empty search.
-    """
+    """Return the source description and the records of an empty search as the reply for a database."""
     return Reply(
         kind=Kind.SEARCH,
         media_type=SOURCE_MEDIA_TYPE,
@@ -259,10 +241,7 @@ def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: in
 
 
 def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
-    """Return the reply for a document.
-
-    The first chunk contains the metadata.
-    """
+    """Return the reply for a document. The first chunk contains the metadata."""
     extra: dict[str, JsonValue] = {"type": wtype.decode("latin-1")}
     announced = parse_wpath(url.wpath or "").length
     if announced is not None:
@@ -289,10 +268,7 @@ def describe(chunk: Chunk) -> JsonValue:
 
 
 def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
-    """Yield the findings about a result list.
-
-    The findings are: no hits, or possibly more hits than the server sent.
-    """
+    """Yield a finding for no hits, or for possibly more hits than the server sent."""
     catalog = substitute_in(records)
     if catalog is not None:
         there = document_url(catalog, catalog.best_type, url)

@@ -69,20 +69,14 @@ _ERRORS: dict[str, type[Declined]] = {"T2": AccessDenied, "S2": TryLater}
 
 
 class Diagnostic(NamedTuple):
-    """An error message of a server.
-
-    `text` is the server's error text, decoded for display.
-    """
+    """An error message of a server. `text` is decoded for display."""
 
     code: str
     text: str
 
     @property
     def is_out_of_range(self) -> bool:
-        """Return whether the code is `SF` (out of range).
-
-        Some servers also send `SF` for a missing document.
-        """
+        """Return whether the code is `SF` (out of range), which may also mean a missing document."""
         return self.code == OUT_OF_RANGE
 
     @property

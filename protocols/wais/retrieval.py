@@ -40,10 +40,7 @@ def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitRespo
 
 
 def read_records(limit: int) -> Reader[WaisRecords | None]:
-    """Return a reader for the response to a search.
-
-    The reader returns None for a message of length 0.
-    """
+    """Return a reader for the response to a search. It returns None for a message of length 0."""
 
     def reader(buffer: Buffer) -> Generator[Rest | None, None, WaisRecords | None]:
         apdu = yield from read_message(limit)(buffer)
@@ -155,10 +152,7 @@ class DocumentChunks:
         return (yield from self.fetch_next())
 
     def fetch_next(self) -> Dialogue[Chunk]:
-        """Request the next chunk.
-
-        A chunk with `ending` or `failed` is the last chunk.
-        """
+        """Request the next chunk. A chunk with `ending` or `failed` is the last chunk."""
         records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
         text = _text_of(records, self._size)
         if self._held and not text:

@@ -105,10 +105,7 @@ def _items(tokens: Iterator[re.Match[str]], depth: int) -> Iterator[Value]:
 
 
 def _shape(items: tuple[Value, ...], opening: str) -> Value:
-    """Convert items to a structure if the first item is a symbol.
-
-    Otherwise the items are returned.
-    """
+    """Convert items to a structure if the first item is a symbol, or else return the items."""
     if opening != "(" or not items or not isinstance(items[0], Symbol):
         return items
     members: dict[str, Value] = {}
@@ -147,9 +144,7 @@ DEFAULT_PORT = 210
 
 
 def parse_source_description(octets: bytes) -> dict[str, JsonValue]:
-    """Return the members of a source description as JSON, with the `url` of the database.
-
-    The URL is None if the host is invalid.
+    """Return the members of a source description as JSON, with the `url` of the database or null.
 
     Raises:
         ProtocolError: The bytes are not exactly one `(:source …)` with the name and host of a database.

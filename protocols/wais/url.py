@@ -68,10 +68,7 @@ def parse(text: UrlText) -> WaisUrl:
 
 
 def _parse_document(text: UrlText, start: int, slash: int) -> tuple[bytes, str]:
-    """Parse the type and the path of a document.
-
-    `slash` is the index of the slash before the type.
-    """
+    """Parse the type and the path of a document. `slash` is the index of the slash before the type."""
     second = find(text, "/", slash + 1)
     if second == text.end:
         raise invalid(text.text, "missing-path", "document path", second)
@@ -163,10 +160,7 @@ def _value(tag: int, written: str) -> bytes:
 
 
 def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
-    """Return the fields of a freeWAIS document id.
-
-    The result is `None` if the id lacks a field of the browsers' form.
-    """
+    """Return the fields of a freeWAIS document id, or None if the id lacks a field of the browsers' form."""
     try:
         fields = tuple(elements(document_id))
     except ProtocolError:
@@ -196,8 +190,5 @@ def _encode_value(value: bytes) -> str:
 
 
 def with_search(url: WaisUrl, words: str) -> WaisUrl:
-    """Return the URL of a search in the database of `url`.
-
-    `words` is encoded as UTF-8.
-    """
+    """Return the URL of a search for `words`, encoded as UTF-8, in the database of `url`."""
     return replace(url, search=words.encode(), wtype=None, wpath=None, text="", places=(), findings=())
