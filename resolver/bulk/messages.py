@@ -163,10 +163,7 @@ def check_cluster(client: Client) -> None:
 
 
 def check(version: str) -> None:
-    """Compare the version that a task requires with the version of the worker.
-
-    If the versions differ, `NotConfigured` is raised.
-    """
+    """Raise `NotConfigured` if the version that a task requires is not that of the worker."""
     if version != VERSION:
         raise NotConfigured(f"a worker has {VERSION}, but the run needs {version}: {_SAME}")
 

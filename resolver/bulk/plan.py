@@ -138,10 +138,7 @@ class BulkPlan:
         )
 
     def _list_requests(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
-        """Return the requests of a slice with their number and host.
-
-        The order is the order in which a worker starts them.
-        """
+        """Return a slice's requests with number and host, in the order in which a worker starts them."""
         held = []
         for host, number_of in share.counts:
             between = self._turns.seconds_between(host)
@@ -226,10 +223,7 @@ class BulkPlan:
         return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
 
     def find_largest(self, most: int) -> list[tuple[str, int, float]]:
-        """Return the slowest hosts, at most `most`.
-
-        Each host has its number of requests and its seconds.
-        """
+        """Return the slowest hosts, at most `most`, with their number of requests and seconds."""
         found = self._turns.find_slowest(most)
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
@@ -322,10 +316,7 @@ def _text(url: UrlLike) -> str:
 
 
 def _place(url: Url, host: str, text: str) -> str:
-    """Return the path of the file for a URL.
-
-    The path has a digest of the URL and a readable name (slug).
-    """
+    """Return the path of the file for a URL: a digest of the URL and a readable name (slug)."""
     shown = url.shown if url.text == text else redact(text)
     place = _place_below(host.removesuffix(":") or _HERE, shown)
     try:
@@ -436,10 +427,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
-    """Return the forecast of a plan.
-
-    `threads` is the number of threads per worker.
-    """
+    """Return the forecast of a plan for workers with `threads` threads each."""
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
     largest = plan.find_largest(_MOST)
     return Forecast(
@@ -456,10 +444,7 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
 
 
 def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
-    """Return the assumed outcome of a task.
-
-    All requests are started, and the duration is the estimate.
-    """
+    """Return the assumed outcome of a task: all requests start, and take the estimated time."""
     return (), task.seconds + BESIDES
 
 

@@ -164,10 +164,7 @@ class BulkScheduler:
     # -- requests
 
     def add_host(self, partition: int, cap: int | None) -> int:
-        """Add a host and return its number.
-
-        At most `cap` requests to the host run concurrently; None means no limit.
-        """
+        """Add a host, and return its number. At most `cap` requests (None: any) to it run concurrently."""
         self._partition.append(partition)
         self._cap.append(cap or 0)
         self._asked.append(0)
@@ -176,10 +173,7 @@ class BulkScheduler:
         return len(self._partition) - 1
 
     def lower(self, host: int, cap: int | None) -> None:
-        """Lower the concurrency limit of a host to `cap`.
-
-        The value `cap` is the limit of another URL scheme.
-        """
+        """Lower the concurrency limit of a host to `cap`, the limit of another URL scheme."""
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
             self._between[host] = self._pace.compute_interval(cap)
@@ -216,10 +210,7 @@ class BulkScheduler:
         return self._between[host]
 
     def take(self) -> HostShare | None:
-        """Return the next slice (batch of requests).
-
-        The result is `None` if all partitions with requests are running.
-        """
+        """Return the next slice (batch of requests), or None if all partitions with requests are running."""
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
         self._changed.clear()  # For each running partition, `end` later calls `_stand`.
@@ -261,10 +252,7 @@ class BulkScheduler:
         return share
 
     def _count_requests(self, partition: int) -> list[tuple[int, int]]:
-        """Return the hosts of the next slice.
-
-        Each host has its number of requests.
-        """
+        """Return the hosts of the next slice, each with its number of requests."""
         waiting, between = self._waiting, self._between
         slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * between[host], host))
         seconds = self._box * (_LEAP if partition in self._done_before else 1)
@@ -285,10 +273,7 @@ class BulkScheduler:
         return counts
 
     def _count_within(self, seconds: float, host: int) -> int:
-        """Return how many waiting requests to a host can start within `seconds`.
-
-        The result is at least 1.
-        """
+        """Return how many waiting requests to a host can start within `seconds`, at least 1."""
         return min(self._waiting[host], max(1, int(seconds / self._between[host] + _EXACT)))
 
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
@@ -441,10 +426,7 @@ class PendingRequests:
     # -- hosts
 
     def host(self, name: str, partition: int) -> int | None:
-        """Return the number of a host.
-
-        The result is `None` for an unknown host.
-        """
+        """Return the number of a host, or None for an unknown host."""
         found = self._held.get((name, partition))
         if found is None:
             query = "SELECT number FROM host WHERE name = ? AND partition = ?"
@@ -486,10 +468,7 @@ class PendingRequests:
         self._new.clear()
 
     def find_first(self, host: int, count: int) -> list[NumberedRequest]:
-        """Return the first `count` waiting requests to a host.
-
-        The order is the order of insertion.
-        """
+        """Return the first `count` waiting requests to a host, in the order of insertion."""
         self._put_in_order()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"
         with _faults():

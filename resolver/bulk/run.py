@@ -182,10 +182,7 @@ def _wait_for_others(client: Client, out: str) -> None:
 
 
 def _agree(store: Store, format: Format) -> int:
-    """Return the number of partitions of `store`.
-
-    The first run has stored this number. Raises `NotConfigured`.
-    """
+    """Return the number of partitions that `store`'s first run stored. Raises `NotConfigured`."""
     told = store.read(_ABOUT)
     if told is None:
         about = {"version": 1, "partitions": PARTITIONS, "format": format}

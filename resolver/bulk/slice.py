@@ -61,10 +61,7 @@ _open: dict[str, Recorder] = {}
 
 @contextmanager
 def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
-    """Yield the WARC recorder for a slice (batch of requests).
-
-    If the job does not record, None is yielded.
-    """
+    """Yield the WARC recorder for a slice (batch of requests), or None if the job does not record."""
     if not job.warc:
         yield None
     elif isinstance(store, OutputFiles):
@@ -194,10 +191,7 @@ def _ledger_here(job: BulkJob, shelf: OutputFiles, name: str) -> str:
 
 
 def _publish(job: BulkJob, store: Store, bench: SliceOutput, partition: int, ended: list[str]) -> None:
-    """Upload the saved files to the store.
-
-    Then upload the ledger, which lists the files.
-    """
+    """Upload the saved files to the store, and then the ledger, which lists the files."""
     if isinstance(store, OutputFiles):
         return
     here = OutputFiles(bench.bodies)

@@ -433,10 +433,7 @@ class OutputFiles:
             raise writing_fault(error, path) from error
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names in a subdirectory.
-
-        The list is empty if the subdirectory is missing.
-        """
+        """Return the sorted names in a subdirectory, or none if it is missing."""
         path = os.path.join(self.directory, directory)
         try:
             return sorted(os.listdir(path))
@@ -457,10 +454,7 @@ def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[s
 
 
 def claim_file(path: str) -> None:
-    """Restrict access to a file to its owner.
-
-    The file came from another machine.
-    """
+    """Restrict access to a file that came from another machine to its owner."""
     os.chmod(path, 0o600)
 
 

@@ -121,10 +121,7 @@ _NO_NAMELESS = frozenset(
 
 @cache
 def _has_nameless() -> bool:
-    """Return whether the system has /proc/self/fd.
-
-    It is needed to link an unnamed file to a name.
-    """
+    """Return whether the system has /proc/self/fd, which links an unnamed file to a name."""
     return hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
@@ -246,10 +243,7 @@ class DirectoryHandle:
         return os.access(".", os.W_OK | os.X_OK, dir_fd=self.fd)
 
     def status_of(self, name: str) -> os.stat_result | None:
-        """Return the `stat` result of a name, without following a symlink.
-
-        The result is `None` if the name is free.
-        """
+        """Return the `stat` result of a name, without following a symlink, or None if the name is free."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -535,10 +529,7 @@ class SurplusWalk:
         return [each for each in found if each is not None]
 
     def head(self, parts: Sequence[str], most: int) -> bytes:
-        """Return the first `most` bytes of a regular file.
-
-        The result is empty if the file is missing.
-        """
+        """Return the first `most` bytes of a regular file, or empty bytes if it is missing."""
         *above, name = parts
         try:
             with self._open_directory(above) as fd:

@@ -63,10 +63,7 @@ def object_fault(error: OSError, path: bytes) -> ResolveError:
 
 
 def writing_fault(error: OSError, path: str) -> LocalError:
-    """Return the error for a file that cannot be written.
-
-    The error has the cause, the path and the fix.
-    """
+    """Return the error for a file that cannot be written, with the cause, the path and the fix."""
     remedy = _REMEDIES.get(error.errno or 0)
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 

@@ -73,10 +73,7 @@ def is_directory(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether a file or a symbolic link has the name `path`.
-
-    The target of the link may be missing.
-    """
+    """Return whether a file or a symbolic link, even a dangling one, has the name `path`."""
     return os.path.lexists(path)
 
 
@@ -149,10 +146,7 @@ def size_of(path: str) -> int:
 
 
 def free_name(path: str, source: str) -> str:
-    """Return `path`, or a numbered form of `path` that is free.
-
-    `source` is the URL of the file.
-    """
+    """Return `path`, or a numbered form of it that is free, for the file of the URL `source`."""
     folder, name = os.path.split(path)
     names = (os.path.join(folder, number_name(name, number)) for number in itertools.count(1))
     return next(name for name in names if is_free(name, source))

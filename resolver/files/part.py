@@ -301,10 +301,7 @@ class PartFile:
             raise make_taken_error(self.path)
 
     def _take_up(self, state: PartState | None) -> None:
-        """Resume the file of an earlier run.
-
-        An exception is raised for a file of another program.
-        """
+        """Resume the file of an earlier run. Raise an exception for a file of another program."""
         self.fd = self._open_own()
         if state is not None and self.directory.status_of(self.name) is None:
             self.adopted, self._withheld = state.adopted, state.withheld
@@ -409,10 +406,7 @@ class PartFile:
         self.whole, self.complete = None, False
 
     def open_again(self) -> int:
-        """Open NAME.part again.
-
-        Return a descriptor with a separate file position.
-        """
+        """Open NAME.part again, and return a descriptor with a separate file position."""
         fd = self.directory.open(self._part)
         if not os.path.samestat(os.fstat(fd), os.fstat(self.fd)):
             os.close(fd)

@@ -360,10 +360,7 @@ def _parse(record: dict[str, object]) -> PartState | None:
 
 
 def _parse_ranges(value: object, size: int | None) -> Ranges:
-    """Return the ranges if they are valid for an object of `size` bytes.
-
-    Otherwise the result is empty.
-    """
+    """Return the ranges if they are valid for an object of `size` bytes, or else none."""
     ranges = parse_ranges(value)
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):
         return ()

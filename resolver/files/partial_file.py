@@ -434,10 +434,7 @@ class PartialFile:
         self._part.close()
 
     def discard(self) -> None:
-        """Close the file and remove NAME.part.
-
-        After `commit` or `keep`, the call has no effect.
-        """
+        """Close the file and remove NAME.part. After `commit` or `keep`, do nothing."""
         self._held = None
         self._part.discard()
 

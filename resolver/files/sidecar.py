@@ -105,10 +105,7 @@ class Sidecar:
             self._directory.sync()
 
     def drop(self) -> None:
-        """Remove the temporary file of the sidecar, because the file is not saved.
-
-        A file of another program stays unchanged.
-        """
+        """Remove the sidecar's temporary file (of this program), because the file is not saved."""
         with suppress(OSError, LocalError):
             self._forget(self._fresh)
 
@@ -127,10 +124,7 @@ class Sidecar:
                 self._directory.forget(self._fresh)
 
     def _has_both_names(self) -> bool:
-        """Return whether the sidecar has both names.
-
-        This is the case if a run was killed between link and unlink.
-        """
+        """Return whether a run was killed between link and unlink: the sidecar has both names."""
         found = self._directory.status_of(self._fresh)
         return found is not None and self._directory.names(self._name, found)
 

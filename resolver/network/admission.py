@@ -154,19 +154,13 @@ class Admission:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether a server is missing.
-
-        This is the case if neither the URL nor the configuration names a server for the scheme.
-        """
+        """Return whether neither the URL nor the configuration names a server for the scheme."""
         row = self._subject.row
         return self._subject.endpoint is None and row is not None and row.server
 
     @property
     def full_place(self) -> tuple[str, str, int]:
-        """Return the scheme, host and port.
-
-        They are the lookup key for the user's client certificates.
-        """
+        """Return scheme, host and port, the lookup key for the user's client certificates."""
         host, port = self.place
         return self.url.scheme, comparable_host(host), port
 

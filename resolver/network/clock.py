@@ -72,10 +72,7 @@ class Clock:
             await self.loop.checkpoint()
 
     def limit_time(self) -> AbstractContextManager[None]:
-        """Return a context manager with a time limit.
-
-        It raises `TimedOut` at the deadline.
-        """
+        """Return a context manager that raises `TimedOut` at the deadline."""
         return _UNBOUND if self._limit is None else self._limit_time()
 
     @contextmanager
@@ -145,10 +142,7 @@ class AnswerPace:
         self.begin()
 
     def begin(self) -> None:
-        """Record that a request was sent.
-
-        The next received byte is then the first byte of a response.
-        """
+        """Record that a request was sent: the next byte is the first of a response."""
         self._begun = False
         if self._least is not None:
             self._pace = RateCheck(self._least)
@@ -255,10 +249,7 @@ class Throttle:
             self._ready = ready
 
     async def turn(self) -> None:
-        """Wait until the rate limit allows another read.
-
-        Without a wait, the call is not a checkpoint.
-        """
+        """Wait until the rate limit allows another read. Without a wait, the call is not a checkpoint."""
         began = self._loop.current_time()
         if self._ready <= began:
             return

@@ -396,10 +396,7 @@ class ProxyConnector(Connector):
         )
 
     async def _open_tunnel(self, hosts: deque[str], port: int) -> SocketStream:
-        """Try the hosts in order.
-
-        Return a tunnel to the first host that the proxy can reach.
-        """
+        """Return a tunnel to the first of the hosts, in order, that the proxy can reach."""
         while True:
             # If the proxy requires a login, the login is sent on a new connection.
             stream = await self._open_to_proxy()

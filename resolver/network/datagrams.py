@@ -87,10 +87,7 @@ class UdpSocket:
         self._report_sent(packet)
 
     def _destination(self) -> tuple[str, int] | tuple[str, int, int, int]:
-        """Return the address for `sendto`.
-
-        A dual-stack socket needs IPv4-mapped IPv6 addresses.
-        """
+        """Return the address for `sendto`; a dual-stack socket needs IPv4-mapped IPv6 addresses."""
         mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
         return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self._port)
 

@@ -206,10 +206,7 @@ ATTEMPTS: frozenset[type[Event]] = frozenset({Started, Finished})
 
 
 def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
-    """Return the listener.
-
-    The result is `None` if the listener ignores all event types in `kinds`.
-    """
+    """Return the listener, or None if the listener ignores all event types in `kinds`."""
     return None if isinstance(own, Listener) and not own.hears(kinds) else own
 
 
@@ -331,10 +328,7 @@ def is_on() -> bool:
 
 
 def combine_listeners(own: OnEvent | None) -> OnEvent | None:
-    """Return a listener that passes events to the caller and to the log.
-
-    The result is `None` if both are disabled.
-    """
+    """Return a listener that passes events to the caller and to the log, or None if both are disabled."""
     if not is_on():
         return own
     log = _EventLogger().write

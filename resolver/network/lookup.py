@@ -140,10 +140,7 @@ def _wants_zone(address: str) -> bool:
 
 
 def _interface(zone: str) -> str:
-    """Return the interface name for a zone.
-
-    The system reports addresses with interface names.
-    """
+    """Return the interface name for a zone, as the system reports it in addresses."""
     try:
         return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
     except (OSError, OverflowError):
@@ -159,19 +156,13 @@ def _name_zone(zone: str) -> str:
 
 
 def socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
-    """Return the socket address.
-
-    For an address with a zone, it contains the number of the network interface.
-    """
+    """Return the socket address, with the number of the network interface for a zone."""
     bare, sign, zone = address.partition("%")
     return (bare, port, 0, socket.if_nametoindex(zone)) if sign else (address, port)
 
 
 def address_of(place: Sequence[str | int]) -> str:
-    """Return the IP address in a socket's peer tuple.
-
-    The zone of a link-local address is included.
-    """
+    """Return the IP address in a socket's peer tuple, with the zone of a link-local address."""
     bare = str(place[0]).partition("%")[0]
     index = int(place[3]) if len(place) > 3 else 0
     return f"{bare}%{socket.if_indextoname(index)}" if index else bare

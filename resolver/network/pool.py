@@ -54,10 +54,7 @@ class ReusableConnection:
         self.left = state
 
     async def aclose(self) -> None:
-        """Close the connection.
-
-        The farewell is sent first if the socket accepts it without a wait.
-        """
+        """Close the connection, after the farewell if the socket accepts it without a wait."""
         try:
             if self.farewell:
                 with running().move_on_at(-math.inf), suppress(ResolveError):
@@ -242,10 +239,7 @@ class PipelineSlot:
 
     @property
     def stream(self) -> SlotStream:
-        """Return a new stream object.
-
-        If the stream object were stored, it would form a reference cycle with the slot.
-        """
+        """Return a new stream object, because a stored one would form a reference cycle with the slot."""
         return SlotStream(self._pipeline.stream, self._settings, self._pipeline, self)
 
     @property

@@ -256,10 +256,7 @@ class SocketStream:
         return self._session
 
     def describe(self, name: str) -> object:
-        """Return a property of the connection by its httpcore name.
-
-        The result is `None` for an unknown name.
-        """
+        """Return a property of the connection by its httpcore name, or None for an unknown name."""
         if name == "ssl_object":
             return self._sock if isinstance(self._sock, SECURED) else None
         if name == "server_addr":
@@ -294,10 +291,7 @@ class SocketStream:
         return False
 
     def serve(self, settings: StreamSettings) -> None:
-        """Apply the settings of another URL to this reused connection.
-
-        The other URL has the same host and port.
-        """
+        """Apply the settings of another URL with the same host and port to this reused connection."""
         if settings is not self._settings:
             if self._settings.report is not None:
                 self._report_kept()
@@ -341,10 +335,7 @@ class SocketStream:
             self._settings.report(Sent(self._settings.url, shown))
 
     def _check_secret(self, line: Line) -> None:
-        """Check whether the policy allows the secret for the host.
-
-        A proxy on the path is also checked.
-        """
+        """Check whether the policy allows the secret for the host and for a proxy on the path."""
         for peer in dict.fromkeys((self.peer, self.address)):
             self._settings.check_secret(peer, self.secured, line.secrets)
 

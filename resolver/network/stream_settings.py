@@ -89,17 +89,11 @@ class Tap(Protocol):
         """Record received bytes."""
 
     def closed(self, way: Hashable, *, by_peer: bool) -> None:
-        """Record that a connection was closed.
-
-        `by_peer` is true if the peer closed the connection first.
-        """
+        """Record that a connection was closed, first by the peer if `by_peer` is true."""
 
 
 def show_lines(lines: Sequence[Line]) -> bytes:
-    """Return sent lines in redacted form.
-
-    The name of the authentication scheme stays visible.
-    """
+    """Return sent lines in redacted form, with the name of the authentication scheme."""
     return b"".join(line.shown if line.octets == line.shown else _with_schemes(line) for line in lines)
 
 
@@ -156,10 +150,7 @@ class Contact:
         self.made = False
 
     def judge_error(self, error: NetworkError) -> NetworkError:
-        """Return the error.
-
-        If the host and port responded earlier, the error is marked as temporary.
-        """
+        """Return the error, marked as temporary if the host and port responded earlier."""
         return error.passing() if self.made and error.lasting else error
 
 
@@ -193,10 +184,7 @@ class Bounds(Protocol):
         """Record that a connection is established."""
 
     def deadline(self, phase: Phase) -> float:
-        """Return the deadline of a phase, on the clock of the event loop.
-
-        Without a timeout, the deadline is infinity.
-        """
+        """Return the deadline of a phase on the clock of the event loop, or infinity."""
         ...
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
@@ -278,10 +266,7 @@ class StreamSettings:
         return replace(self, idle=math.inf)
 
     def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
-        """Return the error for a wait that ended at the deadline `until`.
-
-        The client waited for the peer.
-        """
+        """Return the error for a wait for the peer that ended at the deadline `until`."""
         if self.bounds is not None:
             self.bounds.late = phase
             if phase != "connect" and until == self.bounds.deadline(phase):

@@ -53,10 +53,7 @@ class TaskContext(ABC):
     @property
     @abstractmethod
     def room(self) -> int | None:
-        """Return the maximum number of idle connections to the host in the pool.
-
-        The result is `None` without a limit.
-        """
+        """Return the maximum number of idle connections to the host in the pool, or None without a limit."""
 
     @property
     @abstractmethod
@@ -69,10 +66,7 @@ class TaskContext(ABC):
         """Return the end of a long pause of the host, and the error that requested the pause."""
 
     def follow(self, position: Callable[[], int]) -> None:
-        """Set the function that returns the number of received bytes.
-
-        A stalled task is detected with this number.
-        """
+        """Set the function that returns the number of received bytes, to detect a stalled task."""
         self._position = position
 
     def has_moved(self) -> bool:
@@ -86,10 +80,7 @@ class TaskContext(ABC):
 
     @abstractmethod
     def rest(self) -> None:
-        """Report that the task waits only for the disk now.
-
-        Another task may then use the host.
-        """
+        """Report that the task waits only for the disk now, so that another task may use the host."""
 
     def counts(self) -> bool:
         """Return whether a "too many requests" response counts as a failure of this task.
@@ -138,8 +129,5 @@ def enter(turn: TaskContext) -> None:
 
 
 def is_push_back(error: ResolveError, pause: float | None) -> bool:
-    """Return whether the error means that the host is overloaded.
-
-    Errors about a single object do not count.
-    """
+    """Return whether the error means an overloaded host, and is not about a single object."""
     return isinstance(error, TryLater) and (pause is not None or error.code in _TOO_MANY)

@@ -44,10 +44,7 @@ class WrappedSocket(ssl.SSLSocket):
 
 
 def digest_of(certificate: bytes) -> str:
-    """Return the digest of a DER certificate.
-
-    Certificate pins have the same form.
-    """
+    """Return the digest of a DER certificate, in the form of certificate pins."""
     return f"sha256:{sha256(certificate).hexdigest()}"
 
 
@@ -118,10 +115,7 @@ class Trust:
         return self._has_own and place in self._named
 
     def pin_of(self, place: Place) -> str | None:
-        """Return the digest of the certificate that the host must send.
-
-        The result is `None` if the user has set no pin.
-        """
+        """Return the digest of the certificate that the user requires of the host, or None."""
         return self._pin if place in self._named else None
 
     def context(
@@ -292,10 +286,7 @@ def _path() -> str:
 
 
 def _find_pin(path: str, place: str, shown: str) -> str:
-    """Return the pin of the host and port.
-
-    A missing pin is added with the value `shown`.
-    """
+    """Return the pin of the host and port. A missing pin is added with the value `shown`."""
     known = _read_pins(path)
     if place not in known:
         update_own(path, _WHAT, _MOST, partial(_add_pin, path, place, shown), make_folder=True)
@@ -312,10 +303,7 @@ def _read_pins(path: str) -> dict[str, str]:
 
 
 def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
-    """Return the content of the pin file.
-
-    If the host and port have no pin, a line is appended.
-    """
+    """Return the content of the pin file. A missing pin of the host and port is appended first."""
     if place in _read(path, octets):
         return octets
     end = b"" if octets.endswith(b"\n") or not octets else b"\n"
@@ -346,10 +334,7 @@ _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 
 
 def connection_fault(error: OSError, peer: str) -> NetworkError:
-    """Return the error for a broken connection.
-
-    If the peer no longer acknowledges data, the error is `TimedOut`.
-    """
+    """Return the error for a broken connection: `TimedOut` if the peer no longer acknowledges data."""
     if error.errno == errno.ETIMEDOUT:
         return TimedOut(f"timed out: {peer} no longer acknowledges data")
     return Disconnected(f"the connection to {peer} broke: {reason(error)}")
@@ -521,10 +506,7 @@ SECURED = (ssl.SSLSocket, InnerTls)
 def wrap(
     sock: socket.socket | InnerTls, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None
 ) -> Secured:
-    """Return a TLS layer that verifies `host`.
-
-    The layer uses a TCP socket or another TLS layer.
-    """
+    """Return a TLS layer that verifies `host`, over a TCP socket or another TLS layer."""
     assert not isinstance(sock, InnerTls), "at most two TLS layers are supported"
     host = host.rstrip(".")  # Server Name Indication has no trailing dot (RFC 6066 section 3).
     if isinstance(sock, ssl.SSLSocket):

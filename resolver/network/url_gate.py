@@ -221,10 +221,7 @@ class UrlGate:
         return self._elsewhere[location]
 
     def _check_turn(self, peer: str, address: str, port: int) -> None:
-        """Check an address that the server at `peer` sent.
-
-        The rules for redirect targets apply.
-        """
+        """Check an address that the server at `peer` sent by the rules for redirect targets."""
         assert isinstance(self._admission.url, HostUrl)
         url = replace(self._admission.url, host=address, port=port, zone=None)
         self._admission.led_to(url, peer).check_addresses([address])

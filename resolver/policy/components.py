@@ -249,10 +249,7 @@ def _is_valid(label: str, text: str) -> bool:
 
 
 def _script(character: str) -> str | None:
-    """Return the script of a letter, such as LATIN.
-
-    The result is `None` for a character without a script.
-    """
+    """Return the script of a letter, such as LATIN, or None for a character without a script."""
     if unicodedata.category(character)[0] != "L":
         return None
     word = unicodedata.name(character, "UNKNOWN").split()[0]

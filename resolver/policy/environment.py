@@ -43,10 +43,7 @@ def data_home() -> str:
 
 
 def state_home() -> str:
-    """Return the base directory of state files.
-
-    The path is relative if the directory is unknown.
-    """
+    """Return the base directory of state files, which is a relative path if it is unknown."""
     return _home("XDG_STATE_HOME", "~/.local/state")
 
 
@@ -73,10 +70,7 @@ def colors_here() -> dict[str, str]:
 
 
 def state_folder() -> str | None:
-    """Return the directory for this program's state files.
-
-    The result is `None` if the base directory is unknown.
-    """
+    """Return the directory for this program's state files, or None if the base directory is unknown."""
     home = state_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
@@ -104,10 +98,7 @@ class NewsServerSetting(NamedTuple):
 
 
 def needs_server(url: Url) -> bool:
-    """Return whether the URL has no host.
-
-    The server that the user configured is then used.
-    """
+    """Return whether the URL has no host, so that the server of the configuration is used."""
     if getattr(url, "host", None) is not None:
         return False
     row = registry.find(url.scheme)
@@ -133,10 +124,7 @@ def choose(
 
 
 def first_word(text: str) -> str | None:
-    """Return the first token of the first line with content.
-
-    Blank lines and comments are skipped.
-    """
+    """Return the first token of the first line that is not blank and not a comment."""
     for line in text.splitlines():
         words = line.split()
         if words and not words[0].startswith("#"):

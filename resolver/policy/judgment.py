@@ -260,10 +260,7 @@ def check(
 
 
 def _name(host: str) -> str:
-    """Return a host name for comparison, without a trailing dot.
-
-    A trailing dot only disables the search list of DNS.
-    """
+    """Return a host name without a trailing dot, which only disables the search list of DNS."""
     return host.lower().removesuffix(".")
 
 

@@ -113,10 +113,7 @@ def _is_trusted(value: str, name: str, policy: Policy) -> bool:
 
 
 def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
-    """Return the name of the proxy setting for a scheme.
-
-    The name is also returned if the setting is ignored.
-    """
+    """Return the name of the proxy setting for a scheme, even if the setting is ignored."""
     if not variables:
         return None
     own = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
@@ -137,10 +134,7 @@ def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
 
 
 def is_exempt(endpoint: Endpoint, variables: Mapping[str, str]) -> bool:
-    """Return whether `no_proxy` lists the endpoint.
-
-    The client then connects directly.
-    """
+    """Return whether `no_proxy` lists the endpoint, so that the client connects directly."""
     return any(_exempts(entry, endpoint) for entry in _entries(variables))
 
 
@@ -184,10 +178,7 @@ def _exempts(entry: str, endpoint: Endpoint) -> bool:
 
 
 def _holds(network: str, address: str) -> bool:
-    """Return whether the address is in the network.
-
-    The result is False for a host name, because host names are not resolved here.
-    """
+    """Return whether the address is in the network. A host name, which is not resolved here, is not."""
     from ipaddress import ip_address, ip_network
 
     try:

@@ -323,10 +323,7 @@ class HostSettings:
         )
 
     def with_limits(self, bound: Callable[[Limits], Limits]) -> HostSettings:
-        """Return a copy of the settings with other limits for each host.
-
-        The function `bound` changes the limits.
-        """
+        """Return a copy of the settings with the limits of each host changed by the function `bound`."""
         return HostSettings(
             {
                 name: host if host.limits is None else replace(host, limits=bound(host.limits))
@@ -336,10 +333,7 @@ class HostSettings:
 
 
 def normal_name(name: str) -> str:
-    """Return a host name in the normal form of `names_of`.
-
-    The name may contain a port.
-    """
+    """Return a host name, perhaps with a port, in the normal form of `names_of`."""
     if not name.startswith("["):
         return name.lower()
     address, bracket, port = name[1:].partition("]")

@@ -167,10 +167,7 @@ def no_place(url: Url) -> InvalidUrl:
 
 @lru_cache(maxsize=64)
 def _source_of(text: str, address: str | None) -> ReferringUrl:
-    """Parse the URL of a referrer.
-
-    The result is cached, because all entries of a listing have the same referrer.
-    """
+    """Parse the URL of a referrer; cached, because all entries of a listing have the same referrer."""
     try:
         url = parse(text, origin="user")  # the referrer was already fetched, so the origin is irrelevant
     except InvalidUrl:
@@ -242,10 +239,7 @@ class Verdict:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Return the names of the rules that caused the decisions.
-
-        Each name is returned once.
-        """
+        """Return the names of the rules that caused the decisions, each once."""
         return tuple(dict.fromkeys(decision.rule for decision in self.decisions))
 
     def error(self, url: Url | None = None) -> ResolveError | None:

@@ -25,10 +25,7 @@ class ArchiveSource(Protocol):
 
     @property
     def at(self) -> datetime | None:
-        """Return the date and time from which the archive selects captures.
-
-        The result is `None` if no date is set.
-        """
+        """Return the date and time from which the archive selects captures, or None if no date is set."""
         ...
 
     def find(self, url: Url) -> Dated:
@@ -36,10 +33,7 @@ class ArchiveSource(Protocol):
         ...
 
     def gate(self, admission: Admission) -> UrlGate:
-        """Return a gate for an admitted URL.
-
-        The gate reads from the archive and opens no connections.
-        """
+        """Return a gate for an admitted URL that reads from the archive and opens no connections."""
         ...
 
 

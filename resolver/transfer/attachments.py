@@ -233,10 +233,7 @@ class AttachmentSaver:
         return attachment.verified
 
     async def _find_parts(self, part: FilePart, post: Post) -> dict[int, Url]:
-        """Return the URLs of the other parts of the file, by part number.
-
-        Raises `Truncated` if parts are missing.
-        """
+        """Return the URLs of the file's other parts by number. Raises `Truncated` if parts are missing."""
         listing = post.list_parts(part)
         request = self._make_request(parse(build(listing.url), origin="user"))
         options = replace(request.options, entries=listing.entries, before=listing.before)
@@ -353,10 +350,7 @@ class PartJoiner:
 
 
 def _safe_name(attachment: Attachment, number: int) -> str:
-    """Return a safe file name without directories (S14).
-
-    A name that cannot be used is replaced.
-    """
+    """Return a safe file name without directories (S14), or a substitute."""
     if attachment.name is not None:
         try:
             return local_name(attachment.name)

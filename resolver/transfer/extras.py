@@ -115,10 +115,7 @@ _INSTALLED = _InstalledCodings()
 
 
 def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
-    """Return the decoders of the installed extras, by content coding.
-
-    gzip and deflate are not included.
-    """
+    """Return the decoders of the installed extras, by content coding, without gzip and deflate."""
     return _INSTALLED
 
 
@@ -133,10 +130,7 @@ def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
 
 
 def _is_bounded() -> bool:
-    """Return whether brotli can limit its output.
-
-    Older versions of brotli expand a decompression bomb in one step.
-    """
+    """Return whether brotli limits its output. Older versions expand a decompression bomb in one step."""
     return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
 
 
@@ -152,10 +146,7 @@ def _framing(most: int) -> Frames:
 
 @cache
 def find_frames() -> Callable[[int], Frames] | None:
-    """Return the function that creates the HTTP/2 framing of a connection.
-
-    The result is `None` if h2 is not installed.
-    """
+    """Return the function that creates the HTTP/2 framing of a connection, or None if h2 is not installed."""
     return None if find_spec("h2") is None else _framing
 
 
@@ -167,10 +158,7 @@ def find_frames() -> Callable[[int], Frames] | None:
 
 @cache
 def find_suffix_lookup() -> Callable[[str], str] | None:
-    """Return the function that finds the public suffix of a host.
-
-    The result is `None` if the extra is not installed.
-    """
+    """Return the function that finds the public suffix of a host, or None if the extra is not installed."""
     return None if find_spec("publicsuffixlist") is None else _suffix_of
 
 

@@ -46,19 +46,13 @@ class PutForm:
         return replace(url, text=text, places=(ComponentSpan(ANSWERS, start, len(text)),))
 
     def specimen(self) -> Url:
-        """Return the URL of a submission without answers.
-
-        The policy checks this URL before the user answers the form.
-        """
+        """Return the URL of an unanswered submission, for the policy's check before the answers."""
         url = fill(self._url, AskForm(()), [])
         return replace(url, text=build(url))
 
 
 def may_have_form(url: Url) -> bool:
-    """Return whether the URL may have a form.
-
-    Menus, searches and URLs with another Gopher+ request do not have a form.
-    """
+    """Return whether the URL may have a form, unlike a menu, a search and another Gopher+ request."""
     if not isinstance(url, GopherUrl):
         return False
     return asks_for_form(url) or (url.search is None is url.gopherplus and url.gophertype not in "17")

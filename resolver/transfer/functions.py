@@ -25,10 +25,7 @@ class FileSettings(SaveSettings, Settings, total=False):
 
 
 def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, Any]]:
-    """Create a `Resolver` from the settings.
-
-    Return the `Resolver` and the keywords for its methods.
-    """
+    """Create a `Resolver` from the settings, and return it and the keywords for its methods."""
     made = cast("dict[str, Any]", settings)
     wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
     # keep-alive is off by default, because a `Resolver` for one call sends no second request

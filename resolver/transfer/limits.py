@@ -161,10 +161,7 @@ class LimitedBody:
         return nullcontext() if self._throttle is None else self._throttle.pause_deadline(scope)
 
     async def take(self, count: int) -> bytes:
-        """Return the next `count` bytes.
-
-        If fewer bytes remain, all remaining bytes are returned.
-        """
+        """Return the next `count` bytes, or all remaining bytes if there are fewer."""
         pieces: list[bytes] = []
         while count > 0:
             octets = await anext(self, b"")

@@ -184,10 +184,7 @@ class SavingOne:
 
     @property
     def asked(self) -> RequestRow:
-        """Return the key of the request in a ledger.
-
-        The key has the URL without a password, and the path.
-        """
+        """Return the key of the request in a ledger: the URL without a password, and the path."""
         from resolver.ledger.book import RequestRow  # imported lazily: loads sqlite3
 
         shown, request = self._shown, self.request
@@ -233,10 +230,7 @@ class SavingOne:
         return outcome_of(saved, url.scheme, saved.path)
 
     async def _path(self, url: Url) -> str:
-        """Return the path below the directory.
-
-        The path comes from the request, the server's file name or the URL.
-        """
+        """Return the path below the directory, from the request, the server's file name or the URL."""
         session, request = self._how.session, self.request
         if request.path is not None:
             if not self.is_alone:
@@ -347,10 +341,7 @@ async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[
 async def _iterate_requests(
     requests: AsyncIterable[UrlLike | SaveRequest],
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """Yield the requests of the source.
-
-    If the iteration stops early, the source is closed in the same task.
-    """
+    """Yield the requests of the source. If the iteration stops early, close it in the same task."""
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for each in requests:
             yield each
@@ -359,18 +350,12 @@ async def _iterate_requests(
 def hosts_for(
     per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
 ) -> HostScheduler[BatchTask[T]]:
-    """Return the host scheduler of one call.
-
-    It applies the caller's limits per host.
-    """
+    """Return the host scheduler of one call, with the caller's limits per host."""
     return HostScheduler(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
-    """Return a context manager that opens the ledger of one call.
-
-    Without a path, it yields None.
-    """
+    """Return a context manager that opens the ledger of one call, or yields None without a path."""
     if path is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # imported lazily: loads sqlite3
@@ -448,10 +433,7 @@ class Outcome:
 
     @property
     def action(self) -> Literal["fetch", "keep"] | None:
-        """Return the action on the file: `fetch` or `keep`.
-
-        The result is `None` if the outcome has no file.
-        """
+        """Return the action on the file: `fetch` or `keep`, or None if the outcome has no file."""
         if self.status == "done":
             return "fetch"
         return "keep" if self.status == "skipped" and self.path is not None else None
@@ -566,8 +548,5 @@ def reason_of(error: ResolveError) -> dict[str, JsonValue]:
 
 
 def _rule_of(error: ResolveError) -> str | None:
-    """Return the policy rule of an error, or None.
-
-    For an invalid URL, the rule is S01.
-    """
+    """Return the policy rule of an error, which is S01 for an invalid URL, or None."""
     return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)

@@ -53,10 +53,7 @@ def last_part(url: Url) -> bytes:
 
 
 def _path_of(url: Url) -> list[bytes]:
-    """Return the directories and the name of the object, percent-decoded.
-
-    `last_part` describes the name.
-    """
+    """Return the directories and the name (see `last_part`) of the object, percent-decoded."""
     row = registry.find(url.scheme)
     if row is None:
         return [b""]
@@ -125,10 +122,7 @@ def may_be_index(path: str) -> bool:
 
 
 def index_suffix(media_type: str | None) -> str:
-    """Return the suffix of an index file for a media type.
-
-    The result is empty for an unusual media type.
-    """
+    """Return the suffix of an index file for a media type, or an empty text for an unusual one."""
     return _SUFFIXES.get((media_type or "").lower(), "")
 
 
@@ -187,10 +181,7 @@ class SpillMap:
         self._database: Connection | None = None
 
     def get(self, text: str) -> int:
-        """Return the value of a key.
-
-        The value is 0 if the map does not contain the key.
-        """
+        """Return the value of a key, or 0 if the map does not contain the key."""
         number = self._held.get(text)
         if number is not None or self._database is None:
             return number or 0
@@ -229,10 +220,7 @@ class SpillMap:
         return [done is True for done in new]
 
     def _put_in_memory(self, text: str) -> bool | None:
-        """Return whether the key is new.
-
-        The result is `None` if the key is not in memory and the memory is full.
-        """
+        """Return whether the key is new, or None if the key is not in memory and the memory is full."""
         if text in self._held:
             return False
         if len(self._held) >= MOST_HELD:
@@ -310,10 +298,7 @@ class NameReservations:
         raise AssertionError("unreachable: the numbers do not end")
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
-        """Reserve the paths of an earlier run again.
-
-        For each path, return whether it was free.
-        """
+        """Reserve the paths of an earlier run again, and return for each whether it was free."""
         place, fits = "", list[bool]()
         for path in paths:
             directory = path.rpartition("/")[0]
@@ -348,10 +333,7 @@ class NameReservations:
         return True
 
     def _directory(self, wanted: str) -> str:
-        """Return the path of a directory.
-
-        If a file of the run has the same name, a number is added to the path.
-        """
+        """Return the path of a directory, with a number if a file of the run has the same name."""
         place = ""
         for part in wanted.split("/") if wanted else ():
             names = (join(place, number_name(part, number)) for number in itertools.count(1))
@@ -371,10 +353,7 @@ class NameReservation:
 
     @property
     def first(self) -> str | None:
-        """Return the path that was reserved first.
-
-        The result is `None` if no path is reserved.
-        """
+        """Return the path that was reserved first, or None if no path is reserved."""
         return next(iter(self._had.values()), None)
 
     def hold(self, path: str) -> bool:

@@ -134,10 +134,7 @@ class Network:
         self.gateways = self._shared.gateways
 
     def _variables(self) -> Mapping[str, str]:
-        """Return the environment variables for proxies.
-
-        They are not used if all responses come from an archive.
-        """
+        """Return the environment variables for proxies, or none if responses come from an archive."""
         if self.archive is not None:
             return {}
         if self.environment is None:
@@ -223,10 +220,7 @@ class Network:
             self.listener(event)
 
     def next_transfer(self) -> int:
-        """Return a new number for a transfer.
-
-        The number identifies the events of a retrieval.
-        """
+        """Return a new number for a transfer, which identifies the events of a retrieval."""
         self._transfers += 1
         return self._transfers
 

@@ -273,10 +273,7 @@ def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRo
 
 
 def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
-    """Convert a protocol step to a plan step.
-
-    The result is `None` if the step only affects the connection pool.
-    """
+    """Convert a protocol step to a plan step, or None if it only affects the connection pool."""
     match step:
         case Connect(tls=tls) | Acquire(tls=tls) | JoinPipeline(tls=tls):
             return _connect_step(place, scheme, None, tls)

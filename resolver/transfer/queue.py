@@ -265,10 +265,7 @@ class HostScheduler(Generic[T]):
         self.any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
-        """Return the earliest time at which a paused host may start a task.
-
-        The result is `None` if no host is paused.
-        """
+        """Return the earliest time at which a paused host may start a task, or None if no host is paused."""
         return self._paused[0][0] if self._paused else None
 
     def cap(self, host: str, scheme: str) -> int | None:
@@ -281,18 +278,12 @@ class HostScheduler(Generic[T]):
         return task.place.under_way == 1
 
     def room(self, task: QueuedTask[T]) -> int | None:
-        """Return how many further tasks of the host may start now.
-
-        The result is `None` for no limit.
-        """
+        """Return how many further tasks of the host may start now, or None for no limit."""
         cap = self._cap(task.place, task.scheme)
         return None if cap is None else max(0, cap - task.place.under_way)
 
     def push_back(self, task: QueuedTask[T], now: float, pause: float = 0.0) -> None:
-        """Lower the connection limit of a host after a rejection.
-
-        The host is paused for `pause` seconds.
-        """
+        """Lower the connection limit of a host after a rejection, and pause it for `pause` seconds."""
         place = task.place
         if not place.name:
             return
@@ -311,10 +302,7 @@ class HostScheduler(Generic[T]):
         place.pause = max(place.pause, pause)
 
     def leave_alone(self, host: str, until: float) -> None:
-        """Pause a host until a time.
-
-        The server of the host requested this time (`Retry-After`).
-        """
+        """Pause a host until a time that its server requested (`Retry-After`)."""
         place = self._places.setdefault(host, HostState(host))
         place.ready = max(place.ready, until)
 

@@ -108,10 +108,7 @@ def next_request(
 
 
 def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
-    """Return the host and the object name of the URL before all redirects.
-
-    The result is `None` without a redirect.
-    """
+    """Return the host and the object name of the URL before all redirects, or None without a redirect."""
     url = request.url
     if request.options.asked is not None or not isinstance(url, HostUrl):
         return request.options.asked
@@ -119,10 +116,7 @@ def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
 
 
 def count_learnt(options: Options) -> int:
-    """Return how often the cookies of the run have changed.
-
-    All requests of the run share these cookies.
-    """
+    """Return how often the cookies, which all requests of the run share, have changed."""
     return sum([getattr(each, "revision", 0) for each in options.memory.values()])
 
 
@@ -160,10 +154,7 @@ class MirrorPrefixes:
     """
 
     def __init__(self, said: Mapping[str, Sequence[str]]) -> None:
-        """Check the prefixes and mirrors.
-
-        If a prefix or a mirror is not a URL with a path, `NotConfigured` is raised.
-        """
+        """Raise `NotConfigured` if a prefix or a mirror is not a URL with a path."""
         self._said: dict[tuple[str, str], dict[str, tuple[str, Sequence[str]]]] = {}
         for prefix, mirrors in said.items():
             if isinstance(mirrors, str):
@@ -176,10 +167,7 @@ class MirrorPrefixes:
             self._said.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
 
     def find(self, url: Url) -> tuple[str, tuple[str, ...]] | None:
-        """Return the longest prefix that matches the URL, and the URLs of its mirrors.
-
-        The result is `None` without a match.
-        """
+        """Return the longest prefix that matches the URL, and its mirrors, or None."""
         if not (self._said and isinstance(url, HostUrl)):
             return None
         there = self._said.get(_place(url), {})
@@ -194,10 +182,7 @@ class MirrorPrefixes:
 
 
 def check_mirror(text: str) -> Url:
-    """Parse the URL of a mirror.
-
-    If no path can be appended to the URL, `NotConfigured` is raised.
-    """
+    """Parse the URL of a mirror. Raises `NotConfigured` if no path can be appended to it."""
     try:
         url = parse(text)
     except InvalidUrl as error:

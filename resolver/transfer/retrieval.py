@@ -255,10 +255,7 @@ class Retrieval(OpenRetrieval):
         self._points.append(point)
 
     def _try_next(self) -> Alternative:
-        """Return the next alternative of the last redirect.
-
-        The next request is set to this alternative.
-        """
+        """Set the next request to the next alternative of the last redirect, and return it."""
         point = self._points[-1]
         alternative = point.alternatives.pop(0)
         self._gone += 1
@@ -354,10 +351,7 @@ class Retrieval(OpenRetrieval):
             await opened.__aexit__(None, None, None)
 
     def _warn(self, url_gate: UrlGate, reported: int) -> int:
-        """Report the policy warnings, except the first `reported` warnings.
-
-        Return the total number of warnings.
-        """
+        """Report the policy warnings after the first `reported`, and return their total number."""
         findings = url_gate.findings
         for finding in findings[reported:]:
             if self._heard is None or (self._shown_request, finding) not in self._heard:

@@ -275,10 +275,7 @@ class Retrier:
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
     def _start_at(self, place: Location) -> int:
-        """Return the offset at which to resume.
-
-        The result is 0 if the transfer from this location cannot be resumed.
-        """
+        """Return the offset at which to resume, or 0 if this location's transfer cannot be resumed."""
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
         is_listing = self._opened is not None and self._opened.lists
         if is_listing or not place.trusted or elsewhere:
@@ -355,9 +352,6 @@ def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
 
 
 def refuse_pointer(reply: LiveFacts) -> None:
-    """Raise `Refused` (S10) if the URL is a link or a service.
-
-    A link or a service has no content to save.
-    """
+    """Raise `Refused` (S10) for a link or a service, which has no content to save."""
     if reply.points:
         raise Refused("S10", f"this is a {reply.kind.value}: its target {reply.target} is not followed")

@@ -302,10 +302,7 @@ class Saver:
                 self._network.on_event(Kept(self._shown, self._path, file.left, resumes))
 
     def _stays(self) -> bool:
-        """Return whether the existing file is not changed.
-
-        With `rename`, a free name is chosen.
-        """
+        """Return whether the existing file is not changed. With `rename`, choose a free name."""
         match self._exists:
             case "skip":
                 return is_there(self._path)

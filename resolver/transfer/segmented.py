@@ -174,10 +174,7 @@ class SegmentedDownload:
 
     @property
     def _shares(self) -> int:
-        """Return the number of connections to open.
-
-        The limits per host apply.
-        """
+        """Return the number of connections to open, within the limits per host."""
         most = [self._crowd.max_connections(place.request.url) for place in self._places]
         return min(self._count, sum(self._count if each is None else each for each in most))
 

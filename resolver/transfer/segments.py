@@ -130,10 +130,7 @@ class HostConnectionCounter:
         return most is None or self._there[host_key(url)] < most
 
     def max_connections(self, url: Url) -> int | None:
-        """Return the maximum number of concurrent connections to the host.
-
-        The result is `None` for no limit.
-        """
+        """Return the maximum number of concurrent connections to the host, or None for no limit."""
         return at_once(url.scheme, wanted=self._wanted)
 
     def enter(self, url: Url) -> None:

@@ -245,10 +245,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Retrier:
-        """Return a `Retrier`.
-
-        It retrieves the URL into a store of the caller.
-        """
+        """Return a `Retrier`, which retrieves the URL into a store of the caller."""
         return self._retrier(self._request(url, origin, referrer), keep, fill, max_streamed)
 
     def _retrier(
@@ -264,10 +261,7 @@ class Resolver:
         return Retrier(open_, (request,), keep, fill, policy, self._network.on_event)
 
     def limits_of(self, url: Url) -> Limits:
-        """Return the limits for the URL.
-
-        Without limits for its host, these are the `limits` of the session.
-        """
+        """Return the limits for the URL: those for its host, or the `limits` of the session."""
         return self._network.limits_of(url)
 
     async def _entries_of(self, reply: StreamingResponse, content: bytes) -> tuple[Entry, ...]:

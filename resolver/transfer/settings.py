@@ -90,10 +90,7 @@ class RetryPolicy:
 
 
 def requested_pause(error: ResolveError) -> float | None:
-    """Return the pause in seconds that the server requested (`Retry-After`).
-
-    The result is `None` without such a request.
-    """
+    """Return the pause in seconds that the server requested (`Retry-After`), or None."""
     if isinstance(error, TryLater) and error.until is not None:
         return max(0.0, (error.until - datetime.now(UTC)).total_seconds())
     return error.after if isinstance(error, TryLater) else None

@@ -87,10 +87,7 @@ def _describe_entry(entry: Entry, name: str) -> str:
 
 
 def _rights(entry: Entry) -> str:
-    """Return the permissions of an entry.
-
-    They are padded to the column width, so that the names align.
-    """
+    """Return the permissions of an entry, padded to the column width to align the names."""
     extra = entry.extra or {}
     for name, columns in _RIGHTS:
         if isinstance(said := extra.get(name), str) and said:
@@ -111,18 +108,12 @@ def _types(entry: Entry) -> str:
 
 
 def _one_word(word: str) -> str:
-    """Return server text as one column.
-
-    Spaces and unprintable characters are replaced by `?`.
-    """
+    """Return server text as one column: spaces and unprintable characters become `?`."""
     return "".join(character if character.isprintable() and character != " " else "?" for character in word)
 
 
 def listing_octets(entries: Iterable[Entry], line: Line = listing_line) -> bytes:
-    """Return the lines of a listing, encoded as UTF-8.
-
-    Bytes that are not valid UTF-8 are unchanged.
-    """
+    """Return the lines of a listing as UTF-8, with bytes that are not valid UTF-8 unchanged."""
     return "".join(f"{line(entry)}\n" for entry in entries).encode("utf-8", "surrogateescape")
 
 
@@ -419,10 +410,7 @@ class LiveFacts(Facts):
 
     @property
     def peer(self) -> str | None:
-        """Return the IP address of the server or the proxy.
-
-        The result is `None` without a connection.
-        """
+        """Return the IP address of the server or the proxy, or None without a connection."""
         return self._retrieval.reply.peer or self._retrieval.url_gate.peer
 
     @property
@@ -571,10 +559,7 @@ class Store(Protocol):
     def position(self) -> int: ...
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` stored bytes.
-
-        If fewer bytes are stored, all bytes are returned.
-        """
+        """Return the last `count` stored bytes, or all if there are fewer."""
         ...
 
     async def remember(self, known: Validators) -> None:
@@ -619,10 +604,7 @@ class MemoryStore:
 
 
 def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
-    """Return the bytes to write to a file or standard output.
-
-    A listing is written as lines, and every other object as its body.
-    """
+    """Return the bytes to write to a file or standard output: a listing as lines, or the body."""
     return reply.lines() if reply.lists else reply.body
 
 

@@ -369,10 +369,7 @@ class TerminalWindow(TypedDict, total=False):
 async def open_session(
     network: Network, request: RetrievalRequest, **window: Unpack[TerminalWindow]
 ) -> AsyncIterator[TerminalSession]:
-    """Open a session on a separate connection.
-
-    The connection is closed when the context is exited.
-    """
+    """Open a session on a separate connection, which is closed when the context is exited."""
     kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)
     async with connect_terminal(network, request, kind, size) as connection:
         yield TerminalSession(connection, window.get("charset"))

@@ -272,10 +272,7 @@ class DirectoryListing:
         return (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE))
 
     def _row(self, entry: Entry) -> SpooledEntry | None:
-        """Return the spool row of an entry.
-
-        The result is `None` if the entry is outside the tree or not selected.
-        """
+        """Return the spool row of an entry, or None if the entry is outside the tree or not selected."""
         if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
             self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
             return None
@@ -381,10 +378,7 @@ class DirectoryListing:
         self._spool.forget_names(self._number)
 
     def _name(self, row: SpooledEntry, taken: DirectoryNames) -> str | None:
-        """Return the local name of an entry.
-
-        The result is `None` if the entry was already visited.
-        """
+        """Return the local name of an entry, or None if the entry was already visited."""
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
                 return None
@@ -398,10 +392,7 @@ class DirectoryListing:
 
 
 def marks_of(row: SpooledEntry) -> list[str]:
-    """Return the identifiers of a directory in its tree.
-
-    They are the normalized URL and the server's identifier.
-    """
+    """Return the identifiers of a directory in its tree: normalized URL and server's identifier."""
     assert row.url is not None
     return [mark_of(row.url), *([] if row.mark is None else [row.mark])]
 

@@ -70,17 +70,11 @@ class RobotsRules:
         return min(self.wanted_delay, LONGEST_DELAY)
 
     def allows(self, url: str) -> bool:
-        """Return whether the rules allow a request for `url`.
-
-        `url` must be in the form that is sent.
-        """
+        """Return whether the rules allow a request for `url`, in the form that is sent."""
         return self._rules.can_fetch(url, TOKEN)
 
     def line(self, url: str) -> str | None:
-        """Return the longest rule that forbids the URL.
-
-        The result is `None` if the first 256 lines contain no such rule.
-        """
+        """Return the longest rule among the first 256 lines that forbids the URL, or None."""
         found = [
             path
             for path in islice(self._paths(), _MOST_SHOWN)

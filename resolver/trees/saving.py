@@ -309,10 +309,7 @@ _AHEAD = 16
 
 
 def source_of(url: Url) -> str:
-    """Return the newsgroup and the server of a URL.
-
-    Article numbers are unique within this pair.
-    """
+    """Return newsgroup and server of a URL; article numbers are unique within this pair."""
     place = url.scheme
     if isinstance(url, HostUrl):
         place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")

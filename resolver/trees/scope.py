@@ -29,19 +29,13 @@ _NOWHERE = frozenset({b"", b".", b".."})
 
 
 def tree_of(url: Url) -> Tree | None:
-    """Return the tree rules of the URL's scheme.
-
-    The result is `None` if the scheme has no directory trees.
-    """
+    """Return the tree rules of the URL's scheme, or None if the scheme has no directory trees."""
     row = registry.find(url.scheme)
     return None if row is None else row.tree
 
 
 def walked_as(url: Url) -> Url:
-    """Return the URL for the walk.
-
-    It is the URL itself, or an equivalent URL of another scheme.
-    """
+    """Return the URL itself, or an equivalent URL of another scheme, for the walk."""
     row = registry.find(url.scheme)
     text = None if row is None or row.walked_as is None else row.walked_as(url)
     return url if text is None else parse(text)
@@ -295,10 +289,7 @@ class TakenNames(Protocol):
     """The interface of the names in use in a directory, each with the last assigned number."""
 
     def find_last_number(self, key: str) -> int:
-        """Return the last assigned number of a name key.
-
-        The result is 0 if the name is not in use.
-        """
+        """Return the last assigned number of a name key, or 0 if the name is not in use."""
         ...
 
     def take(self, key: str, number: int) -> None: ...

@@ -161,10 +161,7 @@ class EntrySpool:
     # -- visited directories
 
     def visit(self, tree: int, number: int, *marks: str) -> bool:
-        """Record the identifiers of an entry.
-
-        Return whether all of them are new in the tree (loop detection).
-        """
+        """Record the identifiers of an entry. Return whether all are new in the tree (loop detection)."""
         first = True
         for mark in marks:
             self._do("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)

@@ -199,10 +199,7 @@ class TreeFile(TreeItem):
 
     @property
     def listed(self) -> Validators:
-        """Return the size and modification time of the file in the listing.
-
-        Only exact values are returned.
-        """
+        """Return the size and modification time of the file in the listing, if they are exact."""
         said = self.row.modified
         return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
 

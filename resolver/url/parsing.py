@@ -383,10 +383,7 @@ def join(base: Url, location: str) -> Url:
 
 
 def resolve_reference(base: str, location: str) -> str:
-    """Resolve a reference without a scheme (RFC 3986 5.2.2).
-
-    `base` has an authority and no fragment.
-    """
+    """Resolve a reference without a scheme (RFC 3986 5.2.2); `base` has an authority and no fragment."""
     reference, sign, fragment = location.partition("#")
     path, question, search = reference.partition("?")
     whole, base_question, base_search = base.partition("?")

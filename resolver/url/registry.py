@@ -219,10 +219,7 @@ def _find_plugin(name: str) -> Scheme | str | None:
 
 @cache
 def _points() -> Mapping[str, Sequence[EntryPoint]]:
-    """Return the plug-ins by scheme name.
-
-    The entry points are read only once, which makes later lookups of unknown names fast.
-    """
+    """Return the plug-ins by scheme name, read only once to make lookups of unknown names fast."""
     # lazy import, only for a name that is not in the table: the import takes 40 ms
     from importlib.metadata import entry_points
 
