@@ -108,7 +108,7 @@ async def test_cancelled_http_call_closes_connection(mode: str, nursery: trio.Nu
 
 @pytest.mark.parametrize("first", [b"POST /mcp HTTP/1.0", b"POST /mcp HTTP/1.1\r\nConnection: close"])
 async def test_connection_ends_with_event_stream(first: bytes) -> None:
-    """In HTTP/1.0, the end of the connection is the end of the body."""
+    # In HTTP/1.0, the end of the connection is the end of the body.
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": ""}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}).encode()
     async with running() as server:
