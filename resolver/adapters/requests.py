@@ -24,13 +24,13 @@ import io
 import os
 import sys
 from array import array
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from email.message import Message
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, cast
 
 import httpx
 from requests import PreparedRequest, Response, Session, exceptions
@@ -46,6 +46,8 @@ from resolver.adapters.fields import PlaceLogin, login_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+T = TypeVar("T")
 
 
 class InvalidResponse(exceptions.ConnectionError, exceptions.InvalidHeader):
@@ -77,6 +79,9 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestExc
 _VERSIONS = {b"HTTP/1.0": 10, b"HTTP/1.1": 11, b"HTTP/2": 20}
 #: The chunk size in bytes for reading a request body from a file object; urllib3 has the same value.
 _PIECE = 65_536
+#: Maximum number of sessions with different settings, such as timeouts, for http and for other schemes.
+#: requests itself has the same number of connection pools.
+_MAX_SESSIONS = 10
 
 
 #: Settings of a `Resolver` that cannot be used for http with requests. The values name the replacement.
@@ -222,11 +227,7 @@ class Adapter(BaseAdapter):
 
     def _send_http(self, request: PreparedRequest, said: _RawHeaders) -> Response:
         """Send an http request unchanged, and return the response unchanged; redirects are not followed."""
-        if said not in self._transports:
-            settings = _settings_of_http(said.override_settings(self._settings))
-            if self._settings.get("limits") is None:  # `max_redirects` of the session limits redirects
-                settings["limits"] = replace(settings.get("limits") or resolver.Limits(), hops=sys.maxsize)
-            self._transports.setdefault(said, resolver.HttpxTransport(**settings))
+        transport = _find_session(self._transports, said, self._make_transport)
         way = cast("_Way | None", request.hooks.get(_WAY))
         asked = httpx.Request(
             request.method or "",
@@ -236,9 +237,13 @@ class Adapter(BaseAdapter):
             # The extension `target` is the unchanged request target, because httpx would normalize the URL.
             extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
         )
-        return self.build_response(
-            request, _HttpBody(self._transports[said].handle_request(asked), asked, request)
-        )
+        return self.build_response(request, _HttpBody(transport.handle_request(asked), asked, request))
+
+    def _make_transport(self, said: _RawHeaders) -> resolver.HttpxTransport:
+        settings = _settings_of_http(said.override_settings(self._settings))
+        if self._settings.get("limits") is None:  # `max_redirects` of the session limits redirects
+            settings["limits"] = replace(settings.get("limits") or resolver.Limits(), hops=sys.maxsize)
+        return resolver.HttpxTransport(**settings)
 
     def _send(self, request: PreparedRequest, said: _RawHeaders) -> Response:
         url = request.url or ""
@@ -249,13 +254,9 @@ class Adapter(BaseAdapter):
         way = cast("_Way | None", request.hooks.get(_WAY))
         if way is None:  # after a redirect, the login may belong to another host (S11)
             said = said._replace(login=_login_of(request))
-        if said not in self._resolvers:
-            self._resolvers.setdefault(
-                said, resolver.blocking.Resolver(**said.override_settings(self._settings))
-            )
+        session = _find_session(self._resolvers, said, self._make_resolver)
         opened = ExitStack()
         try:
-            session = self._resolvers[said]
             reply = opened.enter_context(
                 session.stream(url)
                 if way is None
@@ -271,6 +272,9 @@ class Adapter(BaseAdapter):
         response = self.build_response(request, raw)
         response.url = reply.url
         return response
+
+    def _make_resolver(self, said: _RawHeaders) -> resolver.blocking.Resolver:
+        return resolver.blocking.Resolver(**said.override_settings(self._settings))
 
     def _make_declined_response(self, request: PreparedRequest, error: resolver.Declined) -> Response:
         """Return an http error response with the error message of the server as its body."""
@@ -309,6 +313,18 @@ class _RawHeaders(NamedTuple):
         if self.login is not None:
             changed["credentials"] = self.login.override_source(settings.get("credentials"))
         return changed
+
+
+def _find_session(sessions: dict[_RawHeaders, T], said: _RawHeaders, make: Callable[[_RawHeaders], T]) -> T:
+    """Return the session for the settings of a request, and forget the least recently used session.
+
+    A forgotten session closes its connections after its last request, when it is garbage collected.
+    """
+    session = sessions.pop(said, None) or make(said)
+    sessions[said] = session
+    for oldest in list(sessions)[:-_MAX_SESSIONS]:
+        sessions.pop(oldest, None)
+    return session
 
 
 def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import io
+import os
 import pickle
 import shutil
 from collections.abc import Iterator
@@ -104,6 +106,17 @@ def test_requests_with_total_timeout_share_a_connection(
     for _ in range(2):
         assert session.get(site.url("/data"), timeout=timeout).content == DATA
     assert site.connections == 1
+
+
+def test_requests_with_many_timeouts_close_old_connections(
+    site: HttpServer, session: requests.Session
+) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(30):
+        assert session.get(site.url("/data"), timeout=HANG + number).content == DATA
+    assert site.connections == 30
+    while len(os.listdir("/proc/self/fd")) > before + 20:  # a descriptor at each end
+        gc.collect()
 
 
 def test_requests_chunks_are_given_as_they_arrive(session: requests.Session) -> None:
