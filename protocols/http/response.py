@@ -35,6 +35,7 @@ LARGEST_HEAD = 262_144
 _LARGEST = 2**63 - 1
 
 _PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)
+_UNESCAPED = re.compile("[ \x80-\xff]")
 _ESSENCE = re.compile(r"\s*([-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+)\s*(?:;|\Z)")
 
 
@@ -288,13 +289,16 @@ def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
 def _location(head: ResponseHead) -> str | None:
     """Return the value of Location, or None.
 
+    A URL has neither spaces nor bytes outside ASCII. Some servers and scripts send file names without
+    percent-encoding. curl 7.88, wget 1.21 and browsers encode these bytes, and so does this function.
+
     Raises:
         ProtocolError: the response has several different locations, so the target is ambiguous.
     """
     found = set(head.values("location"))
     if len(found) > 1:
         raise ProtocolError(f"the server answers {head.shown} with {len(found)} different locations")
-    return found.pop() or None if found else None
+    return _UNESCAPED.sub(lambda octet: f"%{ord(octet[0]):02X}", found.pop()) or None if found else None
 
 
 # The file name that a server suggests in Content-Disposition (RFC 6266, RFC 8187). The result may contain

@@ -134,6 +134,7 @@ http {{
             add_header Set-Cookie "elsewhere=1; Domain=example.org";
         }}
         location = /moved {{ return 302 about.txt; }}
+        location = /moved/name {{ return 302 "/names/a b{{c}}.txt"; }}
         location = /moved/round {{ return 302 /moved/round; }}
         location = /moved/mail {{ return 301 http://127.0.0.1:25/; }}
         location = /teapot {{ return 418; }}

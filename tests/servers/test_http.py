@@ -86,7 +86,9 @@ async def test_redirects_are_followed_or_refused(nginx: HttpServer) -> None:
             with pytest.raises(resolver.Refused) as caught:
                 await session.fetch(nginx.url(path))
             assert (caught.value.rule, caught.value.exit_code) == (rule, 15)
+        named = await session.fetch(nginx.url("/moved/name"))
     assert (response.content, response.url) == (ABOUT, nginx.url("/about.txt"))
+    assert (named.content, named.url) == (ABOUT, nginx.url("/names/a%20b{c}.txt"))
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,12 @@ def test_check_status_3xx_without_single_location_raises(status: int, locations:
         check_status(statuses_head(status, *locations))
 
 
+def test_check_status_3xx_escapes_location() -> None:
+    location = "https://h.example/\xc3\xa9 \xe9?a b%20#\xff"
+    expected = "https://h.example/%C3%A9%20%E9?a%20b%20#%FF"
+    assert check_status(statuses_head(302, location)) == Moved(expected, "302")
+
+
 def test_check_status_3xx_without_location_names_reason() -> None:
     with pytest.raises(ProtocolError, match=r"^the server answers 302 Found without a location$"):
         check_status(statuses_head(302, reason="Found"))
