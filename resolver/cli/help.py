@@ -108,7 +108,7 @@ def _search(text: str, width: int) -> list[str]:
 
     advice = ADVICE_BY_OPTION.get(text) or ADVICE_BY_OPTION.get(f"--{text}") or ADVICE_BY_COMMAND.get(text)
     lines = [] if advice is None else list(_entry(text, advice, width))
-    sought = text.lower().lstrip("-").split()
+    sought = [word.removesuffix("s") for word in text.lower().lstrip("-").split()]  # `headers` finds `header`
     sections = {
         "commands": [(f"{verb.name} {verb.takes}", verb.purpose, OF_COMMANDS[verb.name]) for verb in VERBS],
         "options": [(_names(row), _purpose(row), OF_OPTIONS[row.long]) for row in rows()],

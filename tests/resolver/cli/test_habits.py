@@ -106,6 +106,7 @@ def test_help_of_unknown_topic_lists_entries_that_contain_it() -> None:
     assert "--checksum" in page(("digest",), 100)
     assert "--checksum" in page(("sha256",), 100)  # only the details contain the word
     assert "--reject GLOB" in page(("exclude", "pattern"), 100)
+    assert "-H, --header" in page(("headers",), 100)
     assert "--reject GLOB" in page(("exclude pattern",), 100)
     with pytest.raises(UsageError, match="unknown help topic 'get zzzz'"):
         page(("get", "zzzz"), 100)
