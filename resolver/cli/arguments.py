@@ -333,6 +333,8 @@ def _check_urls(command: Command) -> None:
     if not command.urls and not command.lists and command.extracts is None and command.verb not in without:
         if "://" in command.configuration.given.get("output", ""):  # curl has `-O URL`, without a name
             raise UsageError("missing URL: -O needs a name; without -O, the URL gives the name")
+        if command.configuration.given.get("mirrors"):  # wget has `--mirror URL`
+            raise UsageError("missing URL: --mirror names another location of the URL; -r saves a tree")
         raise UsageError("missing URL (see resolve --help)")
 
 

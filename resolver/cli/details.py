@@ -249,9 +249,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "needs `-r`, and cannot be combined with `--ledger`, `--delete` or `--dry-run`."
     ),
     "--failed": (
-        "The file lists the URLs that failed or were not started, in the format of `-i`. FILE may be the "
-        "input list of the same run. If all URLs succeeded, the file is empty. Only the owner can read the "
-        "file. For `ledger`, the default is standard output."
+        "The file lists the failures and the URLs that were not started, in the format of `-i`. FILE may be "
+        "the input list of the same run. If all URLs succeeded, the file is empty. Only the owner can read "
+        "the file. For `ledger`, the default is standard output."
     ),
     "--warc": (
         "A FILE that ends in `.warc.gz` is compressed; a FILE that ends in `.warc` is not. New records are "

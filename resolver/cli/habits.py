@@ -98,8 +98,9 @@ _BY_ADVICE: Mapping[str, str] = {
     "use 2> FILE of the shell, or --trace FILE": "-a --append-output --output-file --stderr --log --log-file",
     "use & of the shell": "--background",
     "use --failed FILE or --ledger FILE": "--save-session",
-    "use --host-directories, or --cut-dirs N": "--force-directories -nH -nd"
-    " --no-host-directories --no-directories",
+    "use --host-directories, or --cut-dirs N": "--force-directories",
+    "no directory of the host is created by default": "-nH --no-host-directories",
+    "without -r, no directories are created by default": "-nd --no-directories",
     "runs have no control interface; --ledger FILE records the state": "--enable-rpc",
     "use --format mbox, or save_tree from Python": "--mbox",
 }

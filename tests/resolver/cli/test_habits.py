@@ -54,10 +54,14 @@ def test_option_of_other_client_is_refused_with_advice(
     assert expected in done.messages
 
 
-def test_output_option_of_curl_without_name_says_what_is_missing(tmp_path: Path) -> None:
-    done = resolve("-O", "http://127.0.0.1:9/", folder=tmp_path)
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [("-O", "missing URL: -O needs a name"), ("--mirror", "missing URL: --mirror names another location")],
+)
+def test_url_as_value_of_option_is_a_missing_url(option: str, expected: str, tmp_path: Path) -> None:
+    done = resolve(option, "http://127.0.0.1:9/", folder=tmp_path)
     assert (done.status, done.out) == (2, b"")
-    assert "missing URL: -O needs a name" in done.messages
+    assert expected in done.messages
 
 
 def test_value_attached_to_unknown_short_option_is_not_shown(tmp_path: Path) -> None:
