@@ -22,7 +22,7 @@ from protocols.location import Action, Url
 from protocols.syntax import position_of
 from resolver.policy.schemes import LINE_END, STRICTEST, ComponentRule, PortKind
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Decision, Subject
+from resolver.policy.subject import Decision, Subject, refusal
 from resolver.url import registry
 
 _NONE: frozenset[int] = frozenset()
@@ -334,12 +334,11 @@ def check_data_port(port: int, policy: Policy) -> None:
     bounce).
     """
     if port < 1024 and port not in policy.allow_port:
-        raise Decision(
-            rule="S13",
-            action="refuse",
-            detail=f"the server's data port {port} is reserved for other services",
+        raise refusal(
+            "S13",
+            f"the server's data port {port} is reserved for other services",
             flag=f"--allow-port {port}",
-        ).refusal()
+        )
 
 
 def check_tunnel_port(port: int, policy: Policy) -> None:
@@ -348,12 +347,7 @@ def check_tunnel_port(port: int, policy: Policy) -> None:
     An http URL cannot send a command to these services, but the bytes in a tunnel can contain any command.
     """
     if policy.name == "untrusted" and port in SERVICE and port not in policy.allow_port:
-        raise Decision(
-            rule="S04",
-            action="refuse",
-            detail=f"port {port} {_REASON['service']}",
-            flag=f"--allow-port {port}",
-        ).refusal()
+        raise refusal("S04", f"port {port} {_REASON['service']}", flag=f"--allow-port {port}")
 
 
 # Filled-in forms of Gopher+ (S03, S05). No other URL sends several lines or changes data on a server.

@@ -10,10 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from protocols.errors import Refused
 from resolver.policy.components import position_in
 from resolver.policy.schemes import rules_of
-from resolver.policy.subject import Decision, Subject
+from resolver.policy.subject import Decision, Subject, refusal
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
@@ -162,7 +161,7 @@ def local_name(component: bytes) -> str:
     """
     last = component.replace(b"\\", b"/").rpartition(b"/")[2]
     if last in (b"", b".", b".."):
-        raise _refuse_nameless()
+        raise refusal("S14", "the last part of the URL cannot be a file name", flag="-O FILE")
     name = re.sub(_DOUBTFUL, "_", last.decode("utf-8", "surrogateescape"))
     if name[0] in ".-":
         name = "_" + name[1:]
@@ -230,15 +229,6 @@ def listing_name_ok(name: bytes) -> bool:
     The name must not contain a path separator or a null byte (path traversal).
     """
     return name not in (b"", b".", b"..") and not re.search(rb"[/\\\0]", name)
-
-
-def _refuse_nameless() -> Refused:
-    return Decision(
-        rule="S14",
-        action="refuse",
-        detail="the last part of the URL cannot be a file name",
-        flag="-O FILE",
-    ).refusal()
 
 
 def _end_well(name: str) -> str:

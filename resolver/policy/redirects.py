@@ -10,7 +10,7 @@ from protocols.location import Url
 from resolver.policy.addresses import AddressScope, find_least_scope
 from resolver.policy.schemes import rules_of
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Decision, Subject, endpoint_of
+from resolver.policy.subject import Decision, Subject, endpoint_of, refusal, same_place
 from resolver.url import registry
 
 
@@ -102,19 +102,14 @@ def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
         Refused: the redirect is a loop, or exceeds the maximum number.
     """
     if target in chain:
-        raise Decision(rule="S10", action="refuse", detail="the redirect forms a loop").refusal()
+        raise refusal("S10", "the redirect forms a loop")
     check_hops(len(chain), hops)
 
 
 def check_hops(count: int, hops: int) -> None:
     """Apply S10: raise `Refused` if `count` consecutive redirects exceed the maximum `hops`."""
     if count > hops:
-        raise Decision(
-            rule="S10",
-            action="refuse",
-            detail=f"more than {hops} consecutive redirects",
-            flag=f"--limit hops={hops + 1}",
-        ).refusal()
+        raise refusal("S10", f"more than {hops} consecutive redirects", flag=f"--limit hops={hops + 1}")
 
 
 # Credentials: user names and passwords in URLs (S06), passwords on connections without TLS (S06), and the
@@ -216,10 +211,5 @@ def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
 
 def is_same_place(one: Url, other: Url) -> bool:
     """Return whether both URLs have the same scheme, host and port."""
-    place = _place_of(one)
-    return place is not None and one.scheme == other.scheme and place == _place_of(other)
-
-
-def _place_of(url: Url) -> tuple[str, int] | None:
-    place = endpoint_of(url)
-    return None if place is None else (comparable_host(place.host), place.port)
+    place = endpoint_of(other)
+    return one.scheme == other.scheme and place is not None and same_place(endpoint_of(one), place)

@@ -9,7 +9,7 @@ names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -99,20 +99,16 @@ class SchemeRules(NamedTuple):
     at_once_of_many: int | None = None
 
 
-def _repeat_rule(names: Iterable[str], rule: ComponentRule) -> dict[str, ComponentRule]:
-    return dict.fromkeys(names, rule)
-
-
 _WEB_SCHEMES = frozenset({"http", "https"})
 _FILE = SchemeRules(
-    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # file URLs are not sent
+    components=dict.fromkeys(("user", "password", "host", "segments"), FREE),  # file URLs are not sent
     followed=False,
     local=True,
     host_is_data=True,
     at_once=None,
 )
 _FTP = SchemeRules(
-    components=_repeat_rule(
+    components=dict.fromkeys(
         ("user", "password", "cwds", "name"), ComponentRule(LINE_END, _CONTROLS, _LONGEST_FTP)
     ),
     host_is_data=True,
@@ -123,7 +119,7 @@ _FTP = SchemeRules(
 )
 _GOPHER = SchemeRules(
     components={
-        **_repeat_rule(("selector", "search"), ComponentRule(_FIELD_END, _CONTROLS)),
+        **dict.fromkeys(("selector", "search"), ComponentRule(_FIELD_END, _CONTROLS)),
         "gopherplus": ComponentRule(warned=_CONTROLS - _FIELD_END),  # S03 checks the bytes in `_FIELD_END`
     },
     line=(("selector", "search", "gopherplus"), _LONGEST_GOPHER),
@@ -133,7 +129,7 @@ _GOPHER = SchemeRules(
 )
 _HTTP = SchemeRules(
     components={
-        **_repeat_rule(("path", "search"), ComponentRule(_NOT_GRAPHIC)),
+        **dict.fromkeys(("path", "search"), ComponentRule(_NOT_GRAPHIC)),
         # Basic authentication splits user name and password at the first colon (RFC 7617).
         "user": ComponentRule(LINE_END | frozenset(b":"), _CONTROLS),
         "password": ComponentRule(LINE_END, _CONTROLS),
@@ -149,21 +145,21 @@ _MAILTO = SchemeRules(components={"headers": FREE}, fields="headers", followed=F
 _NEWS = SchemeRules(
     components={
         # The URL grammar excludes these bytes too, but a caller may build a URL without the parser.
-        **_repeat_rule(("group", "message_id"), ComponentRule(_NOT_GRAPHIC | frozenset(b"<>"))),
+        **dict.fromkeys(("group", "message_id"), ComponentRule(_NOT_GRAPHIC | frozenset(b"<>"))),
         # Servers split the command at white space (news page, section 7).
-        **_repeat_rule(
+        **dict.fromkeys(
             ("user", "password"), ComponentRule(LINE_END, _CONTROLS | frozenset(b" "), _LONGEST_NEWS_LOGIN)
         ),
     },
     host_is_data=True,
 )
 _PROSPERO = SchemeRules(
-    components=_repeat_rule(("hsoname", "fields"), ComponentRule(LINE_END, _CONTROLS)),
+    components=dict.fromkeys(("hsoname", "fields"), ComponentRule(LINE_END, _CONTROLS)),
     leads_to=_WEB_SCHEMES | {"ftp", "gopher", "news", "nntp", "prospero", "wais"},
     host_is_data=True,
 )
 _TELNET = SchemeRules(
-    components=_repeat_rule(("user", "password"), ComponentRule(warned=_CONTROLS)),
+    components=dict.fromkeys(("user", "password"), ComponentRule(warned=_CONTROLS)),
     ports=_TERMINAL,
     followed=False,
     session=True,

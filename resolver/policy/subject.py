@@ -104,7 +104,7 @@ class Subject:
             return False
         start, target = self.source.scheme, self.url.scheme
         alike = start == target or target in rules_of(start).kin
-        return alike and _same_place(self.source.endpoint, self.endpoint)
+        return alike and same_place(self.source.endpoint, self.endpoint)
 
     def start_of(self, component: str) -> int | None:
         """Return the index in the URL text of the start of a component."""
@@ -175,7 +175,8 @@ def _source_of(text: str, address: str | None) -> ReferringUrl:
     return ReferringUrl(url.scheme, endpoint_of(url), address)
 
 
-def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
+def same_place(one: Endpoint | None, other: Endpoint) -> bool:
+    """Return whether both endpoints have the same host and port."""
     if one is None or one.port != other.port:
         return False
     return comparable_host(one.host) == comparable_host(other.host)
