@@ -165,21 +165,7 @@ def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
 
 
 def _row(each: FinishedRow) -> dict[str, Any]:
-    return {
-        "url": each.url,
-        "final_url": each.final_url,
-        "status": each.status,
-        "exit": each.exit,
-        "error": each.error,
-        "message": each.message,
-        "path": each.path,
-        "bytes": each.size,
-        "digest": each.digest,
-        "media_type": each.media_type,
-        "modified": each.modified,
-        "attempts": each.attempts,
-        "ended": each.ended,
-    }
+    return {"bytes" if name == "size" else name: value for name, value in each._asdict().items()}
 
 
 def _lines(rows: Iterable[dict[str, JsonValue]]) -> bytes:

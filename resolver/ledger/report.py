@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
@@ -120,7 +120,7 @@ def list_pending(path: str) -> Iterator[PendingRow]:
     with _reading(path) as connection:
         for row in connection.execute(f"SELECT {_OF_LEFT} FROM object WHERE {_NOT_DONE} ORDER BY id"):
             with _written_by_a_run(path):
-                yield _make_pending_row(*row)
+                yield _make_pending_row(row)
 
 
 def list_newest(path: str, most: int) -> list[ReportRow]:
@@ -129,7 +129,7 @@ def list_newest(path: str, most: int) -> list[ReportRow]:
     with _reading(path) as connection, _written_by_a_run(path):
         rows = [
             ReportRow(
-                _make_pending_row(*asked),
+                _make_pending_row(asked),
                 decode_text(status) or "",
                 decode_text(where) or "",
                 number_of(size),
@@ -175,24 +175,11 @@ def list_finished(path: str) -> Iterator[FinishedRow]:
     with _reading(path) as connection:
         for row in connection.execute(select):
             with _written_by_a_run(path):
-                yield _make_finished_row(*row)
+                yield _make_finished_row(row)
 
 
-def _make_finished_row(
-    url: object,
-    final_url: object,
-    status: object,
-    code: object,
-    error: object,
-    message: object,
-    place: object,
-    size: object,
-    digest: object,
-    media_type: object,
-    modified: object,
-    attempts: object,
-    ended: object,
-) -> FinishedRow:
+def _make_finished_row(row: tuple[object, ...]) -> FinishedRow:
+    url, final_url, status, code, error, message, place, size, digest, media, modified, attempts, ended = row
     came = decode_text(status) in ("done", "skipped")
     return FinishedRow(
         url=decode_text(url) or "",
@@ -204,7 +191,7 @@ def _make_finished_row(
         path=decode_text(place) if came else None,
         size=number_of(size) if came else 0,
         digest=decode_text(digest) if came else None,
-        media_type=decode_text(media_type) if came else None,
+        media_type=decode_text(media) if came else None,
         modified=modified if came and isinstance(modified, float) else None,
         attempts=number_of(attempts),
         ended=ended if isinstance(ended, float) else None,
@@ -220,22 +207,13 @@ def _written_by_a_run(path: str) -> Iterator[None]:
         raise LedgerFault(f"the ledger {path!r} has an invalid row: {error}") from error
 
 
-def _make_pending_row(
-    url: object,
-    origin: object,
-    referrer: str | None,
-    without: int,
-    error: object,
-    status: object,
-    message: object,
-    attempts: object,
-    more: str | None,
-) -> PendingRow:
+def _make_pending_row(row: Sequence[Any]) -> PendingRow:
     """Return the row with these column values.
 
     Raises:
         ValueError, TypeError, LookupError: A column value is invalid.
     """
+    url, origin, referrer, without, error, status, message, attempts, more = row
     led = None if referrer is None else json.loads(referrer)
     return PendingRow(
         url=decode_text(url) or "",
