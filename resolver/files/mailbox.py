@@ -28,8 +28,6 @@ from resolver.policy.files import FIRST_SUFFIX, STATE_SUFFIX
 
 _FORMAT = "url-resolver mailbox state 1"
 _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 #: The number of bytes between two updates of the mailbox's state file. After a crash, at most this number of
 #: bytes is requested again.
@@ -161,7 +159,8 @@ class Mbox:
     def add(self, number: int, moment: datetime, article: bytes) -> None:
         octets = _with_lines(article)
         sender = b"%b/%d" % (self._source, number)
-        message = b"From %b %b\n%b\n" % (sender, _format_date(moment), _QUOTED.sub(rb">\1", octets))
+        date = moment.astimezone(UTC).ctime().encode("ascii")  # as asctime(3) formats it
+        message = b"From %b %b\n%b\n" % (sender, date, _QUOTED.sub(rb">\1", octets))
         with _faults(self._path):
             self._write(message)
             if self.size - self._noted >= _WHOLE_EVERY:
@@ -293,13 +292,6 @@ class Maildir:
 def _with_lines(article: bytes) -> bytes:
     octets = article.replace(b"\r\n", b"\n")
     return octets if octets.endswith(b"\n") else octets + b"\n"
-
-
-def _format_date(moment: datetime) -> bytes:
-    """Format a time as asctime(3) does, in UTC."""
-    utc = moment.astimezone(UTC)
-    text = f"{_DAYS[utc.weekday()]} {_MONTHS[utc.month - 1]} {utc.day:2} {utc:%H:%M:%S} {utc.year:04}"
-    return text.encode("ascii")
 
 
 @contextmanager

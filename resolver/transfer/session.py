@@ -623,9 +623,9 @@ class Resolver:
         _load_saver().check_exists(exists)
         begin: Callable[..., RunningBatch[Outcome]] = registry.load("resolver.trees.saving:save_tree")
         tree = begin(
-            self,
-            self._network,
             url,
+            session=self,
+            network=self._network,
             directory="" if directory is None else fspath(directory),
             depth=depth,
             accept=as_tuple("accept", accept),

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Hashable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from protocols.contract import Entry, Finding, Kind, Origin, Url
 from protocols.errors import Declined, NotFound, ResolveError
@@ -109,8 +109,6 @@ class TreeRequest:
 
 
 def save_tree(
-    session: Resolver,
-    network: Network,
     url: UrlLike,
     *,
     directory: str,
@@ -118,17 +116,9 @@ def save_tree(
     accept: tuple[str, ...],
     reject: tuple[str, ...],
     accept_regex: str | None,
-    ignore_robots: bool,
-    ledger: str | None,
-    concurrency: int,
-    per_host: int | None,
-    host_rate: float | None,
-    exists: Exists,
-    digest: bool,
-    origin: Origin,
-    referrer: tuple[str, str | None] | None,
+    **others: Any,
 ) -> RunningBatch[Outcome]:
-    """Return the iterator of `Resolver.save_tree`.
+    """Return the iterator of `Resolver.save_tree`. `others` are further attributes of `TreeRequest`.
 
     The walk starts at the first iteration.
 
@@ -137,20 +127,10 @@ def save_tree(
     if depth is not None and depth < 1:
         raise ValueError("depth must be at least 1")
     wish = TreeRequest(
-        session=session,
-        network=network,
         below=os.path.join(directory, ""),
         depth=DEEPEST if depth is None else depth,
         selection=Selection(accept, reject, accept_regex),
-        ignore_robots=ignore_robots,
-        ledger=ledger,
-        concurrency=concurrency,
-        per_host=per_host,
-        host_rate=host_rate,
-        exists=exists,
-        digest=digest,
-        origin=origin,
-        referrer=referrer,
+        **others,
     )
     return RunningBatch(partial(_save_tree, url, wish))
 
