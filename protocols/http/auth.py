@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from protocols.authority import comparable_host
 from protocols.errors import AccessDenied, Declined, LoginRequired
-from protocols.http.call import HttpAnswer
+from protocols.http.call import UNGUESSABLE, HttpAnswer
 from protocols.http.request import Headers, HttpRequest, encode_basic, has_field
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 #: The status code that requires a login (RFC 9110 15.5.2).
 CHALLENGED = 401
-#: The number of random bytes in a `cnonce` (client nonce of Digest).
-_UNGUESSABLE = 16
 #: The maximum number of consecutive responses with a stale nonce.
 _MOST_STALE = 3
 #: The maximum number of stored nonces. Untrusted URLs can contain any number of hosts (memory exhaustion).
@@ -180,7 +178,7 @@ class HttpLogin:
         if self.refusal is not None:
             return False
         yield from answer.pass_over(self.findings)
-        unguessable: bytes = yield RandomBytes(_UNGUESSABLE)
+        unguessable: bytes = yield RandomBytes(UNGUESSABLE)
         digest = Digest(wanted, unguessable.hex())
         self._sessions.keep(self._place, digest)
         return True
@@ -227,8 +225,6 @@ def _rejection(head: ResponseHead) -> AccessDenied:
 # After a 407 response, the login is sent with every request to the proxy. If the proxy supports Digest (RFC
 # 7616), the client uses Digest. Otherwise, the client uses Basic. The Digest field differs in each request.
 
-#: The number of random bytes that `heed` needs for a client nonce.
-UNGUESSABLE = 16
 #: The maximum number of pending requests whose secrets are stored.
 _REMEMBERED = 256
 

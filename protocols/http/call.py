@@ -162,8 +162,8 @@ _IDEAL = ResponseHead(200, "OK", ())
 _NOT_WANTED = 300
 #: The status code of a proxy that requires a login (RFC 9110 15.5.8).
 _LOGIN_WANTED = 407
-#: The number of random bytes for the proxy login.
-_UNGUESSABLE = 16
+#: The number of random bytes in a `cnonce` (client nonce of Digest).
+UNGUESSABLE = 16
 
 
 def _perform_by_proxy(
@@ -182,7 +182,7 @@ def _perform_by_proxy(
         if answer.head.status != _LOGIN_WANTED:
             return answer
         yield from answer.pass_over([])
-        unguessable: bytes = yield RandomBytes(_UNGUESSABLE)
+        unguessable: bytes = yield RandomBytes(UNGUESSABLE)
         via.login.heed(answer.head.values("proxy-authenticate"), sent, unguessable)
         if not isinstance(request.body, bytes):
             raise LoginRequired("the proxy requires a login, but the body cannot be sent twice", code="407")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
@@ -86,16 +87,8 @@ class _Inflation:
         return not self._waiting and self._stream_ended()
 
 
-def _gzip() -> Unpacking:
-    return _Inflation(16 + zlib.MAX_WBITS)
-
-
-def _deflate() -> Unpacking:
-    return _Inflation(None)
-
-
 #: The codings that are always supported. `x-gzip` is equivalent to gzip (RFC 9110 8.4.1.3).
-ALWAYS: Codings = {"gzip": _gzip, "deflate": _deflate}
+ALWAYS: Codings = {"gzip": partial(_Inflation, 16 + zlib.MAX_WBITS), "deflate": partial(_Inflation, None)}
 _ALIASES = {"x-gzip": "gzip"}
 
 

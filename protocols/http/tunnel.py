@@ -17,7 +17,8 @@ from protocols.errors import (
     TryLater,
     Unreachable,
 )
-from protocols.http.auth import UNGUESSABLE, HttpProxyAuth
+from protocols.http.auth import HttpProxyAuth
+from protocols.http.call import UNGUESSABLE
 from protocols.http.http1 import Http1Exchange
 from protocols.http.request import prepare
 from protocols.http.response import ResponseHead

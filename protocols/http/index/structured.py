@@ -162,7 +162,6 @@ def _size(item: Mapping[str, object]) -> int | None:
 # Therefore the entries are emitted only after the complete XML was parsed. DTDs and entities are not
 # processed (XXE).
 
-_KIND_BY_ELEMENT = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: The maximum size of the stored listing in bytes, enough for 100,000 names of usual length.
 _LONGEST = 16_777_216
 
@@ -214,9 +213,7 @@ class ElementReader:
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._inside.append(name)
-        is_index = (
-            name == "list" if len(self._inside) == 1 else name in _KIND_BY_ELEMENT and len(self._inside) == 2
-        )
+        is_index = name == "list" if len(self._inside) == 1 else name in _KINDS and len(self._inside) == 2
         if not is_index:
             decline(self._findings, "the elements are not those of an index")
         self._attributes = attributes
@@ -228,12 +225,12 @@ class ElementReader:
 
     def _end(self, name: str) -> None:
         self._inside.pop()
-        if name not in _KIND_BY_ELEMENT:
+        if name not in _KINDS:
             return
         size = self._attributes.get("size", "")
         entry = self._records.make_named_entry(
             "".join(self._name).encode("utf-8"),
-            _KIND_BY_ELEMENT[name],
+            _KINDS[name],
             int(size) if size.isascii() and size.isdigit() and len(size) < 19 else None,
             parse_stamp(self._attributes.get("mtime", "")),
         )
