@@ -473,7 +473,8 @@ class _ListingLines:
         lines: list[bytes] = []
         self._rest += octets
         if b"\n" in octets:
-            *lines, self._rest = _split(self._rest) if self.by_network else split_lines(self._rest)
+            rest = self._rest
+            *lines, self._rest = rest.split(b"\r\n") if self.by_network else split_lines(rest)
         for limit, most in (("line", self._limits.line), ("body", self._limits.body)):
             if len(self._rest) > most:
                 raise LimitExceeded(limit, f"line of the listing exceeds {most} bytes")
@@ -482,11 +483,6 @@ class _ListingLines:
     def finish(self) -> list[bytes]:
         rest, self._rest = self._rest, b""
         return [rest.removesuffix(b"\r")]
-
-
-def _split(octets: bytes) -> list[bytes]:
-    """Split like `split_lines`, if all lines end in CR LF."""
-    return octets.split(b"\r\n")
 
 
 def split_lines(octets: bytes) -> list[bytes]:
@@ -571,7 +567,7 @@ def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
     return replace(
         entry,
         kind=_MLSD_KINDS.get(kind, Kind.LINK if _is_link(kind) else Kind.UNKNOWN),
-        size=_fact_size(facts.get("size", "")) if sized else None,
+        size=_number(facts.get("size", ""), 19) if sized else None,
         modified=parse_time(facts.get("modify", "").encode("latin-1")),
         extra=extra,
     )
@@ -593,13 +589,6 @@ def parse_facts(written: bytes) -> dict[str, str] | None:
     """
     facts = [fact.partition("=") for fact in written.decode("latin-1").split(";") if fact]
     return {name.lower(): value for name, _, value in facts} if all(fact[1] for fact in facts) else None
-
-
-def _fact_size(value: str) -> int | None:
-    if not (value.isascii() and value.isdigit() and len(value) <= 19):
-        return None
-    size = int(value)
-    return size if size <= LARGEST else None
 
 
 class ListReader:

@@ -89,7 +89,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         yield PlanNote("an item without a form is fetched in its default view, on a second connection")
         if not lacks_form:
             return
-        url = default_view(url)
+        url = with_gopherplus(url, b"+")
         request = encode_request(url)
     if answer.has_records:
         from protocols.gopher.records import give_records
@@ -97,11 +97,6 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         yield from give_records(answer)
     else:
         yield from answer.give()
-
-
-def default_view(url: GopherUrl) -> GopherUrl:
-    """Return the Gopher+ URL for the default view of the same item."""
-    return with_gopherplus(url, b"+")
 
 
 def _hear_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:

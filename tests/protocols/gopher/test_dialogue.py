@@ -12,7 +12,7 @@ from protocols.contract import Stream
 from protocols.conversation.rehearsal import rehearse
 from protocols.gopher.attributes import RECORD_LIMIT
 from protocols.gopher.content import HOLD_LIMIT, DataEnding, GopherPlusHeader
-from protocols.gopher.dialogue import SessionPointer, converse, default_view, find_pointer
+from protocols.gopher.dialogue import SessionPointer, converse, find_pointer
 from protocols.gopher.reply import RECORDS, shape_by_type
 from protocols.gopher.request import encode_request
 from protocols.step import (
@@ -95,7 +95,6 @@ def test_form_request_without_form_requests_item() -> None:
     assert [finding.rule for finding in reply.findings] == ["gopher:no-form"]
     passed = [step.count for step in player.steps if isinstance(step, CopyBody)]
     assert (player.sent, passed) == ([b"a\t\t!\r\n", b"a\t\t+\r\n"], [3, 3])
-    assert default_view(url_of("gopher://h/0a%09b%09?")) == url_of("gopher://h/0a%09b%09+")
 
 
 POINTERS: list[tuple[str, SessionPointer | None]] = [

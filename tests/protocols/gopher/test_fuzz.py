@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.contract import JsonValue
-from protocols.gopher.dialogue import default_view
 from protocols.gopher.request import encode_request
+from protocols.gopher.url import with_gopherplus
 from resolver import GopherUrl
 from resolver.testing import CUTTERS, Cutter, TranscriptOutcome, oddly
 from resolver.testing.player import resolve
@@ -81,7 +81,7 @@ async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> Trans
     """Return the outcome when the server sends the bytes on every connection."""
     connections = [
         Connection((TranscriptTurn("C", encode_request(asked).octets), TranscriptTurn("S", said)), end)
-        for asked in (url, default_view(url))
+        for asked in (url, with_gopherplus(url, b"+"))
     ]
     gate = MemoryGate(connections, cutter)
     outcome = await resolve(open_url, url, gate)
