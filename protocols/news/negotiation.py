@@ -30,7 +30,7 @@ from protocols.news.response import (
     make_declined,
     refusal,
 )
-from protocols.news.session import CompressionState, NntpSession, require_whole_response
+from protocols.news.session import CompressionState, Deflate, NntpSession, require_whole_response
 from protocols.options import Credentials, DecodingBudget, Options
 from protocols.step import Dialogue, PlanNote, RequestCredentials, StartPacking, StartTls
 from protocols.wire import Secret
@@ -377,7 +377,5 @@ def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
         return
     if response.code != 206:
         raise ProtocolError(f"{response.shown} is not a valid response to {command}")
-    from protocols.news.session import Deflate  # imported lazily: zlib is not needed for short responses
-
     yield StartPacking(Deflate(DecodingBudget(state.limits.ratio, None)))
     state.packed = True

@@ -1,8 +1,7 @@
 """The requests of a news URL: commands for an article, for the articles of a group, or for a list of groups.
 
-To get an article by number, the client sends `GROUP` and the next command in one write (pipelining). To get
-an article by number, the client sends `GROUP` and the command for the article in one write (pipelining).
-Therefore the response to the next command is used only if `GROUP` succeeded.
+To get an article by number, the client sends `GROUP` and the command for the article in one write
+(pipelining). Therefore the response to the next command is used only if `GROUP` succeeded.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncat
 from protocols.news.article import HEAD_LIMIT, ArticleHead, read_head
 from protocols.news.listing import (
     GroupRange,
+    count_groups,
+    encode_overview,
     make_article_reply,
     make_group_reply,
     make_groups_reply,
@@ -266,9 +267,6 @@ def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]
 
 
 def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
-    # imported lazily: a plan does not need the listing module
-    from protocols.news.listing import encode_overview
-
     command = session.state.outstanding[0]
     response = yield from session.hear(NntpResponse(221, block=True))
     if response.block:
@@ -344,8 +342,6 @@ def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]
 
 
 def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) -> Dialogue[RequestTarget]:
-    from protocols.news.listing import count_groups  # imported lazily: only for metadata
-
     argument = _wildmat(url)
     if argument is None:
         yield from compress(session, url.user)
