@@ -243,10 +243,7 @@ class Network:
         *,
         origin: Origin = "user",
         referrer: Referrer | None = None,
-        server: NewsServer | None = None,
         options: Options | None = None,
-        in_clear: bool = False,
-        mask: Mask | None = None,
     ) -> UrlGate:
         """Check a URL against the policy, and return the gate that opens its connections.
 
@@ -256,17 +253,7 @@ class Network:
         if self.archive is not None:
             words = "cannot connect: everything is read from archives"
             raise NotConfigured(words).with_setting("from_warc")
-        return UrlGate(
-            self.judge_url(
-                url,
-                origin=origin,
-                referrer=referrer,
-                server=server,
-                options=options,
-                in_clear=in_clear,
-                mask=mask,
-            )
-        )
+        return UrlGate(self.judge_url(url, origin=origin, referrer=referrer, options=options))
 
     def judge_url(
         self,

@@ -18,7 +18,7 @@ ranges of completed segments are also recorded when the file is closed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from protocols.contract import Finding, Validators
@@ -29,7 +29,7 @@ from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
 from resolver.network.connecting import first_of, run_all
 from resolver.network.events import Finished, OnEvent, Progress, Retrying, Started
-from resolver.network.task import current
+from resolver.network.task import LONGEST_WAIT, current
 from resolver.transfer import segments
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
@@ -43,10 +43,6 @@ from resolver.url import registry
 #: of the completed ranges.
 _LOOK_EVERY = 0.2
 _LOOKS_A_NOTE = 10
-
-#: Maximum pause in seconds that a server may request. If a server requests a longer pause, its location is
-#: not used again.
-_LONGEST_WAIT = 600.0
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
@@ -73,7 +69,6 @@ class _SegmentSource:
     busy: int = 0
     failures_in_a_row: int = 0
     brought: int = 0
-    findings: list[Finding] = field(default_factory=list)
 
     @property
     def stops(self) -> bool:
@@ -338,7 +333,7 @@ class SegmentedDownload:
         pause = self._retry_policy.pause(place.failures_in_a_row, error)
         has_data = bool(self._there())
         is_over = self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=has_data)
-        if is_over or pause > _LONGEST_WAIT:
+        if is_over or pause > LONGEST_WAIT:
             return False
         self.attempts += 1
         if elsewhere:

@@ -457,7 +457,6 @@ class MarkupReader:
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._url = url
-        self._limits = limits
         self._findings = findings
         self._page = IndexPage(IndexDirectory(url), limits.lines)
         self._parser = parser_of(self._page)

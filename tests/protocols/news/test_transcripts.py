@@ -20,6 +20,7 @@ from fixtures.transcript import transcripts
 from protocols.news.dialogue import converse
 from protocols.news.response import NntpCommand, NntpVerb, response_to
 from resolver import Limits, NewsUrl, NntpUrl, Options, Policy, Truncated, parse
+from resolver.network.url_gate import UrlGate
 from resolver.policy.subject import NewsServer
 from resolver.testing import (
     CUTTERS,
@@ -182,7 +183,8 @@ async def test_url_resolves_over_sockets(
             replay = await serve_transcript(nursery, transcript, tls)
             policy = Policy(allow_port={replay.port}, allow_password=True)
             async with Network(policy=policy, cafile=str(cafile)) as network:
-                url_gate = network.admit(at_port(url, replay.port), server=NewsServer(HOST, replay.port))
+                server = NewsServer(HOST, replay.port)
+                url_gate = UrlGate(network.judge_url(at_port(url, replay.port), server=server))
                 outcome = await resolve(open_url, at_port(url, replay.port), url_gate)
             expected = transcript.outcome
             here = [(kind, shift(child, replay.port), name) for kind, child, name in expected.entries]

@@ -207,11 +207,11 @@ async def test_url_gate_keeps_warnings_once(nursery: trio.Nursery) -> None:
 async def test_admit_checks_and_uses_news_server_of_user(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"200"))
     url = parse("news:comp.infosystems")
-    url_gate = network().admit(url, server=NewsServer(HERE, port))
+    url_gate = UrlGate(network().judge_url(url, server=NewsServer(HERE, port)))
     async with url_gate.connect(tls=False) as stream:
         assert await stream.receive() == b"200"
     with pytest.raises(Refused) as raised:
-        network(policy=Policy.untrusted()).admit(url, server=NewsServer(HERE, port))
+        network(policy=Policy.untrusted()).judge_url(url, server=NewsServer(HERE, port))
     assert raised.value.rule in ("S04", "S08")
 
 
