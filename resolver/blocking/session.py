@@ -8,7 +8,6 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
 from functools import partial, update_wrapper
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Concatenate,
@@ -558,9 +557,7 @@ class Resolver:
         self._home()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

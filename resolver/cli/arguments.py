@@ -271,6 +271,11 @@ def listens_to_others(command: Command) -> bool:
     return command.listen is not None and not ip_address(command.listen).is_loopback
 
 
+def _given(command: Command) -> list[Option]:
+    """Return the options that the command line sets."""
+    return [row for row in rows() if command.configuration.given.get(row.name) not in (None, False, [])]
+
+
 #: Options of outbound connections, which cannot be combined with `--from-warc`.
 _WAY_OUT = frozenset(
     {
@@ -285,8 +290,8 @@ def _check_archives(command: Command) -> None:
     """Reject options of outbound connections if the command reads archives. Raises `UsageError`."""
     if command.at is not None and not command.from_warc:
         raise UsageError("--at needs --from-warc")
-    for row in rows() if command.from_warc else ():
-        if row.name in _WAY_OUT and command.configuration.given.get(row.name) not in (None, False, []):
+    for row in _given(command) if command.from_warc else ():
+        if row.name in _WAY_OUT:
             raise UsageError(f"{row.long} cannot be combined with --from-warc, which sends nothing")
 
 
@@ -379,15 +384,14 @@ _ONE_FILE = frozenset(
 
 def _check_attachments(command: Command) -> None:
     """Check the options of `--attachments`. Raises `UsageError`."""
-    given = command.configuration.given
     if command.attachments is None:
         if command.parts and command.verb == "get":
             raise UsageError("--parts needs --attachments")
         return
     if command.verb != "get":
         raise UsageError("--attachments is only for get")
-    for row in rows():
-        if row.name in _ONE_FILE and given.get(row.name) not in (None, False, []):
+    for row in _given(command):
+        if row.name in _ONE_FILE:
             raise UsageError(f"--attachments cannot be combined with {row.long}")
     if command.exists in ("resume", "newer"):
         raise UsageError(f"--attachments cannot be combined with --exists {command.exists}")
@@ -456,12 +460,8 @@ def _check_bulk(command: Command) -> None:
     """
     if not command.lists:
         raise UsageError("bulk: expected lists of URLs (files, - for standard input, or URLs)")
-    for row in rows():
-        if "bulk" not in row.verbs.split() and command.configuration.given.get(row.name) not in (
-            None,
-            False,
-            [],
-        ):
+    for row in _given(command):
+        if "bulk" not in row.verbs.split():
             why = f": {_NOT_HERE[row.name]}" if row.name in _NOT_HERE else ""
             raise UsageError(f"bulk does not take {row.long}{why}")
     if any(text.startswith("quota=") for text in command.limit):

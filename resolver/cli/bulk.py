@@ -23,7 +23,6 @@ from protocols.contract import HostUrl, Url
 from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
 from protocols.text import Masked, own_text
 from resolver.cli import messages, streams
-from resolver.cli import streams as below
 from resolver.cli.arguments import Command, is_encrypted
 from resolver.cli.config import HostSection, hosts_of, mirrors_of
 from resolver.cli.lists import fetch_lists, is_url
@@ -96,12 +95,12 @@ def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iter
     try:
         yield kind(command, clock)
     finally:
-        below.clear()
+        streams.clear()
 
 
 def _has_line(command: Command) -> bool:
     how = command.progress
-    return below.is_terminal() and (how == "bar" or (how == "auto" and not command.is_quiet))
+    return streams.is_terminal() and (how == "bar" or (how == "auto" and not command.is_quiet))
 
 
 class BulkDisplay:
@@ -147,10 +146,10 @@ class BulkDisplay:
 
 class _LineDisplay(BulkDisplay):
     def hear_of_reading(self, count: int) -> None:
-        below.draw([f"{count:,} read"[: below.size()[0] - 1]])
+        streams.draw([f"{count:,} read"[: streams.size()[0] - 1]])
 
     def hear(self, progress: BulkProgress) -> None:
-        below.draw([self._line(progress, below.size()[0] - 1)])
+        streams.draw([self._line(progress, streams.size()[0] - 1)])
 
 
 class _LinesDisplay(BulkDisplay):
@@ -320,7 +319,7 @@ class Interrupts:
         if self._has_said:
             return
         self._has_said = True
-        below.clear()
+        streams.clear()
         self._tell("interrupted" if self.status == INTERRUPTED else "terminated")
 
 
@@ -387,7 +386,7 @@ class _BulkCommand:
         requests = self._requests(self._fetch_lists())
         pace = HostPace(command.host_rate, command.per_host)
         with display_of(self._command) as display, plan_requests(display.read(requests), None, pace) as plan:
-            below.clear()
+            streams.clear()
             tell(plan, self._command)
         return status_of(self._statuses)
 

@@ -20,7 +20,7 @@ import trio
 from trio.lowlevel import wait_readable, wait_writable
 
 from protocols.errors import LocalError
-from resolver.cli import streams as below
+from resolver.cli import streams
 
 #: The key that opens the prompt: `^]`.
 ESCAPE = b"\x1d"
@@ -110,7 +110,7 @@ class Console:
         if self._is_restored:
             return
         self._is_set = True
-        below.ends_lines(not mode.by_characters or mode.folds)
+        streams.ends_lines(not mode.by_characters or mode.folds)
         settings = _by_characters(self._first, mode) if mode.by_characters else _by_lines(self._first, mode)
         self._set(termios.TCSADRAIN, settings)
         self._edited = self._waiting if mode.by_characters else 0
@@ -132,7 +132,7 @@ class Console:
         if not self._is_set:
             return
         self._is_set = False
-        below.ends_lines(True)
+        streams.ends_lines(True)
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # this process may be in the background
         try:
             with suppress(HungUp):

@@ -330,26 +330,20 @@ async def perform(
 
     The scheme determines how. Return the findings.
     """
+    is_at_terminal = streams.input_is_terminal() and streams.output_is_terminal()
     if isinstance(url, HostUrl) and rules_of(url.scheme).session:
-        _check_terminal("resolve cat --for SECONDS URL records a session")
+        if not is_at_terminal:
+            raise NotConfigured(
+                "open needs a terminal on standard input and standard output "
+                "(resolve cat --for SECONDS URL records a session)"
+            )
         return await _sit_at(session, url, target, command)
-    if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None and _is_at_terminal():
+    if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None and is_at_terminal:
         put = await form_of(session, url, target)
         if put is not None:
             return await fill_in(put, session, url, target, command)
     await serve.browse(session, url, target, command)
     return ()
-
-
-def _is_at_terminal() -> bool:
-    return streams.input_is_terminal() and streams.output_is_terminal()
-
-
-def _check_terminal(instead: str) -> None:
-    """Raise `NotConfigured` unless standard input and output are a terminal."""
-    if not _is_at_terminal():
-        words = "open needs a terminal on standard input and standard output"
-        raise NotConfigured(f"{words} ({instead})")
 
 
 async def _sit_at(

@@ -14,7 +14,6 @@ import trio
 from protocols.contract import Finding, Validators
 from protocols.errors import ChecksumMismatch, LocalError, Refused, ResolveError
 from resolver.cli import streams
-from resolver.cli import streams as below
 from resolver.cli.streams import open_ready, output_faults, write_all, write_some
 from resolver.files.faults import writing_fault
 from resolver.terminal.text import TerminalText
@@ -101,7 +100,7 @@ class StandardOutput:
         """Write the buffered bytes, then `octets`. Raises `BrokenPipeError` or `OutputFault`."""
         if self._outflow is None:
             self._outflow = Outflow(streams.output_descriptor())
-        with below.hide_lines() if streams.output_is_terminal() else nullcontext(), output_faults():
+        with streams.hide_lines() if streams.output_is_terminal() else nullcontext(), output_faults():
             await self._outflow.put(streams.behind_all(octets))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 import trio
 
 from resolver.cli import streams
-from resolver.cli import streams as below
 from resolver.cli.arguments import Command
 from resolver.cli.transfers import TransferTracker, octets, shown_name
 from resolver.network.events import Event, Finished, Progress, Retrying, Started
@@ -73,7 +72,7 @@ def _has_bars(command: Command) -> bool:
     drawn in two more cases: with `--quiet`, and if another program reads standard output. That program may be
     a pager on the same terminal.
     """
-    if not below.is_terminal():
+    if not streams.is_terminal():
         return False
     asked = command.progress == "bar"
     if not asked and command.quiet:
@@ -110,13 +109,13 @@ class BarDisplay(Display):
         if self._bars is None:
             from resolver.cli.bars import Bars  # lazy import: the module imports rich
 
-            self._bars = Bars(below.encoding())
+            self._bars = Bars(streams.encoding())
         if not self._bars.dumb:
-            below.draw(self._bars.lines(self._transfers, below.size(), self._clock()))
+            streams.draw(self._bars.lines(self._transfers, streams.size(), self._clock()))
         return not self._bars.dumb
 
     def close(self) -> None:
-        below.clear()
+        streams.clear()
 
 
 class DotDisplay(Display):
@@ -137,10 +136,10 @@ class DotDisplay(Display):
                 if held is None or held.received > event.received:  # a new or restarted transfer
                     held = self._lines[number] = DotLines(event)
                 for line in held.lines(event.received):
-                    below.print_above(f"{line}\n")
+                    streams.print_above(f"{line}\n")
             case Finished(transfer=number) if number in self._lines:
                 for line in self._lines[number].get_last_line():
-                    below.print_above(f"{line}\n")
+                    streams.print_above(f"{line}\n")
                 if event.error is None:
                     del self._lines[number]
 

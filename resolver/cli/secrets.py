@@ -23,7 +23,6 @@ from protocols.authority import comparable_host
 from protocols.contract import Credentials, HostUrl, Url
 from protocols.errors import LoginRequired, NotConfigured, missing_libraries
 from resolver.cli import streams
-from resolver.cli import streams as below
 from resolver.cli.config import HostSection
 from resolver.cli.values import UsageError
 from resolver.files.atomic import MISSING, OwnFile, open_own
@@ -179,7 +178,7 @@ class _LoginSection:
         The command runs without a timeout, because it may prompt the user.
         """
         try:
-            with below.hide_lines():
+            with streams.hide_lines():
                 done = await trio.run_process(list(self._found.command), capture_stdout=True, check=False)
         except OSError as error:
             raise self._fault(f"password_command: {error.strerror}") from error

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 
 from protocols.errors import LocalError, NotConfigured, NotFound
 from protocols.location import Url
@@ -115,9 +114,7 @@ class Archive:
     def __enter__(self) -> Archive:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
-from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
 from zlib import compressobj, decompressobj
@@ -324,9 +323,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

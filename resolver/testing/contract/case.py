@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import trio
@@ -278,9 +277,7 @@ class ListeningSockets(AbstractContextManager["ListeningSockets"]):
                 self._tcp.close()
                 self._udp.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._tcp.close()
         self._udp.close()
 

@@ -11,19 +11,15 @@ from typing import Any, ClassVar
 import trio
 
 from resolver.network.connecting import unwrap_group
-from resolver.testing.contract import endings
-from resolver.testing.contract import operations as given
-from resolver.testing.contract import operations as plans
-from resolver.testing.contract import peers as octets
-from resolver.testing.contract import peers as refusals
+from resolver.testing.contract import endings, operations, peers
 from resolver.testing.contract.case import Case, ContractCheck, start
 
 CHECKS: tuple[ContractCheck, ...] = (
-    *given.CHECKS,
-    *plans.PLAN_CHECKS,
-    *refusals.REFUSAL_CHECKS,
+    *operations.CHECKS,
+    *operations.PLAN_CHECKS,
+    *peers.REFUSAL_CHECKS,
     *endings.CHECKS,
-    *octets.CHECKS,
+    *peers.CHECKS,
 )
 
 

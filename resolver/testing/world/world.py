@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
+from unittest import mock
 
 import trio
 import trio.testing
@@ -113,7 +114,7 @@ class World:
             clock = trio.testing.MockClock(autojump_threshold=0)
             return start(self._run, partial(work, *arguments), clock=clock)
 
-        with self.begun(), _set(trio, "run", run):
+        with self.begun(), mock.patch.object(trio, "run", run):
             try:
                 return call()
             except BaseException:
@@ -221,7 +222,7 @@ def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str)
             (on_asyncio, "_begin", virtual_loop.begin),
             (trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
         ):
-            stack.enter_context(_set(owner, name, value))
+            stack.enter_context(mock.patch.object(owner, name, value, create=True))
         trio_run._r.seed(seed)
         random.seed(seed)
         stack.callback(random.setstate, state)
@@ -237,20 +238,6 @@ def _files(disk: Disk) -> Iterator[tuple[Any, str, object]]:
     commit = importlib.import_module("resolver.files.commit")
     yield commit, "_sync_file_system", lambda: disk.syncfs
     yield commit, "_fallocate", lambda: None
-
-
-@contextmanager
-def _set(owner: Any, name: str, value: object) -> Iterator[None]:
-    missing = object()
-    before = getattr(owner, name, missing)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if before is missing:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
 
 
 class _InlineThreads:
