@@ -123,8 +123,8 @@ _TURN: ContextVar[TaskContext | None] = ContextVar("resolver.transfer.batch", de
 current: Callable[[], TaskContext | None] = _TURN.get
 
 
-def enter(turn: TaskContext) -> None:
-    """Set the context of the current task."""
+def enter(turn: TaskContext | None) -> None:
+    """Set the context of the current task. With None, the task is not queued again."""
     _TURN.set(turn)
 
 

@@ -32,6 +32,7 @@ from resolver.files.partial_file import PartialFile
 from resolver.loops import running
 from resolver.network.clock import Clock
 from resolver.network.connecting import run_all
+from resolver.network.task import enter
 from resolver.policy.files import local_name
 from resolver.transfer.limits import locate_error
 from resolver.transfer.naming import index_suffix
@@ -114,6 +115,7 @@ class AttachmentSaver:
                 f"{url.scheme} URLs have no attachments: expected the URL of an article", url=url.shown
             )
         response = await self._collect(self._request)
+        enter(None)  # A second run would not get the names and files of a first run.
         if response.kind is not Kind.ARTICLE:
             raise Declined(f"expected an article, got a {response.kind.value}", url=url.shown)
         post = self._read(url, response)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from fixtures.nntp import NewsServer, serve
+from fixtures.nntp import Behavior, NewsServer, serve
 from fixtures.nntp.attachments import PICTURE
 from tests.elsewhere import served
 from tests.resolver.cli.command import Done, resolve
@@ -47,6 +48,14 @@ def test_get_attachments_of_several_urls_numbers_names(server: NewsServer, tmp_p
     done = get(server, tmp_path, "-j", "1", url_of(server, "single"), url_of(server, "single"))
     assert done.status == 0
     assert sorted(files_below(tmp_path)) == ["out/picture.2.bin", "out/picture.bin"]
+
+
+def test_get_attachments_of_busy_server_keeps_name(tmp_path: Path) -> None:
+    busy = {b"OVER 1-11": Behavior(instead=b"400 too many connections\r\n", times=1)}
+    with served(partial(serve, behaviors=busy)) as server:
+        urls = [url_of(server, name) for name in ("part1", "single")]
+        assert get(server, tmp_path, "--parts", "--retry-delay", "1ms", *urls).status == 0
+    assert files_below(tmp_path) == dict.fromkeys(("out/picture.bin", "out/three parts.bin"), PICTURE)
 
 
 def test_get_part_without_parts_names_option(server: NewsServer, tmp_path: Path) -> None:
