@@ -87,8 +87,8 @@ OF_COMMANDS: Mapping[str, str] = {
         "The command needs the extra `web`."
     ),
     "proxy": (
-        "The command needs the extra `web`, prints the URL of the proxy, and listens on loopback until "
-        "Ctrl-C. Other programs use the proxy with CONNECT, absolute http URLs, or SOCKS5 without a login. "
+        "The command prints the URL of the proxy, and listens on loopback until Ctrl-C. Other programs use "
+        "the proxy with CONNECT, absolute http URLs, or SOCKS5 without a login. "
         "The default policy is `untrusted`; `--policy`, `--allow-address`, `--allow-name` and "
         "`--allow-port` change the policy. A refused request gets status 403 with the name of the rule, or "
         "SOCKS5 reply 2. The command prints each decision as one line on standard error, or as a JSON "

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from protocols.errors import ResolveError, missing_libraries
-from protocols.text import Masked, own_text
+from protocols.errors import ResolveError
+from protocols.text import own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.session_settings import limits_of, policy_of
-from resolver.cli.vocabulary import MISSING_EXTRA, STATUS_BY_SIGNAL
+from resolver.cli.vocabulary import STATUS_BY_SIGNAL
 from resolver.transfer.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 def perform(command: Command) -> int:
     """Run the proxy until a signal arrives, and return the exit status."""
-    try:
-        import resolver.web.egress  # noqa: F401
-    except ModuleNotFoundError:
-        streams.complain(Masked(f"proxy needs {missing_libraries('web')}"))
-        return MISSING_EXTRA
     try:
         return trio.run(_run, command)
     except ResolveError as error:

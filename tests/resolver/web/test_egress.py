@@ -16,9 +16,16 @@ import trio
 from resolver import Policy, Unreachable
 from resolver.transfer.settings import Settings
 from resolver.web.egress import ProxyDecision, ProxySettings, run_proxy
+from tests.fresh import run_alone
 from tests.hang import HANG, NEVER
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\nKeep-Alive: 5\r\n\r\nhello"
+
+
+def test_egress_proxy_needs_no_extra() -> None:
+    found = run_alone("import resolver.cli.proxy, resolver.web.egress, sys; print(*sys.modules)").split()
+    assert "resolver.web.egress" in found
+    assert {"starlette", "hypercorn", "jinja2", "socksio"}.isdisjoint(found)
 
 
 class Site:
