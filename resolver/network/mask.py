@@ -310,6 +310,13 @@ class CredentialCache:
     async def _find(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         if not isinstance(self._given, Mapping):
             found = self._given(scheme, host, port, user)
-            return await found if isinstance(found, Awaitable) else found
-        held = self._given.get((scheme, host, port))
+            return _checked(await found if isinstance(found, Awaitable) else found)
+        held = _checked(self._given.get((scheme, host, port)))
         return held if held is None or user in (None, held.user) else None
+
+
+def _checked(found: Credentials | None) -> Credentials | None:
+    if not isinstance(found, Credentials | None):
+        kind: type = type(found)  # the message does not contain the value, which is secret
+        raise TypeError(f"'credentials' must give a resolver.Credentials, got {kind.__name__}")
+    return found

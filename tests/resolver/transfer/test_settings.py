@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from resolver import Host, HttpxTransport, Resolver, RetryPolicy, SaveRequest, blocking, extract
+from resolver import (
+    Host,
+    HttpxTransport,
+    Policy,
+    Resolver,
+    RetryPolicy,
+    SaveRequest,
+    blocking,
+    extract,
+    fetch,
+)
 
 TAKERS: list[Callable[..., object]] = [Resolver, HttpxTransport, blocking.Resolver]
 
@@ -74,3 +84,12 @@ def test_retry_policy_rejects_negative_numbers_and_nan(wrong: dict[str, Any]) ->
 )
 def test_repr_shows_no_password(value: object) -> None:
     assert "hunter2" not in repr(value)
+
+
+@pytest.mark.parametrize("is_mapping", [True, False])
+async def test_credentials_of_wrong_type_are_type_error_without_their_value(is_mapping: bool) -> None:
+    wrong: Any = ("me", "secret")
+    given: Any = {("http", "127.0.0.1", 9): wrong} if is_mapping else lambda *place: wrong
+    with pytest.raises(TypeError, match=r"must give a resolver\.Credentials, got tuple$") as caught:
+        await fetch("http://127.0.0.1:9/", credentials=given, policy=Policy(allow_port=frozenset({9})))
+    assert "secret" not in str(caught.value)
