@@ -15,6 +15,7 @@ import resolver
 from protocols import errors
 from resolver import Kind
 from resolver.cli.arguments import VERBS
+from resolver.cli.config import configurable
 from resolver.cli.show_config import EffectiveSetting
 from resolver.cli.vocabulary import RULES, STATUSES
 from resolver.url import registry
@@ -93,6 +94,12 @@ def exceeded(limit: str) -> int:
 
 def test_contract_lists_every_command() -> None:
     assert {names(row[0])[0] for row in rows(CONTRACT, "The command")} == set(VERBS)
+
+
+def test_configuration_page_names_keys_that_differ_from_options() -> None:
+    differing = {row.name for row in configurable() if row.name != row.long[2:].replace("-", "_")}
+    text = page("docs/how-to/configuration.md")
+    assert differing == {key for key in ("headers", "during") if f"`{key}` for `--" in text}
 
 
 def test_readme_rules_equal_help() -> None:
