@@ -79,10 +79,7 @@ def parse(text: UrlText) -> MailtoUrl:
 
 
 def split_addresses(octets: bytes) -> tuple[bytes, ...]:
-    """Split a list of mail addresses at the commas outside of quotes.
-
-    If any address is invalid, the result is empty.
-    """
+    """Split mail addresses at the commas outside of quotes. An invalid one empties the result."""
     found: list[bytes] = []
     start, signs = 0, list[int]()
     for token in _TOKEN.finditer(octets + b","):
@@ -188,10 +185,7 @@ def _encoded_words(value: bytes) -> list[bytes]:
 
 
 def _text_of(octets: bytes) -> tuple[str, str]:
-    """Decode text, and return its charset.
-
-    The charset is UTF-8 (RFC 6068), or ISO 8859-1 if the text is invalid UTF-8.
-    """
+    """Decode text as UTF-8 (RFC 6068) or, if it is invalid, as ISO 8859-1, and return the charset."""
     try:
         return octets.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:

@@ -445,10 +445,7 @@ class Performer:
                 await opened.__aexit__(None, None, None)
 
     async def perform(self, step: Step) -> object:
-        """Perform one step, except a step of the body, and return its result.
-
-        The frequent steps of small transfers are tested first.
-        """
+        """Perform a step, except one of the body, and return its result. Frequent steps come first."""
         match step:
             case Receive(reader=reader):
                 return await self._hear(reader)

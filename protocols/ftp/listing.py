@@ -236,10 +236,7 @@ def is_heading(line: bytes, *, first: bool) -> bool:
 
 
 def read_line(line: bytes, now: datetime | None) -> ListLine | None:
-    """Parse a LIST line.
-
-    The result is `None` for an unknown format. A missing year is derived from `now`.
-    """
+    """Parse a LIST line, with a missing year derived from `now`. Return None for an unknown format."""
     for form in (_read_eplf, _read_dos, _read_netware, _read_unix, _read_vms):
         if (found := form(line, now)) is not None:
             return found
@@ -353,10 +350,7 @@ def shown_name(name: bytes) -> str:
 
 
 class _UnixDirectory:
-    """The listed directory, which creates entries from names.
-
-    Names outside the directory are rejected (S14, path traversal).
-    """
+    """The listed directory, which makes entries from names and rejects names outside (S14)."""
 
     def __init__(self, url: FtpUrl, findings: list[Finding]) -> None:
         cwds = (*url.cwds, url.name) if url.name else url.cwds

@@ -72,10 +72,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
 
 
 def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
-    """Receive the greeting 220 or 230, possibly after a 120 reply.
-
-    A 120 reply announces that a 220 reply will follow later.
-    """
+    """Receive the greeting 220 or 230, also after a 120 reply that announces a later 220."""
     for _ in range(PRELIMINARY_LIMIT):
         reply = yield from control.hear_greeting()
         if not reply.preliminary:

@@ -366,10 +366,7 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
 
 
 def open_data(control: Control) -> Dialogue[None]:
-    """Open the data connection with EPSV, or with PASV if EPSV fails (IPv4 only).
-
-    If EPSV was sent ahead, its port is tried first.
-    """
+    """Open the data connection at a port known from EPSV, with EPSV, or with PASV (IPv4 only)."""
     state = control.state
     if control.has_data or (yield from open_known(control)):
         return

@@ -67,10 +67,7 @@ class MenuItem(NamedTuple):
 
 
 def parse_item(line: bytes) -> MenuItem:
-    """Parse a menu line.
-
-    Every line is parsed as an item. Fields after the fifth field are ignored.
-    """
+    """Parse any menu line as an item, and ignore fields after the fifth."""
     display, *fields = line[1:].split(b"\t", 5)
     selector, host, port, tag = chain(fields[:4], repeat(None, 4 - len(fields[:4])))
     return MenuItem(

@@ -60,10 +60,7 @@ def give_records(answer: GopherAnswer) -> Dialogue[None]:
 
 
 def give_form(answer: GopherAnswer) -> Dialogue[bool]:
-    """Emit the lines of the item's form as a listing.
-
-    The result is False if the item has no form.
-    """
+    """Emit the lines of the item's form as a listing, or return False if the item has no form."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     form = form_of(records[0]) if records else None

@@ -195,10 +195,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
 
 def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
-    """Wait for the first `count` bytes and return them.
-
-    Fewer bytes are returned if the connection ends early.
-    """
+    """Wait for the first `count` bytes, and return them, or fewer if the connection ends early."""
     while len(buffer) < count and not buffer.is_all:
         yield
     return buffer.peek(count)
@@ -362,10 +359,7 @@ def read_framed(
 
 
 def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
-    """Return the format of a reply with a header line.
-
-    `first` are the first bytes of the data.
-    """
+    """Return the format of a reply with a header line and the data that begin with `first`."""
     command = command_in(url)
     if command.requests_records:
         return RECORDS

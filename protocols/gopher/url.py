@@ -49,10 +49,7 @@ class GopherUrl(HostUrl):
 
 
 def parse(text: UrlText) -> GopherUrl:
-    """Parse a gopher URL.
-
-    Reserved characters such as `?` are part of the selector.
-    """
+    """Parse a gopher URL, with reserved characters such as `?` as part of the selector."""
     login, start = parse_hostport(text)
     if text.end - start < 2:
         return GopherUrl(scheme=text.scheme, **login)
@@ -154,10 +151,7 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
 
 
 def with_search(url: GopherUrl, words: str) -> GopherUrl:
-    """Return the URL that searches for `words`.
-
-    `words` is encoded as UTF-8.
-    """
+    """Return the URL that searches for `words`, encoded as UTF-8."""
     return replace(url, search=words.encode(), text="", places=(), findings=())
 
 

@@ -197,10 +197,7 @@ class HttpLogin:
         return None
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
-        """Check the server's proof of the password after a Digest login.
-
-        The next nonce of the server is stored.
-        """
+        """Check the server's proof of the password after a Digest login, and store its next nonce."""
         fields = head.values("authentication-info")
         if not fields or self.credentials is None:
             return
@@ -242,10 +239,7 @@ class HttpProxyAuth:
         self._stale = 0
 
     def fields(self, method: bytes, target: bytes) -> Headers:
-        """Return the login fields of a request.
-
-        `target` is the request target that the proxy receives.
-        """
+        """Return the login fields of a request for `target`, the request target at the proxy."""
         self._asked += 1
         if self._digest is None or self._credentials is None:
             return self._basic

@@ -115,8 +115,5 @@ class H11Machine:
 
 
 def _without_octets(error: h11.ProtocolError) -> str:
-    """Return h11's error message without the quoted bytes.
-
-    The quoted bytes may be body data or a secret.
-    """
+    """Return h11's error message without the quoted bytes, which may be data or a secret."""
     return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

@@ -138,10 +138,7 @@ class Http1Exchange:
         return self._begun
 
     def cut_off(self) -> None:
-        """Record that the response arrived before the complete request was sent.
-
-        The connection cannot be reused.
-        """
+        """Record that the response came before the request was sent, which prevents the reuse."""
         self._cut_off = True
 
     def encode_body(self, octets: bytes) -> Line:

@@ -177,10 +177,7 @@ def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
 
 
 def encode_answer(status: int, reason: str, text: str) -> Line:
-    """Encode an error response with a short text.
-
-    The response closes the connection.
-    """
+    """Encode an error response with a short text, which closes the connection."""
     body = text.encode("ascii", "backslashreplace") + b"\n"
     machine = h11.Connection(h11.SERVER)
     fields = [("Content-Type", "text/plain"), ("Content-Length", str(len(body))), ("Connection", "close")]

@@ -210,10 +210,7 @@ def target_of(url: HttpUrl) -> bytes:
 
 
 def host_of(url: HostUrl) -> bytes:
-    """Return the value of the Host field (RFC 9110 7.2).
-
-    The default port of the scheme is omitted.
-    """
+    """Return the value of the Host field (RFC 9110 7.2) without the default port of the scheme."""
     return _host(url.host, url.port, url.default_port)
 
 

@@ -39,19 +39,13 @@ def choose_charset(name: str) -> str | None:
 
 
 def declared_charset(content_type: str | None) -> str | None:
-    """Return the charset parameter of a Content-Type (RFC 2045 5.1).
-
-    The result is `None` if the charset is not supported.
-    """
+    """Return the charset parameter of a Content-Type (RFC 2045 5.1), or None if unsupported."""
     found = None if content_type is None else _CHARSET.search(content_type)
     return None if found is None else choose_charset(found[1])
 
 
 def decode_field(octets: bytes, charset: str | None = None) -> str:
-    """Decode the value of a header field for display.
-
-    `charset` is the charset of the article's body.
-    """
+    """Decode the value of a header field for display. `charset` is that of the article's body."""
     try:
         text = octets.decode("utf-8")
     except UnicodeError:
@@ -172,10 +166,7 @@ def strip_brackets(octets: bytes) -> bytes | None:
 
 
 def parse_head(octets: bytes) -> ArticleHead:
-    """Parse the header fields of an article.
-
-    The fields end at the first empty line. The body is ignored.
-    """
+    """Parse the header fields of an article up to the first empty line, without the body."""
     return _parse_lines(octets.split(b"\r\n"))
 
 

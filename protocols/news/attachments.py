@@ -268,10 +268,7 @@ def _name_of(part: Message) -> bytes | None:
 
 
 def _decode_content(part: Message) -> tuple[bytes, IntegrityError | None]:
-    """Return the decoded content of a part.
-
-    If its base64 ends too early, an error is also returned.
-    """
+    """Return the decoded content of a part, and an error if its base64 ends too early."""
     del part["content-type"]  # the charset would decode and encode the text again
     try:
         content = part.get_payload(decode=True)

@@ -39,10 +39,7 @@ GroupUrl: TypeAlias = "Callable[[bytes], str | None]"
 
 
 def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
-    """Return the function that builds the URLs of a group's articles.
-
-    `parent` is the URL of the group.
-    """
+    """Return the function that builds the URLs of the articles in the group at `parent`."""
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
         place = _place(parent)
         return lambda group, number, message_id: place(group, number)
@@ -56,10 +53,7 @@ def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
 
 
 def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
-    """Return the function that builds the URLs of groups.
-
-    `parent` is the URL of the list of groups.
-    """
+    """Return the function that builds the URLs of groups in the list at `parent`."""
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
         place = _place(parent)
         return lambda group: place(group, None)
@@ -187,10 +181,7 @@ def _number(field: bytes) -> int | None:
 
 
 def encode_overview(number: int, head: ArticleHead) -> bytes:
-    """Return an overview line for the head of an article.
-
-    The field for the size is empty.
-    """
+    """Return an overview line for the head of an article, with an empty field for the size."""
     values = [head.get_first(name) for name in ("subject", "from", "date", "message-id", "references")]
     fields = [b"%d" % number, *(value or b"" for value in values), b"", head.get_first("lines") or b""]
     xref = head.get_first("xref")

@@ -197,10 +197,7 @@ class NewsNegotiation:
         return login if open_way or offered.has(b"STARTTLS") else None
 
     def _find_login(self) -> Dialogue[NewsLogin | None]:
-        """Return the login in the URL.
-
-        Without a login in the URL, the login stored for this host and port is returned.
-        """
+        """Return the login in the URL, or else the login stored for this host and port."""
         if self._login.user:
             return self._login
         held = yield from self._request_credentials(None)
@@ -232,10 +229,7 @@ class NewsNegotiation:
             raise Refused("S06", _NOT_WITHOUT_TLS, flag="--tls never")
 
     def _identify(self, login: NewsLogin) -> Dialogue[tuple[NntpCommand, NntpResponse]]:
-        """Send AUTHINFO USER, then AUTHINFO PASS if the server requires a password.
-
-        Return the last command and its response.
-        """
+        """Send AUTHINFO USER and, if required, PASS. Return the last command and its response."""
         user, password = login.user, login.password
         command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
         response = yield from require_whole_response(self._session.request(command, NntpResponse(381)))
@@ -259,10 +253,7 @@ class NewsNegotiation:
         return refusal(command, response)
 
     def _is_old(self) -> Dialogue[bool]:
-        """Return whether the server is older than RFC 4643.
-
-        A server older than RFC 4643 sends 482 where RFC 4643 requires 481.
-        """
+        """Return whether the server, older than RFC 4643, sends 482 where the RFC requires 481."""
         if self._state.capabilities is None and not self._state.old:
             try:
                 yield from self._session.hear_capabilities(self._willing)

@@ -89,10 +89,7 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
 
 def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
-    """Read the next response.
-
-    Raises `Declined` if the server refuses the command or states a precondition.
-    """
+    """Read the next response. Raises `Declined` for a refusal or a precondition."""
     # wait, because the oldest outstanding command may belong to another dialogue
     yield from session.start_response()
     command = session.state.outstanding[0]
@@ -226,10 +223,7 @@ def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]
 
 
 def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dialogue[Iterator[int]]:
-    """Return the numbers of the articles to list.
-
-    If the server does not support LISTGROUP, return all numbers in the range.
-    """
+    """Return the numbers of the articles to list, or the whole range without LISTGROUP."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     if response.block:

@@ -61,10 +61,7 @@ class Capabilities(NamedTuple):
 
     @property
     def in_transit(self) -> bool:
-        """Return whether the server is in transit mode (RFC 3977 5.3).
-
-        Such a server can read articles only after MODE READER.
-        """
+        """Return whether the server needs MODE READER before articles: transit mode (RFC 3977 5.3)."""
         return self.has(b"MODE-READER") and not self.has(b"READER")
 
 

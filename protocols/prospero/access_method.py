@@ -245,10 +245,7 @@ def _access_method(
 
 
 def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
-    """Replace empty tokens by the default tokens.
-
-    The default version is used only if the name of the object is a default, too.
-    """
+    """Replace empty tokens by the defaults, but the version only together with the object's name."""
     _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
     return ObjectPointer(
         host_type or default.host_type,

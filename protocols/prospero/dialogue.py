@@ -138,10 +138,7 @@ def _give_contents(
 
 
 def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
-    """Return a redirect to the first URL.
-
-    The other access methods are the alternatives.
-    """
+    """Return a redirect to the first URL, with the other access methods as alternatives."""
     facts, (first, *others) = alternatives.facts, alternatives.methods
     assert first.url is not None
     moved = Moved(

@@ -404,10 +404,7 @@ class Inquirer:
         return self._addresses.get(target)
 
     def request(self, question: ProsperoRequest) -> Dialogue[ProsperoReply]:
-        """Send a request, and parse its reply.
-
-        The errors of the network gateway, the ARDP exchange and the parser are raised.
-        """
+        """Send a request, and parse its reply. Raises the errors of gate, ARDP exchange and parser."""
         server = question.target.server
         if server in self._silent:
             raise self._silent[server]

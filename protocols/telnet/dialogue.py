@@ -40,10 +40,7 @@ _WINDOW = 65_536
 
 
 def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Return the steps of the description of a service.
-
-    If `options` requests a transcript, the steps record a transcript.
-    """
+    """Return the steps that describe a service, or that record a transcript if it is requested."""
     wanted = None if options is None else options.transcript
     if wanted is None:
         yield from _announce(url)

@@ -243,10 +243,7 @@ class NvtTerminal:
 
     @property
     def echoing(self) -> bool:
-        """Return whether the option ECHO is on.
-
-        The server then echoes the typed text, or hides a typed password.
-        """
+        """Return whether the option ECHO is on: the server echoes the typed text, or hides a password."""
         return self.his.is_on(TelnetOption.ECHO)
 
     @property
@@ -428,10 +425,7 @@ class StartTlsOffer:
         terminal.offer(TelnetOption.START_TLS)
 
     def lines(self) -> tuple[Line, ...]:
-        """Return the lines to send now.
-
-        After the client's FOLLOWS, nothing more is sent unencrypted (STARTTLS).
-        """
+        """Return the lines to send now, and none unencrypted after the client's FOLLOWS (STARTTLS)."""
         if self._to_say:
             self._to_say, self._said = False, True
             return (_FOLLOWS,)

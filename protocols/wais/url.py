@@ -45,10 +45,7 @@ class WaisUrl(HostUrl):
 
 
 def parse(text: UrlText) -> WaisUrl:
-    """Parse a wais URL.
-
-    If a slash follows the database (before any `?`), the URL names a document.
-    """
+    """Parse a wais URL. A slash after the database, before any `?`, means a document."""
     login, start = parse_hostport(text)
     if start == text.end:
         raise invalid(text.text, "missing-path", "database", start)
@@ -151,10 +148,7 @@ def _tag(digits: str) -> int:
 
 
 def _value(tag: int, written: str) -> bytes:
-    """Decode the value of a field.
-
-    Some browsers removed the NUL from the last field, and the NUL is added again.
-    """
+    """Decode the value of a field, and add the NUL that some browsers removed from the last field."""
     value = decode(written)
     return b"\0" if tag == _COPYRIGHT and not value else value
 

@@ -306,10 +306,7 @@ class _WorkerSpread:
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Process the result of a Dask task.
-
-        The report of the slice may be lost together with the worker.
-        """
+        """Process the result of a Dask task. Its report may be lost together with the worker."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):

@@ -159,10 +159,7 @@ def _register_run(out: str) -> Iterator[None]:
 
 
 def is_under_way(out: str) -> bool:
-    """Return whether this process runs a slice for the store `out`.
-
-    The slice may still run after the client has disconnected.
-    """
+    """Return whether this process runs a slice for `out`, even after the client disconnected."""
     return out in tuple(_under_way.values())
 
 

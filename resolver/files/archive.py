@@ -221,10 +221,7 @@ class ByteSpool:
         self.size += len(octets)
 
     def pieces(self, begin: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield `size` bytes from offset `begin` on, or all bytes, in blocks.
-
-        The caller must not write during the iteration.
-        """
+        """Yield `size` bytes (or all) from `begin` on in blocks. The caller must not write meanwhile."""
         left = self.size - begin if size is None else size
         try:
             self._file.seek(begin)

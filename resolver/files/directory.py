@@ -586,10 +586,7 @@ class SurplusWalk:
 
 
 def numbers_of(path: str) -> tuple[int, int] | None:
-    """Return the device number and the inode number of a file.
-
-    Symlinks are followed. The result is `None` if the file is missing.
-    """
+    """Return device and inode number of a file, also through symlinks, or None if it is missing."""
     try:
         found = os.stat(path)
     except OSError:

@@ -114,10 +114,7 @@ def check_spare(fd: int) -> None:
 
 
 def spare_descriptor(fd: int) -> int:
-    """Return the descriptor.
-
-    If its number is reserved, the descriptor is closed, and `OSError` (EMFILE) is raised.
-    """
+    """Return the descriptor, or close a reserved one and raise `OSError` (EMFILE)."""
     try:
         check_spare(fd)
     except OSError:

@@ -523,10 +523,7 @@ class PartFile:
 
 
 class Segment:
-    """A sink for one byte range of a file, as a context manager.
-
-    Bytes after the end of the range are an error.
-    """
+    """A sink for one byte range of a file, as a context manager. Bytes after its end are an error."""
 
     def __init__(self, fd: int, path: str, begin: int, end: int) -> None:
         self._fd = fd

@@ -100,10 +100,7 @@ def put_mark(fd: int) -> FileIdentity:
 
 
 def has_mark(fd: int) -> bool:
-    """Return whether an open file has a token.
-
-    This package sets the token, and a server cannot choose it.
-    """
+    """Return whether an open file has a token, which this package sets and a server cannot choose."""
     return _token_of(fd) is not None
 
 
@@ -378,10 +375,7 @@ def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> Non
 
 
 def set_time(fd: int, modified: datetime | None) -> None:
-    """Set the modification time of a file.
-
-    If `modified` is `None`, or the file system cannot store the time, the call has no effect.
-    """
+    """Set the modification time of a file, if it is known and the file system can store it."""
     if modified is not None:
         with suppress(OSError, OverflowError, ValueError):
             moment = modified.timestamp()

@@ -154,10 +154,7 @@ class PartialFile:
             self.discard()
 
     def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
-        """Return whether the partial file is kept for a later run.
-
-        A file without validators is kept only after a cancellation.
-        """
+        """Return whether a later run gets the file: without validators, only after a cancellation."""
         interrupted = kind is not None and is_cancel(kind)
         return self.position > 0 and self._part.kept and (self.known != Validators() or interrupted)
 

@@ -547,10 +547,7 @@ class Call(Generic[T]):
             self._cancel_tasks()
 
     def _cancel_tasks(self) -> None:
-        """Cancel all tasks.
-
-        The outermost scope does not refer to the call. A reference would form a cycle.
-        """
+        """Cancel all tasks. The outermost scope has no reference to the call, to avoid a cycle."""
         self._scope.cancelled = True
         self.interrupt_cancelled()
 

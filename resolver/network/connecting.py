@@ -32,10 +32,7 @@ T = TypeVar("T")
 
 
 def unwrap_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most informative exception of a group.
-
-    An interrupt takes precedence over an error, and an error over a cancellation.
-    """
+    """Return the exception of a group: an interrupt first, then an error, then a cancellation."""
     leaves = list(_iterate_leaves(group))
     cancelled = [leaf for leaf in leaves if is_cancel(type(leaf))]
     errors = [leaf for leaf in leaves if isinstance(leaf, Exception)]

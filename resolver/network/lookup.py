@@ -35,10 +35,7 @@ CAPACITY = 4096
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """Query the system resolver.
-
-    The host name is passed as bytes, so that `getaddrinfo` does not apply its own IDNA rules.
-    """
+    """Query the system resolver with bytes, so that `getaddrinfo` does not apply its own IDNA rules."""
     try:
         found = await running().getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:

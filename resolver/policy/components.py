@@ -29,10 +29,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 def judge_octets(subject: Subject) -> Iterator[Decision]:
-    """Apply S02, and report only the first position of each kind of violation.
-
-    A hostile URL may contain thousands of forbidden bytes.
-    """
+    """Apply S02, and report only the first position of each kind, because there may be thousands."""
     url, rules = subject.url, subject.rules
     reported: set[str] = set()
     for component, name, octets, encoded in url.words():
@@ -108,10 +105,7 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
 
 
 def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
-    """Check the length of the first line of a request.
-
-    The line consists of several components.
-    """
+    """Check the length of the first line of a request, which has several components."""
     parts = [part for name in components if type(part := getattr(url, name)) is bytes]
     line = b"\t".join(parts).partition(b"\r\n")[0]
     if len(line) > longest:
@@ -313,10 +307,7 @@ def judge_port(subject: Subject) -> Iterator[Decision]:
 
 
 def kind_of(port: int, default_port: int) -> PortKind:
-    """Return the column for a port in the table of rule S04.
-
-    An impossible port (0, 65536) is in the column of the blocked ports.
-    """
+    """Return the column for a port in the table of rule S04: the blocked ports for an impossible port."""
     if port in FETCH or not 0 < port <= 65_535:
         return "own" if port == default_port != 0 else "fetch"
     if port == default_port:

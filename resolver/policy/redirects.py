@@ -169,10 +169,7 @@ def _has_hidden_user(url: Url) -> bool:
 
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
-    """Apply S06 (passwords) to the connection.
-
-    Without TLS, anyone on the network path to `address` can read the password.
-    """
+    """Apply S06: without TLS, anyone on the path to `address` can read the password."""
     if tls or policy.allow_password or find_least_scope(address) is AddressScope.LOOPBACK:
         return
     yield Decision(

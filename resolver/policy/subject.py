@@ -29,10 +29,7 @@ _NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Endpoint(NamedTuple):
-    """The host and port that a URL connects to.
-
-    `ours` is set if the host is configured by the user and not part of the URL.
-    """
+    """The host and port that a URL connects to. `ours`: they are configured, and not in the URL."""
 
     host: str
     port: int

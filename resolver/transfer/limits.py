@@ -238,10 +238,7 @@ class LimitedBody:
             self._report(self.received)
 
     def _locate_error(self, error: ResolveError) -> ResolveError:
-        """Add the URL to an error.
-
-        For a truncated body, also convert offsets in the body to offsets in the object.
-        """
+        """Add the URL to an error, and convert offsets in a truncated body to those in the object."""
         if isinstance(error, Truncated) and self._start:
             whole = Truncated(
                 f"{error.message}, in addition to {self._start} bytes received before",

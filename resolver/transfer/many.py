@@ -484,10 +484,7 @@ def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
 def outcome_of_failure(
     error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...], attempts: int | None = None
 ) -> Outcome:
-    """Return the outcome of a failed retrieval.
-
-    `judged` are the findings of the policy (see `judge`).
-    """
+    """Return the outcome of a failed retrieval. `judged` are the policy's findings (see `judge`)."""
     refused, scheme = error.exit_code in REFUSED, None
     with suppress(InvalidUrl):
         scheme = parse(url, origin="user").scheme
@@ -538,10 +535,7 @@ def judge(
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """Return an error as JSON.
-
-    The members are its public class, its message, and the number of its policy rule or null.
-    """
+    """Return an error as JSON: its public class, its message, and its policy rule's number or null."""
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
     rule = _rule_of(error)
     return reason if rule is None else {**reason, "rule": rule}

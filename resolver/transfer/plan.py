@@ -209,10 +209,7 @@ def _server(url: Url, news_server: str | None) -> NewsServer | None:
 def _steps(
     url: Url, server: NewsServer | None, options: Options, policy: Policy, way: ProxyRoute | None
 ) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
-    """Return the steps of a retrieval for an allowed URL.
-
-    The second value is the error that would end the retrieval, or None.
-    """
+    """Return the steps of a retrieval for an allowed URL, and the error that would end it or None."""
     scheme = registry.find(url.scheme)
     if scheme is None or not registry.can_resolve(scheme):
         return (), no_handler(url)

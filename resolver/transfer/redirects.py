@@ -138,10 +138,7 @@ def _drop(options: Options) -> Options:
 
 
 def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
-    """Return the URL of the object on each mirror.
-
-    The path of `url` is appended to the URL of the mirror.
-    """
+    """Return the URL of the object on each mirror: the path of `url`, appended to the mirror."""
     return _join_mirrors(url, _path(url), mirrors) if mirrors else ()
 
 

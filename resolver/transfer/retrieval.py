@@ -294,10 +294,7 @@ class Retrieval(OpenRetrieval):
     def _locate_error(
         self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
     ) -> ResolveError:
-        """Return the error with the URL of its request, in redacted form.
-
-        An error after a redirect always has exit status 15.
-        """
+        """Return the error with the redacted URL, and with exit status 15 after a redirect."""
         failed = error.of_hop() if earlier else error
         return locate_error(failed, self._shown_of(request, earlier), self._hide)
 

@@ -220,10 +220,7 @@ class Retrier:
         self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {error.message}"))
 
     async def _wait(self, clock: Clock, failures_in_a_row: int, error: ResolveError) -> None:
-        """Wait before the next attempt (backoff).
-
-        Raises `error` if the server requested a pause longer than `LONGEST_WAIT` (600 s).
-        """
+        """Wait before the next attempt. Raises `error` if the server wants over `LONGEST_WAIT` (600 s)."""
         pause = self._retry_policy.pause(failures_in_a_row, error)
         if pause > LONGEST_WAIT:
             raise error.tried(self.attempts)
@@ -268,10 +265,7 @@ class Retrier:
         return reply
 
     def _known_at(self, place: Location) -> Validators:
-        """Return the validators to send to this location.
-
-        Dates and entity tags are valid only at the server that sent them.
-        """
+        """Return the validators for this location. Dates and entity tags are valid only at their server."""
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
     def _start_at(self, place: Location) -> int:
@@ -285,10 +279,7 @@ class Retrier:
     async def _align(
         self, reply: StreamingResponse, place: Location, known: Validators, requested: int
     ) -> None:
-        """Align the start of the response with the end of the stored bytes.
-
-        If the response starts at offset 0, the store restarts.
-        """
+        """Align the response with the end of the stored bytes. If it starts at 0, restart the store."""
         keep = self._keep
         same = known.agree(reply.validators)
         if reply.start == 0 and not keep.final:

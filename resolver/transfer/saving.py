@@ -529,10 +529,7 @@ class Saver:
 
 
 def checksum_of(said: str | Checksum | None) -> Checksum | None:
-    """Return a checksum.
-
-    A text is parsed. Raises `ValueError` for an invalid text.
-    """
+    """Return a checksum, parsed from a text. Raises `ValueError` for an invalid text."""
     return Checksum.parse(said) if isinstance(said, str) else said
 
 

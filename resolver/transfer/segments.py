@@ -33,10 +33,7 @@ LEAST_WITHOUT_END = 33_554_432
 
 
 def least_piece(*, stops: bool) -> int:
-    """Return the minimum segment size in bytes.
-
-    `stops` is whether range requests include the end offset.
-    """
+    """Return the minimum segment size in bytes. `stops`: range requests include the end offset."""
     return LEAST if stops else LEAST_WITHOUT_END
 
 

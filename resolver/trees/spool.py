@@ -252,10 +252,7 @@ class SpooledArticle(NamedTuple):
 
 
 class ArticleSpool:
-    """A temporary database of the articles that a mailbox needs.
-
-    Methods raise `LocalError` if the disk is full.
-    """
+    """A temporary database of the articles for a mailbox. A full disk raises `LocalError`."""
 
     def __init__(self) -> None:
         with faults():

@@ -197,10 +197,7 @@ class CellSize(NamedTuple):
 
 
 def parse_size(text: str) -> CellSize | None:
-    """Parse the text of a cell as a size, or return None.
-
-    A dash means an unknown size.
-    """
+    """Parse the text of a cell as a size, or return None, for example for a dash."""
     return _read_size(text) if _SIZE_CELL.fullmatch(text) else None
 
 
