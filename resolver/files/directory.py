@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock
@@ -304,6 +304,30 @@ class DirectoryHandle:
     def open(self, name: str, access: int = os.O_RDWR) -> int:
         """Open a file for reading and writing; read access is needed to compute the digest."""
         return spare_descriptor(os.open(name, _FLAGS | access, dir_fd=self.fd))
+
+    def read_own(self, name: str, is_allowed: Callable[[os.stat_result], bool], most: int) -> bytes | None:
+        """Return the first `most` bytes of a file of this package, or None if the file is missing.
+
+        Raises:
+            LocalError: The file cannot be opened, or `is_allowed` is false for its `stat` result.
+        """
+        found = self.status_of(name)
+        if found is None:
+            return None
+        if not is_allowed(found):
+            raise self.make_foreign_error(name)
+        try:
+            fd = self.open(name, os.O_RDONLY)
+        except FileNotFoundError:  # A concurrent transfer has renamed the file.
+            return None
+        except OSError as error:
+            raise self.make_foreign_error(name) from error
+        try:
+            if not is_allowed(os.fstat(fd)):
+                raise self.make_foreign_error(name)
+            return os.read(fd, most)
+        finally:
+            os.close(fd)
 
     def make_foreign_error(self, name: str) -> LocalError:
         """Return the error for a file that another program created under a reserved name."""

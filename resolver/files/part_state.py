@@ -19,7 +19,6 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from protocols.contract import Validators
-from protocols.errors import LocalError
 from resolver.files.atomic import whole_file
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
@@ -288,27 +287,9 @@ def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
     Raises:
         LocalError: The file was not created by this package.
     """
-    found = directory.status_of(name)
-    if found is None:
-        return None
-    if not is_guarded(found):
+    octets = directory.read_own(name, is_guarded, _MOST)
+    if octets is not None and not (octets.startswith(_BEGINNING) or _BEGINNING.startswith(octets)):
         raise directory.make_foreign_error(name)
-    try:
-        fd = directory.open(name, os.O_RDONLY)
-    except FileNotFoundError:  # A concurrent transfer has renamed the file.
-        return None
-    except OSError as error:
-        raise directory.make_foreign_error(name) from error
-    return _octets(fd, directory.make_foreign_error(name))
-
-
-def _octets(fd: int, foreign: LocalError) -> bytes:
-    try:
-        guarded, octets = is_guarded(os.fstat(fd)), os.read(fd, _MOST)
-    finally:
-        os.close(fd)
-    if not guarded or not (octets.startswith(_BEGINNING) or _BEGINNING.startswith(octets)):
-        raise foreign
     return octets
 
 

@@ -55,7 +55,7 @@ def sidecar_of(path: str) -> bytes | None:
         directory.close()
     try:
         found = os.fstat(fd)
-        octets = os.read(fd, _MOST) if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() else b""
+        octets = os.read(fd, _MOST) if _may_be_ours(found) else b""
     except OSError:
         return None
     finally:
@@ -141,24 +141,11 @@ class Sidecar:
         Raises:
             LocalError: Another program created the file.
         """
-        found = self._directory.status_of(name)
-        if found is None:
+        octets = self._directory.read_own(name, _may_be_ours, len(_BEGINNING))
+        if octets is None:
             return False
-        foreign = self._directory.make_foreign_error(name)
-        if not _may_be_ours(found):
-            raise foreign
-        try:
-            fd = self._directory.open(name, os.O_RDONLY)
-        except FileNotFoundError:  # A concurrent transfer has renamed the sidecar.
-            return False
-        except OSError as error:
-            raise foreign from error
-        try:
-            octets = os.read(fd, len(_BEGINNING)) if _may_be_ours(os.fstat(fd)) else b"?"
-        finally:
-            os.close(fd)
         if octets != _BEGINNING and not (name == self._fresh and _BEGINNING.startswith(octets)):
-            raise foreign
+            raise self._directory.make_foreign_error(name)
         return True
 
 
