@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from protocols.authority import parse_login
@@ -79,8 +78,7 @@ def state_folder() -> str | None:
 #
 # The caller's option takes precedence over the environment variable NNTPSERVER, and the variable takes
 # precedence over the file `/etc/news/server`. A default host name like `news` is not used, because in a
-# foreign network the name belongs to an unknown party. `choose` uses only its arguments. `find_setting` reads
-# the settings of this machine.
+# foreign network the name belongs to an unknown party.
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
@@ -106,20 +104,12 @@ def needs_server(url: Url) -> bool:
 
 
 def find_setting(option: str | None) -> NewsServerSetting | None:
-    """Return the news server that is configured on this machine. The caller's option takes precedence."""
-    settled = option or os.environ.get("NNTPSERVER")
-    return choose(option, os.environ, None if settled else _read_system_file())
-
-
-def choose(
-    option: str | None, environment: Mapping[str, str], system_file: str | None
-) -> NewsServerSetting | None:
-    """Return the first configured news server. An empty value counts as not configured."""
+    """Return the first news server that the option or this machine sets. An empty value is ignored."""
     if option:
         return NewsServerSetting(option, "--news-server")
-    if in_environment := environment.get("NNTPSERVER"):
+    if in_environment := os.environ.get("NNTPSERVER"):
         return NewsServerSetting(in_environment, "NNTPSERVER")
-    word = first_word(system_file or "")
+    word = first_word(_read_system_file())
     return None if word is None else NewsServerSetting(word, SYSTEM_FILE)
 
 
@@ -156,9 +146,9 @@ def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
     return NewsServer(place["host"], place["default_port"] if place["port"] is None else place["port"])
 
 
-def _read_system_file() -> str | None:
+def _read_system_file() -> str:
     try:
         with open(SYSTEM_FILE, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST)
     except OSError:
-        return None  # the file `/etc/news/server` does not exist, as on most machines
+        return ""  # the file `/etc/news/server` does not exist, as on most machines

@@ -10,7 +10,6 @@ from resolver import NotConfigured, explain, parse
 from resolver.policy.environment import (
     SYSTEM_FILE,
     NewsServerSetting,
-    choose,
     find_setting,
     first_word,
     needs_server,
@@ -28,15 +27,21 @@ CHOICES = [
     (None, {"NNTPSERVER": ""}, FILE, NewsServerSetting("news.file.example", SYSTEM_FILE)),
     (None, {}, FILE, NewsServerSetting("news.file.example", SYSTEM_FILE)),
     (None, {}, "# nothing\n\n", None),
-    (None, {}, None, None),
+    (None, {}, "", None),
 ]
 
 
 @pytest.mark.parametrize(("option", "environment", "file", "setting"), CHOICES)
 def test_news_server_choice_follows_precedence(
-    option: str | None, environment: dict[str, str], file: str | None, setting: NewsServerSetting | None
+    option: str | None,
+    environment: dict[str, str],
+    file: str,
+    setting: NewsServerSetting | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert choose(option, environment, file) == setting
+    monkeypatch.setattr("os.environ", environment)
+    monkeypatch.setattr("resolver.policy.environment._read_system_file", lambda: file)
+    assert find_setting(option) == setting
 
 
 @pytest.mark.parametrize(
