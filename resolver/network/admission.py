@@ -100,8 +100,8 @@ class Admission:
         self.shared = shared
         self._loop = loop
         self.options = options or Options()
-        if shared.policy.ftp_email is not None:
-            self.options = _options_under(shared.policy.ftp_email, self.options)
+        if (email := shared.policy.ftp_email) is not None:  # S17
+            self.options = replace(self.options, anonymous_password=email.encode("ascii"))
         self.url = url
         self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
         own = self.host.proxy
@@ -249,8 +249,3 @@ class Admission:
 def _host_of(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
     place = endpoint_of(url, server)
     return NOTHING if place is None else hosts.find_host(place.host, place.port)
-
-
-def _options_under(email: str, options: Options) -> Options:
-    """Return the options with the anonymous FTP password that the policy sets (S17)."""
-    return replace(options, anonymous_password=email.encode("ascii"))

@@ -337,7 +337,10 @@ class ProxyConnector(Connector):
         raise ConnectTimeout
 
     async def _open_through(self, host: str, port: int, tls: bool) -> SocketStream:
-        stream = await self._open_way(host, port)
+        if self._way.via is not None:
+            stream = await self._open_to_proxy()
+        else:
+            stream = await self._open_tunnel(deque(await self.addresses(host, port)), port)
         try:
             stream.serve(self.settings)
             if tls:
@@ -349,11 +352,6 @@ class ProxyConnector(Connector):
             raise
         self.note(stream)
         return stream
-
-    async def _open_way(self, host: str, port: int) -> SocketStream:
-        if self._way.via is not None:
-            return await self._open_to_proxy()
-        return await self._open_tunnel(deque(await self.addresses(host, port)), port)
 
     async def _open_to_proxy(self) -> SocketStream:
         proxy = self._proxy

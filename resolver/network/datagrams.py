@@ -52,12 +52,10 @@ class UdpSocket:
         self._sock = _open_socket(self.addresses)
         self._buffer = bytearray(_LARGEST)
         self._pace = AnswerPace(settings.least)
-        self._tell_tap()
-
-    def _tell_tap(self) -> None:
-        if self._settings.tap is not None:
-            link = TappedConnection(self._settings.host, self.peer, self._port, "udp", "query")
-            self._settings.tap.record_connected(self, link)
+        if settings.tap is not None:
+            settings.tap.record_connected(
+                self, TappedConnection(settings.host, self.peer, port, "udp", "query")
+            )
 
     @property
     def port(self) -> int:

@@ -139,16 +139,14 @@ def _wants_zone(address: str) -> bool:
 def _interface(zone: str) -> str:
     """Return the interface name for a zone, as the system reports it in addresses."""
     try:
-        return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
+        if zone.isdecimal():
+            return socket.if_indextoname(int(zone))
+        socket.if_nametoindex(zone)
     except (OSError, OverflowError):
         names = ", ".join(name for _, name in socket.if_nameindex())
         raise Unreachable(
             f"no interface {zone!r} on this machine (available: {names})", retryable=False
         ) from None
-
-
-def _name_zone(zone: str) -> str:
-    socket.if_nametoindex(zone)
     return zone
 
 

@@ -87,7 +87,11 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     if isinstance(named, str):
         return parse(named, strict=strict, origin=origin)
     if isinstance(named, Url):
-        return named if origin == "user" else _strip_zone(named)
+        if origin != "user" and zone_of(named) is not None:
+            raise InvalidUrl(
+                "bad-host", 0, "bad-host: only a URL from the user may have a zone", url=named.shown
+            )
+        return named
     if isinstance(named, PathLike):
         from pathlib import Path  # lazy import: few callers pass a path
 
@@ -104,13 +108,6 @@ def zone_of(url: Url) -> str | None:
     """Return the IPv6 zone of a URL (RFC 6874), which names a network interface of this machine, or None."""
     zone: str | None = getattr(url, "zone", None)  # a `Url` without a host lacks the attribute `zone`
     return zone
-
-
-def _strip_zone(url: Url) -> Url:
-    """Raise `bad-host` for a zone in a URL that the user did not write."""
-    if zone_of(url) is not None:
-        raise InvalidUrl("bad-host", 0, "bad-host: only a URL from the user may have a zone", url=url.shown)
-    return url
 
 
 def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
