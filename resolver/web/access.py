@@ -19,7 +19,7 @@ import ssl
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from ipaddress import ip_address
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
@@ -144,11 +144,6 @@ def form(octets: bytes) -> list[tuple[str, str]]:
 #: another user may listen.
 LOOPBACK = "127.0.0.1"
 
-#: The milliseconds (TCP_USER_TIMEOUT) after which a connection is closed if the peer acknowledges no data.
-#: Without this timeout, an unresponsive peer would delay a shutdown, because Hypercorn sends without a
-#: deadline.
-_UNREAD = 4_000
-
 _OWN_PORTS = {"http": 80, "https": 443}
 
 #: Whether the system reports the user of each socket. Linux does; macOS and the BSDs do not.
@@ -185,13 +180,28 @@ def bind_socket(address: str, port: int) -> socket.socket:
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted sockets inherit the option
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD)
         found.bind((address, port))
     except OSError as error:
         found.close()
         raise LocalError(f"cannot listen at {address} port {port}: {error.strerror}") from error
     return found
+
+
+def end_connections(port: int) -> None:
+    """End the accepted connections of this process at a local port.
+
+    Hypercorn sends without a deadline, and has no interface for its connections. Without this function, a
+    client that does not read its response would delay a shutdown. The option TCP_USER_TIMEOUT cannot
+    replace it: since Linux 5.11, the option also resets clients that pause reading.
+    """
+    for name in os.listdir("/dev/fd") if os.path.isdir("/dev/fd") else ():
+        with suppress(OSError):  # The descriptor is not a socket, or its connection has ended.
+            found = socket.socket(fileno=int(name))
+            try:
+                if found.getsockname()[1:2] == (port,):
+                    found.shutdown(socket.SHUT_RDWR)
+            finally:
+                found.detach()
 
 
 class Certificate(NamedTuple):

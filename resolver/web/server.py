@@ -34,6 +34,7 @@ from resolver.web.access import (
     SiteSettings,
     bind_socket,
     check_certificate,
+    end_connections,
     place_of,
     port_of,
 )
@@ -146,11 +147,11 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
             applications: tuple[Application, ...] = entrance, ContentApplication(session, elsewhere)
-            for listener, application, each in zip(listeners, applications, said, strict=True):
+            for listener, port, application, each in zip(listeners, ports, applications, said, strict=True):
                 fields = {name: text for name, text in each.items() if name not in wishes.without}
                 config = _HypercornConfig(fields, wishes.tell, wishes.certificate)
                 config.bind = [f"fd://{listener.detach()}"]
-                await nursery.start(partial(_run, application, config, stop))
+                await nursery.start(partial(_run, application, config, port, stop))
             try:
                 yield server
             finally:
@@ -192,7 +193,7 @@ async def run_program_server(
     config.bind = [f"fd://{listener.detach()}"]
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(_run, BearerEntrance(application, house), config, stop))
+        await nursery.start(partial(_run, BearerEntrance(application, house), config, own, stop))
         try:
             yield ProgramServer(house.origin, house.keys.start)
         finally:
@@ -211,11 +212,23 @@ def _schemes() -> list[tuple[str, str]]:
 
 
 async def _run(
-    application: Application, config: Config, stop: trio.Event, task_status: trio.TaskStatus[list[str]]
+    application: Application,
+    config: Config,
+    port: int,
+    stop: trio.Event,
+    task_status: trio.TaskStatus[list[str]],
 ) -> None:
-    await serve_on(
-        cast(Any, application), config, shutdown_trigger=stop.wait, task_status=task_status, mode="asgi"
-    )
+    async def end_stalled() -> None:
+        await stop.wait()
+        await trio.sleep(_GRACE)
+        end_connections(port)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(end_stalled)
+        await serve_on(
+            cast(Any, application), config, shutdown_trigger=stop.wait, task_status=task_status, mode="asgi"
+        )
+        nursery.cancel_scope.cancel()
 
 
 class _HypercornConfig(Config):

@@ -19,9 +19,16 @@ from fixtures.http.server import serve as http_server
 from fixtures.http.site import Page as HttpPage
 from resolver import LocalError, NotConfigured, Policy, Settings
 from resolver.web import access as entrance
-from resolver.web import access as listening
 from resolver.web import server as serve
-from resolver.web.access import LOOPBACK, MOST_REQUESTS, Certificate, check_certificate, place_of, site
+from resolver.web.access import (
+    LOOPBACK,
+    MOST_REQUESTS,
+    Certificate,
+    bind_socket,
+    check_certificate,
+    place_of,
+    site,
+)
 from resolver.web.headers import OCTETS
 from resolver.web.server import ServeOptions, run_server
 from resolver.web.session import ContentDocument
@@ -277,9 +284,14 @@ async def open_stalled_reader(port: int, head: str) -> trio.SocketStream:
     return stream
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux resets paused clients with it")
+def test_listener_does_not_reset_paused_clients() -> None:
+    with bind_socket(LOOPBACK, 0) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 0
+
+
 async def test_server_stops_despite_stalled_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server stops although a client read only half of a page or of a document."""
-    monkeypatch.setattr(listening, "_UNREAD", 200)
     monkeypatch.setattr(serve, "_GRACE", 0.2)
     lines = "".join(f"0Item {number} {'x' * 600}\titem{number}\t127.0.0.1\tPORT\n" for number in range(9_000))
     with trio.fail_after(HANG):
