@@ -17,19 +17,25 @@ from tests.servers.service import LOOPBACK
 
 DIGEST = f"sha256:{sha256(DATA).hexdigest()}"
 SCHEMES = pytest.mark.parametrize("scheme", ["http", "https"])
+#: The schemes with HTTP/1.1, and https with HTTP/2.
+WAYS = pytest.mark.parametrize("way", ["http", "https", "http2"])
 
 
 def session_of(nginx: HttpServer) -> Resolver:
     return Resolver(cafile=str(nginx.authority))
 
 
-@SCHEMES
-async def test_fetch_documents(nginx: HttpServer, scheme: str) -> None:
+def url_of(nginx: HttpServer, path: str, way: str) -> str:
+    return nginx.http2_url(path) if way == "http2" else nginx.url(path, way)
+
+
+@WAYS
+async def test_fetch_documents(nginx: HttpServer, way: str) -> None:
     async with session_of(nginx) as session:
-        about = await session.fetch(nginx.url("/about.txt", scheme))
-        empty = await session.fetch(nginx.url("/empty.txt", scheme))
-        long = await session.fetch(nginx.url("/long.txt", scheme))
-        data = await session.fetch(nginx.url("/data.bin", scheme))
+        about = await session.fetch(url_of(nginx, "/about.txt", way))
+        empty = await session.fetch(url_of(nginx, "/empty.txt", way))
+        long = await session.fetch(url_of(nginx, "/long.txt", way))
+        data = await session.fetch(url_of(nginx, "/data.bin", way))
     assert (about.text, about.charset, about.verified) == (ABOUT.decode(), "utf-8", ("length",))
     assert (empty.content, empty.verified) == (b"", ("length",))
     assert dict(long.headers)["content-encoding"] == "gzip"
@@ -38,26 +44,23 @@ async def test_fetch_documents(nginx: HttpServer, scheme: str) -> None:
     assert about.modified is not None
 
 
-@SCHEMES
-async def test_requests_share_a_connection(nginx: HttpServer, scheme: str) -> None:
+@WAYS
+async def test_requests_share_a_connection(nginx: HttpServer, way: str) -> None:
     before = len(nginx.requests())
     async with session_of(nginx) as session:
         for path in ("/about.txt", "/moved", "/long.txt", "/data.bin", "/nothing"):
-            await session.fetch(nginx.url(path, scheme))
+            await session.fetch(url_of(nginx, path, way))
         for path in ("/missing", "/teapot", "/busy"):
             with pytest.raises(resolver.Declined):
-                await session.fetch(nginx.url(path, scheme))
-        await session.info(nginx.url("/data.bin", scheme))
+                await session.fetch(url_of(nginx, path, way))
+        entry = await session.info(url_of(nginx, "/data.bin", way))
     asked = nginx.requests()[before:]
-    assert len(asked) == 10
-    assert len({connection for connection, *_ in asked}) == 1
-
-
-async def test_info_sends_head(nginx: HttpServer) -> None:
-    async with session_of(nginx) as session:
-        entry = await session.info(nginx.url("/data.bin"))
+    version = "HTTP/2.0" if way == "http2" else "HTTP/1.1"
     assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(DATA))
-    assert nginx.requests()[-1][1] == "HEAD /data.bin HTTP/1.1"
+    assert len(asked) == 10
+    assert {line.rpartition(" ")[2] for _, line, *_ in asked} == {version}
+    assert asked[-1][1] == f"HEAD /data.bin {version}"
+    assert len({connection for connection, *_ in asked}) == 1
 
 
 @SCHEMES
@@ -70,13 +73,15 @@ async def test_save_files(nginx: HttpServer, scheme: str, tmp_path: Path) -> Non
             assert saved.verified == ("length",)
 
 
-async def test_save_resumes_partial_file(nginx: HttpServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("way", "version"), [("http", "HTTP/1.1"), ("http2", "HTTP/2.0")])
+async def test_save_resumes_partial_file(nginx: HttpServer, way: str, version: str, tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(DATA[:100_000])
+    url = url_of(nginx, "/data.bin", way)
     async with session_of(nginx) as session:
-        saved = await session.save(nginx.url("/data.bin"), str(tmp_path / "data.bin"), exists="resume")
+        saved = await session.save(url, str(tmp_path / "data.bin"), exists="resume")
     assert (tmp_path / "data.bin").read_bytes() == DATA
     assert saved.resumed_from == 100_000
-    assert nginx.requests()[-1][1:4] == ["GET /data.bin HTTP/1.1", "206", f"bytes={100_000 - 4096}-"]
+    assert nginx.requests()[-1][1:4] == [f"GET /data.bin {version}", "206", f"bytes={100_000 - 4096}-"]
 
 
 async def test_redirects_are_followed_or_refused(nginx: HttpServer) -> None:
@@ -155,9 +160,9 @@ async def test_save_newer_of_unchanged_file_gets_304(nginx: HttpServer, tmp_path
     assert (tmp_path / "data.bin").read_bytes() == DATA
 
 
-@pytest.mark.parametrize("way", ["http", "https", "http2"])
+@WAYS
 async def test_save_with_four_segments(nginx: HttpServer, way: str, tmp_path: Path) -> None:
-    url = nginx.http2_url("/data.bin") if way == "http2" else nginx.url("/data.bin", way)
+    url = url_of(nginx, "/data.bin", way)
     before = len(nginx.requests())
     async with Resolver(cafile=str(nginx.authority), segments=4) as session:
         saved = await session.save(url, tmp_path / "it", checksum=DIGEST)
@@ -180,49 +185,14 @@ async def test_save_of_compressible_file_uses_one_stream(nginx: HttpServer, tmp_
     assert (tmp_path / "it").read_bytes() == LONG
 
 
-# HTTP/2 against nginx: the same tests as for https with HTTP/1.1.
+# HTTP/2 against nginx.
 
 
-async def test_http2_fetch_documents(nginx: HttpServer) -> None:
+async def test_http2_request_target_is_sent_unchanged(nginx: HttpServer) -> None:
     async with session_of(nginx) as session:
-        about = await session.fetch(nginx.http2_url("/about.txt"))
-        empty = await session.fetch(nginx.http2_url("/empty.txt"))
-        long = await session.fetch(nginx.http2_url("/long.txt"))
-        data = await session.fetch(nginx.http2_url("/data.bin"))
         odd = await session.fetch(nginx.http2_url("/names/a%20b%7bc%7d.txt"))
-    assert (about.text, about.charset, about.verified) == (ABOUT.decode(), "utf-8", ("length",))
-    assert (empty.content, empty.verified) == (b"", ("length",))
-    assert dict(long.headers)["content-encoding"] == "gzip"
-    assert (long.content, long.size, long.verified) == (LONG, None, ("terminator",))
-    assert (data.content, data.size, data.media_type) == (DATA, len(DATA), "application/octet-stream")
     assert odd.content == ABOUT
-    assert about.modified is not None
     assert nginx.requests()[-1][1] == "GET /names/a%20b%7bc%7d.txt HTTP/2.0"
-
-
-async def test_http2_requests_share_a_connection(nginx: HttpServer) -> None:
-    before = len(nginx.requests())
-    async with session_of(nginx) as session:
-        for path in ("/about.txt", "/moved", "/long.txt", "/data.bin", "/nothing"):
-            await session.fetch(nginx.http2_url(path))
-        for path in ("/missing", "/teapot", "/busy"):
-            with pytest.raises(resolver.Declined):
-                await session.fetch(nginx.http2_url(path))
-        entry = await session.info(nginx.http2_url("/data.bin"))
-    asked = nginx.requests()[before:]
-    assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(DATA))
-    assert {line.rpartition(" ")[2] for _, line, *_ in asked} == {"HTTP/2.0"}
-    assert asked[-1][1] == "HEAD /data.bin HTTP/2.0"
-    assert len({connection for connection, *_ in asked}) == 1
-
-
-async def test_http2_save_resumes_partial_file(nginx: HttpServer, tmp_path: Path) -> None:
-    (tmp_path / "data.bin").write_bytes(DATA[:100_000])
-    async with session_of(nginx) as session:
-        saved = await session.save(nginx.http2_url("/data.bin"), str(tmp_path / "data.bin"), exists="resume")
-    assert (tmp_path / "data.bin").read_bytes() == DATA
-    assert saved.resumed_from == 100_000
-    assert nginx.requests()[-1][1:4] == ["GET /data.bin HTTP/2.0", "206", f"bytes={100_000 - 4096}-"]
 
 
 async def test_http2_credentials_from_url(nginx: HttpServer) -> None:

@@ -409,15 +409,14 @@ def ftp_with_files(server: MockFtp, make: Make, count: int = 12) -> tuple[UrlFil
     return make(FtpFileSystem, server.port), {f"{folder}/{name}": each for name, each in contents.items()}
 
 
-def test_cat_of_several_files_asks_each_question_once(make: Make) -> None:
-    with served(fixtures.ftp.serve) as server:
-        fs, contents = ftp_with_files(server, make)
-        assert fs.cat(list(contents)) == contents
-        for command in (b"RETR", b"SIZE", b"MDTM"):
-            asked = [line for line in server.commands if line.startswith(command)]
-            assert len(asked) == len(set(asked)) == len(contents)
-        assert len(server.sessions) <= 4
-        assert server.violations == []
+def test_cat_of_several_files_asks_each_question_once(ftp: MockFtp, make: Make) -> None:
+    fs, contents = ftp_with_files(ftp, make)
+    assert fs.cat(list(contents)) == contents
+    for command in (b"RETR", b"SIZE", b"MDTM"):
+        asked = [line for line in ftp.commands if line.startswith(command)]
+        assert len(asked) == len(set(asked)) == len(contents)
+    assert len(ftp.sessions) <= 4
+    assert ftp.violations == []
 
 
 def test_cat_of_urls_with_queries_sends_one_request_each(make: Make) -> None:
@@ -428,62 +427,59 @@ def test_cat_of_urls_with_queries_sends_one_request_each(make: Make) -> None:
         assert [request.method for request in server.requests] == ["GET"] * 3
 
 
-def test_cat_ranges_of_several_files_resumes_at_each_start(make: Make) -> None:
-    with served(fixtures.ftp.serve) as server:
-        fs, contents = ftp_with_files(server, make)
-        assert fs.cat_ranges(list(contents), 3, 9) == [each[3:9] for each in contents.values()]
-        assert [line for line in server.commands if line.startswith(b"REST")] == [b"REST 3"] * len(contents)
-        twice = [name for name in contents for _ in range(2)]
-        expected = [part for each in contents.values() for part in (each[:4], each[2:6])]
-        assert fs.cat_ranges(twice, [0, 2] * len(contents), [4, 6] * len(contents)) == expected
+def test_cat_ranges_of_several_files_resumes_at_each_start(ftp: MockFtp, make: Make) -> None:
+    fs, contents = ftp_with_files(ftp, make)
+    assert fs.cat_ranges(list(contents), 3, 9) == [each[3:9] for each in contents.values()]
+    assert [line for line in ftp.commands if line.startswith(b"REST")] == [b"REST 3"] * len(contents)
+    twice = [name for name in contents for _ in range(2)]
+    expected = [part for each in contents.values() for part in (each[:4], each[2:6])]
+    assert fs.cat_ranges(twice, [0, 2] * len(contents), [4, 6] * len(contents)) == expected
 
 
 @pytest.mark.parametrize("on_error", ["raise", "omit", "return"])
-def test_cat_of_several_files_reports_errors_as_fsspec_does(make: Make, on_error: str) -> None:
-    with served(fixtures.ftp.serve) as server:
-        fs, contents = ftp_with_files(server, make, 3)
-        directory = next(iter(contents)).rpartition("/")[0]
-        missing = f"{directory}/none"
-        names = [*contents, missing, directory]
-        if on_error == "raise":
-            with pytest.raises(FileNotFoundError):
-                fs.cat([*contents, missing], on_error=on_error)
-            return
-        found = fs.cat(names, on_error=on_error)
-        assert isinstance(found, dict)
-        if on_error == "return":
-            assert isinstance(found.pop(missing), FileNotFoundError)
-            assert isinstance(found.pop(directory), IsADirectoryError)
-        assert found == contents
+def test_cat_of_several_files_reports_errors_as_fsspec_does(ftp: MockFtp, make: Make, on_error: str) -> None:
+    fs, contents = ftp_with_files(ftp, make, 3)
+    directory = next(iter(contents)).rpartition("/")[0]
+    missing = f"{directory}/none"
+    names = [*contents, missing, directory]
+    if on_error == "raise":
+        with pytest.raises(FileNotFoundError):
+            fs.cat([*contents, missing], on_error=on_error)
+        return
+    found = fs.cat(names, on_error=on_error)
+    assert isinstance(found, dict)
+    if on_error == "return":
+        assert isinstance(found.pop(missing), FileNotFoundError)
+        assert isinstance(found.pop(directory), IsADirectoryError)
+    assert found == contents
 
 
 # asyncio: each operation is a coroutine, without another thread.
 
 
-def test_asynchronous_file_system_reads_in_the_running_loop(make: Make) -> None:
-    with served(fixtures.ftp.serve) as server:
-        _, contents = ftp_with_files(server, make)
-        directory = next(iter(contents)).rpartition("/")[0]
-        policy = resolver.Policy(allow_port={server.port})
-        fs = FtpFileSystem(asynchronous=True, policy=policy, skip_instance_cache=True)
+def test_asynchronous_file_system_reads_in_the_running_loop(ftp: MockFtp, make: Make) -> None:
+    _, contents = ftp_with_files(ftp, make)
+    directory = next(iter(contents)).rpartition("/")[0]
+    policy = resolver.Policy(allow_port={ftp.port})
+    fs = FtpFileSystem(asynchronous=True, policy=policy, skip_instance_cache=True)
 
-        async def read() -> None:
-            before = set(threading.enumerate())
-            assert {each["name"] for each in await fs._ls(directory)} == set(contents)
-            assert (await fs._info(f"{directory}/f1"))["size"] == len(contents[f"{directory}/f1"])
-            assert await fs._cat_file(f"{directory}/f1", 3, -2) == contents[f"{directory}/f1"][3:-2]
-            assert await fs._cat(list(contents)) == contents
-            assert await fs._cat_ranges(list(contents), 3, 9) == [each[3:9] for each in contents.values()]
-            assert [name async for name, _, _ in fs._walk(directory)] == [directory]
-            with pytest.raises(FileNotFoundError):
-                await fs._cat_file(f"{directory}/none")
-            with pytest.raises(OSError, match="read-only"):
-                await fs._pipe_file(f"{directory}/f1", b"x")
-            assert set(threading.enumerate()) == before
-            await fs._close()
+    async def read() -> None:
+        before = set(threading.enumerate())
+        assert {each["name"] for each in await fs._ls(directory)} == set(contents)
+        assert (await fs._info(f"{directory}/f1"))["size"] == len(contents[f"{directory}/f1"])
+        assert await fs._cat_file(f"{directory}/f1", 3, -2) == contents[f"{directory}/f1"][3:-2]
+        assert await fs._cat(list(contents)) == contents
+        assert await fs._cat_ranges(list(contents), 3, 9) == [each[3:9] for each in contents.values()]
+        assert [name async for name, _, _ in fs._walk(directory)] == [directory]
+        with pytest.raises(FileNotFoundError):
+            await fs._cat_file(f"{directory}/none")
+        with pytest.raises(OSError, match="read-only"):
+            await fs._pipe_file(f"{directory}/f1", b"x")
+        assert set(threading.enumerate()) == before
+        await fs._close()
 
-        for _ in range(2):  # each run has a separate connection pool
-            asyncio.run(read())
+    for _ in range(2):  # each run has a separate connection pool
+        asyncio.run(read())
 
 
 def test_cat_of_a_near_server_opens_few_connections() -> None:
@@ -512,96 +508,91 @@ def test_cat_of_a_near_server_opens_few_connections() -> None:
     assert len(connections) <= HttpFileSystem.connections // 2
 
 
-def test_cancelled_cat_leaves_a_usable_file_system(make: Make) -> None:
-    with served(fixtures.ftp.serve) as server:
-        _, contents = ftp_with_files(server, make)
-        policy = resolver.Policy(allow_port={server.port})
-        fs = FtpFileSystem(asynchronous=True, policy=policy, skip_instance_cache=True)
+def test_cancelled_cat_leaves_a_usable_file_system(ftp: MockFtp, make: Make) -> None:
+    _, contents = ftp_with_files(ftp, make)
+    policy = resolver.Policy(allow_port={ftp.port})
+    fs = FtpFileSystem(asynchronous=True, policy=policy, skip_instance_cache=True)
 
-        async def read() -> None:
-            for turns in range(1, 40, 3):
-                reading = asyncio.ensure_future(fs._cat_file(next(iter(contents))))
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                reading.cancel()
-                await asyncio.wait([reading])
-            assert await fs._cat(list(contents)) == contents
-            await fs._close()
+    async def read() -> None:
+        for turns in range(1, 40, 3):
+            reading = asyncio.ensure_future(fs._cat_file(next(iter(contents))))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            reading.cancel()
+            await asyncio.wait([reading])
+        assert await fs._cat(list(contents)) == contents
+        await fs._close()
 
-        asyncio.run(read())
+    asyncio.run(read())
 
 
-def test_batch_size_bounds_the_connections(make: Make) -> None:
-    with served(fixtures.ftp.serve) as server:
-        _, contents = ftp_with_files(server, make)
-        one = make(FtpFileSystem, server.port, batch_size=1)
-        assert one.cat(list(contents)) == contents
-        assert len(server.sessions) == 1
-        assert one.cat(list(contents), batch_size=-1) == contents
-        assert 1 < len(server.sessions) <= len(contents)
+def test_batch_size_bounds_the_connections(ftp: MockFtp, make: Make) -> None:
+    _, contents = ftp_with_files(ftp, make)
+    one = make(FtpFileSystem, ftp.port, batch_size=1)
+    assert one.cat(list(contents)) == contents
+    assert len(ftp.sessions) == 1
+    assert one.cat(list(contents), batch_size=-1) == contents
+    assert 1 < len(ftp.sessions) <= len(contents)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(None, None), (3, 9), (-4, None), (2, -2), (90, 99), (4, 2)])
-def test_cat_file_asks_for_size_and_date_once(make: Make, start: int | None, stop: int | None) -> None:
-    with served(fixtures.ftp.serve) as server:
-        fs, contents = ftp_with_files(server, make, 1)
-        ((name, content),) = contents.items()
-        assert fs.cat_file(name, start, stop) == content[start:stop]
-        for command in (b"SIZE", b"MDTM", b"RETR"):
-            expected = 2 if (command, start) == (b"RETR", -4) or (command, stop) == (b"RETR", -2) else 1
-            assert sum(line.startswith(command) for line in server.commands) <= expected
+def test_cat_file_asks_for_size_and_date_once(
+    ftp: MockFtp, make: Make, start: int | None, stop: int | None
+) -> None:
+    fs, contents = ftp_with_files(ftp, make, 1)
+    ((name, content),) = contents.items()
+    assert fs.cat_file(name, start, stop) == content[start:stop]
+    for command in (b"SIZE", b"MDTM", b"RETR"):
+        expected = 2 if (command, start) == (b"RETR", -4) or (command, stop) == (b"RETR", -2) else 1
+        assert sum(line.startswith(command) for line in ftp.commands) <= expected
 
 
 @pytest.mark.parametrize("option", ["block_size", "default_block_size"])
-def test_block_size_and_cache_type_apply_to_open(option: str, make: Make) -> None:
-    with served(fixtures.ftp.serve) as server:
-        name = put(server, b"pub", {b"file": TABLE})
-        fs = make(FtpFileSystem, server.port, cache_type="bytes", **{option: 1_000})
-        with fs.open(f"{name}/file") as file:
-            assert (file.blocksize, file.cache.name, file.cache.blocksize) == (1_000, "bytes", 1_000)
-            assert file.read(5) == TABLE[:5]
-        with fs.open(f"{name}/file", block_size=77, cache_type="none") as file:
-            assert (file.blocksize, file.cache.name) == (77, "none")
-            assert file.read() == TABLE
+def test_block_size_and_cache_type_apply_to_open(ftp: MockFtp, option: str, make: Make) -> None:
+    name = put(ftp, b"pub", {b"file": TABLE})
+    fs = make(FtpFileSystem, ftp.port, cache_type="bytes", **{option: 1_000})
+    with fs.open(f"{name}/file") as file:
+        assert (file.blocksize, file.cache.name, file.cache.blocksize) == (1_000, "bytes", 1_000)
+        assert file.read(5) == TABLE[:5]
+    with fs.open(f"{name}/file", block_size=77, cache_type="none") as file:
+        assert (file.blocksize, file.cache.name) == (77, "none")
+        assert file.read() == TABLE
 
 
-def test_info_has_facts_of_listing_and_modified_has_date(make: Make) -> None:
-    with served(fixtures.ftp.serve) as server:
-        name = put(server, b"pub", {b"file": TABLE})
-        fs = make(FtpFileSystem, server.port, options=resolver.Options(mlsd=True))
-        (listed,) = fs.ls(name)
-        assert fs.info(f"{name}/file") == listed
-        assert (listed["name"], listed["type"], listed["size"]) == (f"{name}/file", "file", len(TABLE))
-        assert {"perm", "modify"} & set(listed)
-        assert fs.modified(f"{name}/file") == listed["modified"]
-        assert listed["mtime"] == listed["modified"].timestamp()
-        with pytest.raises(NotImplementedError):
-            fs.created(f"{name}/file")
+def test_info_has_facts_of_listing_and_modified_has_date(ftp: MockFtp, make: Make) -> None:
+    name = put(ftp, b"pub", {b"file": TABLE})
+    fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
+    (listed,) = fs.ls(name)
+    assert fs.info(f"{name}/file") == listed
+    assert (listed["name"], listed["type"], listed["size"]) == (f"{name}/file", "file", len(TABLE))
+    assert {"perm", "modify"} & set(listed)
+    assert fs.modified(f"{name}/file") == listed["modified"]
+    assert listed["mtime"] == listed["modified"].timestamp()
+    with pytest.raises(NotImplementedError):
+        fs.created(f"{name}/file")
 
 
-def test_equals_sign_in_names_is_decoded(make: Make) -> None:
+def test_equals_sign_in_names_is_decoded(ftp: MockFtp, make: Make) -> None:
     """Pyarrow and dask read hive partitions from the names."""
-    with served(fixtures.ftp.serve) as server:
-        name = put(server, b"k=0", {b"50%3D b=1.csv": TABLE})
-        fs = make(FtpFileSystem, server.port)
-        file = f"{name}/50%253D%20b=1.csv"
-        assert fs.find(f"127.0.0.1:{server.port}/k%3D0") == [file]
-        assert fs.glob(f"{name}/*=1.csv") == [file]
-        assert fs.cat_file(file) == TABLE
+    name = put(ftp, b"k=0", {b"50%3D b=1.csv": TABLE})
+    fs = make(FtpFileSystem, ftp.port)
+    file = f"{name}/50%253D%20b=1.csv"
+    assert fs.find(f"127.0.0.1:{ftp.port}/k%3D0") == [file]
+    assert fs.glob(f"{name}/*=1.csv") == [file]
+    assert fs.cat_file(file) == TABLE
     assert HttpFileSystem._strip_protocol("http://h/k%3d0?a%3Db") == "h/k=0?a%3Db"
     assert WaisFileSystem._strip_protocol("wais://h/k%3D0") == "h/k%3D0"
 
 
-def test_get_file_asks_for_size_and_date_once(make: Make, tmp_path: Path) -> None:
-    with served(fixtures.ftp.serve) as server:
-        name = put(server, b"pub", {b"file": TABLE})
-        fs = make(FtpFileSystem, server.port)
-        fs.get_file(f"{name}/file", str(tmp_path / "file"))
-        for command in (b"SIZE", b"MDTM", b"RETR"):
-            assert sum(line.startswith(command) for line in server.commands) == 1
-        fs.get_file(name, str(tmp_path / "directory"))
-        assert (tmp_path / "directory").is_dir()
-        assert (tmp_path / "file").read_bytes() == TABLE
+def test_get_file_asks_for_size_and_date_once(ftp: MockFtp, make: Make, tmp_path: Path) -> None:
+    name = put(ftp, b"pub", {b"file": TABLE})
+    fs = make(FtpFileSystem, ftp.port)
+    fs.get_file(f"{name}/file", str(tmp_path / "file"))
+    for command in (b"SIZE", b"MDTM", b"RETR"):
+        assert sum(line.startswith(command) for line in ftp.commands) == 1
+    fs.get_file(name, str(tmp_path / "directory"))
+    assert (tmp_path / "directory").is_dir()
+    assert (tmp_path / "file").read_bytes() == TABLE
 
 
 def test_cat_file_of_unknown_size_is_limited_in_memory(make: Make) -> None:
