@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from fixtures.ports import serve_connections
 from resolver.testing.certificates import server_tls
 from tests.hang import HANG
 from tests.plugin.distribution import CHECKOUT, PLUGINS, install, variables
@@ -139,9 +140,7 @@ async def test_gemini_certificate_is_trusted_on_first_use(
     command: Command, nursery: trio.Nursery, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     capsule = Capsule(tmp_path_factory.mktemp("tls"))
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, capsule.attend, listeners)
-    at = f"gemini://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+    at = f"gemini://127.0.0.1:{await serve_connections(nursery, capsule.attend)}"
     hello = "Hello joe\n=> /moved Elsewhere\n"
     assert await command.run("cat", "-q", f"{at}/moved") == (0, hello, "")
     assert await command.run("cat", "-q", "--search", "joe", f"{at}/name") == (0, hello, "")

@@ -14,6 +14,7 @@ import pytest
 import trio
 
 import resolver
+from fixtures.ports import serve_connections
 from resolver import ResolveError, Resolver
 from resolver.testing.contract import Case, CaseSetting, MockServer
 from resolver.testing.contract.case import start
@@ -102,9 +103,7 @@ async def _finger(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
             await stream.send_all(b"Nobody is here.\r\n")
 
     heard: list[bytes] = []
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, attend, listeners)
-    return _Finger(listeners[0].socket.getsockname()[1], heard)
+    return _Finger(await serve_connections(nursery, attend), heard)
 
 
 class _Finger:

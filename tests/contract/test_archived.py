@@ -9,13 +9,13 @@ import importlib
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 import trio
 
+from fixtures.ports import serve_connections
 from resolver import NotFound, Policy, ResolveError, Resolver
 from resolver.network.connector import Connector
 from resolver.testing.contract import Case
@@ -180,10 +180,7 @@ async def test_archive_reproduces_third_party_schemes(
     )
     for row in rows:
         monkeypatch.setitem(registry._registered, row.name, row)
-    ports = []
-    for handler in (look_up, point):
-        (listener,) = await nursery.start(partial(trio.serve_tcp, handler, 0, host="127.0.0.1"))
-        ports.append(listener.socket.getsockname()[1])
+    ports = [await serve_connections(nursery, handler) for handler in (look_up, point)]
     policy = Policy(allow_port=frozenset(ports))
     dictionary, finger = (f"127.0.0.1:{port}" for port in ports)
     urls = [f"dict://{dictionary}/d:cat", f"dict://{dictionary}/m:cat:!:prefix", f"finger://{finger}/joe"]

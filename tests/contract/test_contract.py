@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from fixtures.ports import serve_connections
 from resolver import Event, Options, Policy, Received, ResolveError, Resolver
 from resolver.testing.contract import CHECKS, Contract
 from resolver.testing.contract import operations as plans
@@ -158,9 +159,7 @@ async def test_password_repeated_by_server_is_masked(
 ) -> None:
     """The second request of the session reuses the connection on which the password was sent."""
     heard: list[bytes] = []
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, partial(attend, server, heard), listeners)
-    port = listeners[0].socket.getsockname()[1]
+    port = await serve_connections(nursery, partial(attend, server, heard))
     events: list[Event] = []
     shown: list[object] = []
     session = Resolver(policy=Policy(allow_port={port}), options=Options(keep=True), on_event=events.append)

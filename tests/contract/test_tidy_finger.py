@@ -13,6 +13,7 @@ import trio
 
 import resolver
 from fixtures.plugins.more_schemes import finger as tidy_finger
+from fixtures.ports import serve_connections
 from protocols.step import Step
 from resolver import Disconnected, Limits, Options, Refused, Resolver
 from resolver.testing.contract.case import ListeningSockets
@@ -62,9 +63,7 @@ async def test_finger_sends_planned_request(server: FingerServer, path: str, lin
 
 
 async def test_empty_finger_answer_raises(nursery: trio.Nursery) -> None:
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, trio.SocketStream.aclose, listeners)
-    port = listeners[0].socket.getsockname()[1]
+    port = await serve_connections(nursery, trio.SocketStream.aclose)
     async with Resolver(policy=resolver.Policy(allow_port=frozenset({port}))) as session:
         with pytest.raises(Disconnected):
             await session.fetch(f"finger://127.0.0.1:{port}/joe")

@@ -28,7 +28,7 @@ from fixtures.gopher import GopherServer, Item
 from fixtures.gopher.flavor import UMN23
 from fixtures.http import HttpServer, Page
 from fixtures.http.server import Behavior as HttpBehavior
-from fixtures.ports import listen
+from fixtures.ports import serve_connections
 from resolver.testing.certificates import server_tls
 from tests.fresh import environment
 
@@ -117,9 +117,7 @@ class Peers:
                 each.clear()
             await attend(stream)
 
-        listeners = await listen(0)
-        self._nursery.start_soon(trio.serve_listeners, handle, listeners)
-        return int(listeners[0].socket.getsockname()[1])
+        return await serve_connections(self._nursery, handle)
 
     async def _serve_http(self, tls: ssl.SSLContext | None) -> None:
         site = {f"/{name}": Page(content_of(name)) for name in SIZES}

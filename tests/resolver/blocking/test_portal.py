@@ -16,8 +16,7 @@ import trio
 import resolver.blocking.portal
 from fixtures.gopher import Behavior, GopherServer, Item, serve
 from fixtures.http import HttpServer
-from fixtures.ports import listen
-from fixtures.ports import listen as listen_at
+from fixtures.ports import serve_connections
 from resolver import Declined, Event, Limits, Policy, Progress, Truncated, blocking
 from resolver.blocking.portal import MOST, Portal, portal
 from tests.elsewhere import served
@@ -110,10 +109,8 @@ class Halting:
         self._go_on = trio.Event()
 
     async def start(self, nursery: trio.Nursery) -> Halting:
-        listeners = await listen_at(0)
-        self.port = listeners[0].socket.getsockname()[1]
+        self.port = await serve_connections(nursery, self.attend)
         self._token = trio.lowlevel.current_trio_token()
-        nursery.start_soon(trio.serve_listeners, self.attend, listeners)
         return self
 
     async def attend(self, stream: trio.SocketStream) -> None:
@@ -223,9 +220,7 @@ class Peer:
         self.port = 0
 
     async def start(self, nursery: trio.Nursery) -> Peer:
-        listeners = await listen(0)
-        self.port = listeners[0].socket.getsockname()[1]
-        nursery.start_soon(trio.serve_listeners, self.attend, listeners)
+        self.port = await serve_connections(nursery, self.attend)
         return self
 
     async def attend(self, stream: trio.SocketStream) -> None:

@@ -19,6 +19,7 @@ import fixtures.http.server
 from fixtures.ftp.behavior import Behavior as FtpBehavior
 from fixtures.http.server import Behavior as HttpBehavior
 from fixtures.http.site import Page, moved
+from fixtures.ports import serve_connections
 from tests.contract.test_contract import NNTP, SPOKEN, Parrot
 from tests.contract.test_contract import attend as attend_parrot
 from tests.resolver.cli.places import in_thread
@@ -139,9 +140,7 @@ async def _start(nursery: trio.Nursery) -> Echoes:
     attends: list[Attend] = [_attend_proxy, _attend_terminal]
     attends += [partial(_attend_as, parrot) for parrot in (NNTP, _NNTP)]
     for attend in attends:
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        ports.append(listeners[0].socket.getsockname()[1])
-        nursery.start_soon(partial(trio.serve_listeners, partial(_attend, attend), listeners))
+        ports.append(await serve_connections(nursery, partial(_attend, attend)))
     return Echoes(
         basic=f"http://{USER}:{PASSWORD}@127.0.0.1:{http.port}",
         bearer=f"http://127.0.0.1:{http.port}",

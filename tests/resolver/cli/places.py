@@ -29,6 +29,7 @@ from fixtures.__main__ import server_tls
 from fixtures.http.request import Request
 from fixtures.http.site import Page, moved
 from fixtures.nntp.flavor import LOGIN
+from fixtures.ports import serve_connections
 from tests.hang import HANG
 
 T = TypeVar("T")
@@ -175,9 +176,8 @@ async def _attend(peer: FixedPeer, stream: trio.SocketStream) -> None:
 async def _start_peers(nursery: trio.Nursery) -> dict[str, str]:
     found = {}
     for name, peer in PEERS.items():
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        found[name] = f"{peer.scheme}://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
-        nursery.start_soon(partial(trio.serve_listeners, partial(_attend, peer), listeners))
+        port = await serve_connections(nursery, partial(_attend, peer))
+        found[name] = f"{peer.scheme}://127.0.0.1:{port}"
     return found
 
 

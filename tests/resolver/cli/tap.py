@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import trio
 
 from fixtures.http.request import parse_head
+from fixtures.ports import serve_connections
 
 
 @dataclass
@@ -28,8 +29,8 @@ class Object:
 class Tap:
     """A server of objects by path; `connections` counts the connections of each path."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self) -> None:
+        self.port = 0
         self.objects: dict[str, Object] = {}
         self.connections: dict[str, int] = defaultdict(int)
 
@@ -87,7 +88,6 @@ class Tap:
 
 
 async def open_tap(nursery: trio.Nursery) -> Tap:
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    tap = Tap(listeners[0].socket.getsockname()[1])
-    nursery.start_soon(trio.serve_listeners, tap.attend, listeners)
+    tap = Tap()
+    tap.port = await serve_connections(nursery, tap.attend)
     return tap

@@ -25,6 +25,7 @@ from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, EmbeddedResource, TextContent
 
+from fixtures.ports import serve_connections
 from resolver.cli.arguments import read
 from resolver.cli.streams import MOST_LINE
 from resolver.cli.values import UsageError
@@ -131,8 +132,6 @@ async def try_every_tool(session: ClientSession, places: Places) -> None:
 async def cancel_a_call(session: ClientSession) -> None:
     """Cancel a call: its connection is closed, and the MCP server keeps running."""
     came, left = trio.Event(), trio.Event()
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
 
     async def never_answer(stream: trio.SocketStream) -> None:
         async with stream:
@@ -141,7 +140,7 @@ async def cancel_a_call(session: ClientSession) -> None:
         left.set()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, never_answer, listeners)
+        url = f"http://127.0.0.1:{await serve_connections(nursery, never_answer)}/"
         async with trio.open_nursery() as calls:
             calls.start_soon(session.call_tool, "fetch", {"url": url})
             await came.wait()
@@ -165,9 +164,7 @@ async def start_replying_peer(nursery: trio.Nursery, words: bytes) -> str:
             await stream.receive_some()
             await stream.send_all(words)
 
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, say, listeners)
-    return f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+    return f"127.0.0.1:{await serve_connections(nursery, say)}"
 
 
 async def test_mcp_hostile_text_is_escaped_and_paged(nursery: trio.Nursery) -> None:
@@ -227,14 +224,12 @@ async def test_mcp_does_not_contact_addresses_without_permission(
 ) -> None:
     """Other spellings of the address are refused, too."""
     visits = []
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = listeners[0].socket.getsockname()[1]
 
     async def visited(stream: trio.SocketStream) -> None:
         visits.append(stream)
         await stream.aclose()
 
-    nursery.start_soon(trio.serve_listeners, visited, listeners)
+    port = await serve_connections(nursery, visited)
     async with memory_session() as session:
         for host in ("127.0.0.1", "localhost", "a.localhost", "[::ffff:127.0.0.1]", "2130706433", "127.1"):
             for tool in ("fetch", "list", "info"):

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from resolver.web.access import LOOPBACK
+from fixtures.ports import serve_connections
 from tests.hang import HANG
 
 
@@ -28,8 +28,6 @@ async def serving(peer: P) -> AsyncIterator[P]:
     """Run a server on a free port while the context is open."""
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
-            peer.port = listener.socket.getsockname()[1]
-            nursery.start_soon(trio.serve_listeners, peer.answer, [listener])
+            peer.port = await serve_connections(nursery, peer.answer)
             yield peer
             nursery.cancel_scope.cancel()

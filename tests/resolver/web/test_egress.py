@@ -7,12 +7,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
+from fixtures.ports import serve_connections
 from resolver import Policy, Unreachable
 from resolver.transfer.settings import Settings
 from resolver.web.egress import ProxyDecision, ProxySettings, run_proxy
@@ -69,16 +69,14 @@ class Site:
 
 
 @asynccontextmanager
-async def running(head: float = NEVER, idle: float = NEVER, *, allowed: bool = True) -> AsyncIterator[Site]:
+async def running(head: float = NEVER, idle: float = NEVER) -> AsyncIterator[Site]:
     site = Site()
     async with trio.open_nursery() as nursery:
-        serve = partial(trio.serve_tcp, site.serve, 0, host="127.0.0.1")
-        (listener,) = await nursery.start(serve)
-        site.port = listener.socket.getsockname()[1]
+        site.port = await serve_connections(nursery, site.serve)
         policy = Policy(
             name="untrusted",
             allow_port=frozenset({site.port}),
-            allow_address=frozenset({"127.0.0.1"} if allowed else ()),
+            allow_address=frozenset({"127.0.0.1"}),
         )
         given = ProxySettings(
             Settings(policy=policy),

@@ -17,6 +17,7 @@ import trustme
 
 from fixtures.http.server import serve as http_server
 from fixtures.http.site import Page as HttpPage
+from fixtures.ports import serve_connections
 from resolver import LocalError, NotConfigured, Policy, Settings
 from resolver.web import access as entrance
 from resolver.web import server as serve
@@ -380,9 +381,7 @@ async def serving_octets(octets: bytes) -> AsyncIterator[str]:
         await stream.aclose()
 
     async with trio.open_nursery() as nursery:
-        (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
-        nursery.start_soon(trio.serve_listeners, answer, [listener])
-        yield f"gopher://{LOOPBACK}:{listener.socket.getsockname()[1]}/1"
+        yield f"gopher://{LOOPBACK}:{await serve_connections(nursery, answer)}/1"
         nursery.cancel_scope.cancel()
 
 

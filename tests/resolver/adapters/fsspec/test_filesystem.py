@@ -33,6 +33,7 @@ from fixtures.ftp import MockFtp
 from fixtures.ftp.tree import File, Folder
 from fixtures.gopher.flavor import GOPHERNICUS
 from fixtures.gopher.tree import Item
+from fixtures.ports import serve_connections
 from resolver.adapters.fsspec import (
     FtpFileSystem,
     GopherFileSystem,
@@ -603,12 +604,7 @@ def test_cat_file_of_unknown_size_is_limited_in_memory(make: Make) -> None:
         with suppress(trio.BrokenResourceError):
             await stream.send_all(body)
 
-    async def serve(nursery: trio.Nursery) -> int:
-        (listener,) = await nursery.start(partial(trio.serve_tcp, host="127.0.0.1"), answer, 0)
-        port: int = listener.socket.getsockname()[1]
-        return port
-
-    with served(serve) as port:
+    with served(partial(serve_connections, handle=answer)) as port:
         fs = make(HttpFileSystem, port, limits=resolver.Limits(body=10_000))
         assert fs.cat_file(f"127.0.0.1:{port}/endless", 2, 9) == bytes(7)
         with pytest.raises(OSError, match="10000 bytes") as caught:

@@ -6,6 +6,8 @@ import threading
 
 import trio
 
+from fixtures.ports import serve_connections
+
 
 async def serve_half(nursery: trio.Nursery, sent: threading.Event | trio.Event) -> tuple[str, trio.Event]:
     """Start the server; set `sent` after half of the body.
@@ -23,6 +25,4 @@ async def serve_half(nursery: trio.Nursery, sent: threading.Event | trio.Event) 
             assert await stream.receive_some() == b""
         closed.set()
 
-    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, send_half, [listener])
-    return f"http://127.0.0.1:{listener.socket.getsockname()[1]}/", closed
+    return f"http://127.0.0.1:{await serve_connections(nursery, send_half)}/", closed

@@ -17,6 +17,7 @@ from mcp_types import BlobResourceContents, TextContent, TextResourceContents
 import fixtures.http
 import resolver
 from fixtures.http import HttpServer, Page, moved
+from fixtures.ports import serve_connections
 from protocols.text import Masked
 from resolver.adapters.mcp import ToolGrant, server
 from resolver.adapters.mcp.server import _report_progress
@@ -94,9 +95,7 @@ async def test_list_result_matches_its_output_schema(nursery: trio.Nursery) -> N
             await stream.receive_some()
             await stream.send_all(b"0a\t/a\th.example\t70\r\n1b\t/b\th.example\t70\r\n.\r\n")
 
-    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = listener.socket.getsockname()[1]
-    nursery.start_soon(trio.serve_listeners, send_menu, [listener])
+    port = await serve_connections(nursery, send_menu)
     grant = ToolGrant(policy=replace(HERE, allow_port=frozenset({port})), environment={})
     with trio.fail_after(HANG):
         async with Client(server(grant)) as client:
@@ -210,9 +209,7 @@ async def test_allowed_hosts_refuses_other_hosts_and_redirects(nursery: trio.Nur
         visits.append(stream)
         await stream.aclose()
 
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.2")
-    nursery.start_soon(trio.serve_listeners, visited, listeners)
-    other = f"http://127.0.0.2:{listeners[0].socket.getsockname()[1]}/"
+    other = f"http://127.0.0.2:{await serve_connections(nursery, visited, host='127.0.0.2')}/"
     site = await fixtures.http.serve(nursery, site={"/": Page(b"here"), "/away": moved(other)})
     allowed = frozenset({"127.0.0.1", "127.0.0.2"})
     policy = replace(HERE, allow_address=allowed, allowed_hosts=frozenset({"127.0.0.1"}))

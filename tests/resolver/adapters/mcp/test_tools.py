@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import fixtures.http
 import resolver
 from fixtures.http import Page, moved
+from fixtures.ports import serve_connections
 from resolver.adapters.mcp import ToolGrant, limit_body, tools
 from resolver.adapters.mcp.tools import (
     OCTETS,
@@ -42,9 +43,7 @@ async def listed(nursery: trio.Nursery, words: bytes) -> dict[str, object]:
             with suppress(trio.BrokenResourceError):  # the client stops reading at its limit
                 await stream.send_all(words)
 
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = listeners[0].socket.getsockname()[1]
-    nursery.start_soon(trio.serve_listeners, say, listeners)
+    port = await serve_connections(nursery, say)
     grant = ToolGrant(policy=replace(HERE, allow_port=frozenset({port})), environment={})
     with trio.fail_after(HANG):
         async with grant.session() as session:
