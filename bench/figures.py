@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from bench.row import UNITS, Aim, Bound, Contestant, Measure, Row
 from bench.running import Sample
@@ -44,13 +44,6 @@ class Measured(TypedDict):
     contestants: list[Figure]
     missing: dict[str, str]
     aims: list[Verdict]
-
-
-class _Values(NamedTuple):
-    """The measured values of all runs of a contestant."""
-
-    name: str
-    values: list[float]
 
 
 def value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> float:

@@ -46,7 +46,7 @@ CLUSTERS = (
     *("distributed", "distributed.http.scheduler", "cryptography.x509"),
     *("resolver.cli.cluster", "resolver.cli.bulk", "resolver.bulk"),
 )
-WINDOWS = ("resolver.cli.serve", "resolver.cli.serve", "resolver.web.server")
+WINDOWS = ("resolver.cli.serve", "resolver.web.server")
 
 #: Signals that tests send, and that a shell or nohup may have ignored.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)

@@ -16,12 +16,12 @@ from tests.servers.namespace import write_accounts
 COUNT = 1_000
 
 
-def curl_one_by_one(url: str, count: int, first: int = 0) -> Contestant | Missing:
+def curl_one_by_one(url: str, count: int) -> Contestant | Missing:
     """Return the contestant curl, which fetches all files over one connection."""
     curl = program("curl")
     if curl is None:
         return Missing("curl, one connection", "curl is not installed")
-    words = [curl.path, "-qsSf", "-o", os.devnull, url.replace("{}", f"[{first}-{first + count - 1}]")]
+    words = [curl.path, "-qsSf", "-o", os.devnull, url.replace("{}", f"[0-{count - 1}]")]
     return Contestant("curl, one connection", words, count, environment=curl.environment)
 
 

@@ -150,9 +150,9 @@ def replace_text(where: Path, rename: Mapping[str, str]) -> None:
         path.write_text(text, "utf-8")
 
 
-def read_guests(path: Path = HERE / "guests.toml") -> Iterator[Guest]:
+def read_guests() -> Iterator[Guest]:
     """Yield the test suites in `guests.toml`."""
-    for name, row in tomllib.loads(path.read_text("utf-8")).items():
+    for name, row in tomllib.loads((HERE / "guests.toml").read_text("utf-8")).items():
         yield Guest(name=name, **row)
 
 

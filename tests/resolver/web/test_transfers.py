@@ -78,10 +78,10 @@ class EventStream:
         self.change = 0
         self.octets = b""
 
-    async def begin(self, browser: Browser, since: int = 0, last: str = "") -> None:
-        said = {"Host": browser.server.house.place, **OWN, "Cookie": browser.cookie, "Last-Event-ID": last}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in said.items() if value)
-        await self._stream.send_all(f"GET /transfers/events?since={since} HTTP/1.1\r\n{lines}\r\n".encode())
+    async def begin(self, browser: Browser) -> None:
+        said = {"Host": browser.server.house.place, **OWN, "Cookie": browser.cookie}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
+        await self._stream.send_all(f"GET /transfers/events?since=0 HTTP/1.1\r\n{lines}\r\n".encode())
         self.head = await self._until(b"\r\n\r\n")
 
     async def _until(self, end: bytes) -> bytes:
@@ -117,10 +117,10 @@ class EventStream:
 
 
 @asynccontextmanager
-async def open_events(browser: Browser, since: int = 0, last: str = "") -> AsyncIterator[EventStream]:
+async def open_events(browser: Browser) -> AsyncIterator[EventStream]:
     async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
         events = EventStream(stream)
-        await events.begin(browser, since, last)
+        await events.begin(browser)
         yield events
 
 
