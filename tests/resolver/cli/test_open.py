@@ -85,28 +85,26 @@ async def session(
             yield Session(command, terminal, before, service)
 
 
-async def test_telnet_session_on_terminal_is_complete(folder: Path) -> None:
+async def test_telnet_session_on_terminal_is_complete(nursery: trio.Nursery, folder: Path) -> None:
     with trio.fail_after(HANG):
-        async with trio.open_nursery() as nursery:
-            server = await serve(nursery)
-            terminal = Terminal(80)
-            before = terminal.settings
-            url = server.url().replace("//", "//gu%1Best:secret@")
-            words = ("open", "--allow-port", str(server.port), url)
-            async with on_terminal(terminal, folder, *words, typed=True) as command:
-                await terminal.until(lambda rows: rows[-1:] == ["login:"])
-                terminal.type(b"guest\r")
-                await terminal.until(lambda rows: rows[-2:] == ["hello guest", "$"])
-                terminal.type(b"size\r")
-                await terminal.until(lambda rows: rows[-2:] == ["80 by 24", "$"])
-                terminal.type(b"terminal\r")
-                await terminal.until(lambda rows: rows[-2:] == ["xterm", "$"])
-                assert terminal.settings != before
-                assert os.get_blocking(terminal.slave)  # the shell uses the same open file
-                terminal.type(b"bye\r")
-                assert await command.status() == 0
-                assert terminal.settings == before
-            nursery.cancel_scope.cancel()
+        server = await serve(nursery)
+        terminal = Terminal(80)
+        before = terminal.settings
+        url = server.url().replace("//", "//gu%1Best:secret@")
+        words = ("open", "--allow-port", str(server.port), url)
+        async with on_terminal(terminal, folder, *words, typed=True) as command:
+            await terminal.until(lambda rows: rows[-1:] == ["login:"])
+            terminal.type(b"guest\r")
+            await terminal.until(lambda rows: rows[-2:] == ["hello guest", "$"])
+            terminal.type(b"size\r")
+            await terminal.until(lambda rows: rows[-2:] == ["80 by 24", "$"])
+            terminal.type(b"terminal\r")
+            await terminal.until(lambda rows: rows[-2:] == ["xterm", "$"])
+            assert terminal.settings != before
+            assert os.get_blocking(terminal.slave)  # the shell uses the same open file
+            terminal.type(b"bye\r")
+            assert await command.status() == 0
+            assert terminal.settings == before
     assert server.violations == []
     said = terminal.octets.decode()
     assert all(word in said for word in ("login gu\\x1best", "password"))

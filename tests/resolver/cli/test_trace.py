@@ -150,13 +150,9 @@ def test_show_error_body_is_limited_to_64_kib(at: dict[str, str]) -> None:
     assert "x" * 65_537 not in done.messages
 
 
-def test_show_error_body_omits_binary_data(at: dict[str, str]) -> None:
-    url = f"{at['http']}/gone/data"
-    assert resolve("cat", "--show-error-body", url) == resolve("cat", url)
-
-
-def test_show_error_body_keeps_successful_body(at: dict[str, str]) -> None:
-    url = f"{at['http']}/about.txt"
+@pytest.mark.parametrize("path", ["gone/data", "about.txt"])
+def test_show_error_body_omits_binary_data_and_successful_body(path: str, at: dict[str, str]) -> None:
+    url = f"{at['http']}/{path}"
     assert resolve("cat", "--show-error-body", url) == resolve("cat", url)
 
 

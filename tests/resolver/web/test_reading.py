@@ -52,51 +52,47 @@ async def test_link_verdict_does_not_depend_on_earlier_links() -> None:
     assert {verdict.action for verdict in found.values()} == {"allow", "refuse"}
 
 
-async def test_group_page_links_older_articles() -> None:
+async def test_group_page_links_older_articles(nursery: trio.Nursery) -> None:
     policy = Policy(allow_address=frozenset({"127.0.0.0/8"}))
     settings = Settings(policy=policy, options=Options(entries=2))
     with trio.fail_after(HANG):
-        async with trio.open_nursery() as nursery:
-            server = await serve(nursery)
-            async with running(settings=settings) as (browser, _):
-                page = await browser.open(await browser.look(server.url("comp.misc")))
-                assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [True, True, False]
-                older = href_of(page, "older articles")
-                assert "before=1235" in older
-                page = await browser.ask(older)
-                assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [False, False, True]
-                assert "1 article before number 1235" in page.text
-                again = len(server.heard)
-                filtered = await browser.ask(f"{older}&q=nothing")
-                assert "No article matches the filter" in filtered.text
-                assert len(server.heard) == again
-                page = await browser.ask(href_of(page, "newest articles"))
-                assert "Grüße" in page.text
-            nursery.cancel_scope.cancel()
+        server = await serve(nursery)
+        async with running(settings=settings) as (browser, _):
+            page = await browser.open(await browser.look(server.url("comp.misc")))
+            assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [True, True, False]
+            older = href_of(page, "older articles")
+            assert "before=1235" in older
+            page = await browser.ask(older)
+            assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [False, False, True]
+            assert "1 article before number 1235" in page.text
+            again = len(server.heard)
+            filtered = await browser.ask(f"{older}&q=nothing")
+            assert "No article matches the filter" in filtered.text
+            assert len(server.heard) == again
+            page = await browser.ask(href_of(page, "newest articles"))
+            assert "Grüße" in page.text
 
 
-async def test_wais_search_with_marked_hits_sends_relevance() -> None:
+async def test_wais_search_with_marked_hits_sends_relevance(nursery: trio.Nursery) -> None:
     with trio.fail_after(HANG):
-        async with trio.open_nursery() as nursery:
-            server = await serve_wais(nursery)
-            own = frozenset({"127.0.0.0/8"})
-            policy = Policy(allow_address=own, allow_port=frozenset({server.port}))
-            async with running(settings=Settings(policy=policy)) as (browser, _):
-                page = await browser.open(await browser.look(server.url("demo?ferry")))
-                marked = [unescape(url) for url in re.findall(r'name="relevant" value="([^"]*)"', page.text)]
-                assert len(marked) == 2
-                foreign = "wais://h.example/demo/TEXT/other"
-                asked = [("url", page.field("url")), ("from", page.field("from")), ("words", "ferry")]
-                asked += (("relevant", url) for url in (marked[0], foreign, "no URL"))
-                seen = await browser.ask("/search?" + urlencode(asked))
-                page = await browser.ask(seen.header("location") or "")
-                assert page.text.count(" checked>") == 1
-                assert ", similar to" in page.text
-                sent = [each for each in server.requests if isinstance(each, Search)]
-                assert [len(each.relevant) for each in sent] == [0, 1]
-                assert sent[1].relevant[0] in unquote_to_bytes(marked[0])
-                assert server.violations == []
-            nursery.cancel_scope.cancel()
+        server = await serve_wais(nursery)
+        own = frozenset({"127.0.0.0/8"})
+        policy = Policy(allow_address=own, allow_port=frozenset({server.port}))
+        async with running(settings=Settings(policy=policy)) as (browser, _):
+            page = await browser.open(await browser.look(server.url("demo?ferry")))
+            marked = [unescape(url) for url in re.findall(r'name="relevant" value="([^"]*)"', page.text)]
+            assert len(marked) == 2
+            foreign = "wais://h.example/demo/TEXT/other"
+            asked = [("url", page.field("url")), ("from", page.field("from")), ("words", "ferry")]
+            asked += (("relevant", url) for url in (marked[0], foreign, "no URL"))
+            seen = await browser.ask("/search?" + urlencode(asked))
+            page = await browser.ask(seen.header("location") or "")
+            assert page.text.count(" checked>") == 1
+            assert ", similar to" in page.text
+            sent = [each for each in server.requests if isinstance(each, Search)]
+            assert [len(each.relevant) for each in sent] == [0, 1]
+            assert sent[1].relevant[0] in unquote_to_bytes(marked[0])
+            assert server.violations == []
 
 
 def href_of(page: Answer, words: str) -> str:
