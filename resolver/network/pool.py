@@ -110,16 +110,14 @@ class ConnectionPool:
             await kept.aclose()
             return
         kept.since = now = kept.stream.loop.current_time()
-        while self.idle:
-            oldest = next(iter(self.idle))
-            if len(self.idle) < self._most and now - oldest.since <= LIFETIME:
-                break
-            await self._remove(oldest).aclose()
         self.idle[kept] = None
         if kept.key in self._by_key:
             self._by_key[kept.key].append(kept)
         else:
             self._by_key[kept.key] = [kept]
+        # The new connection is stored first, because a listener may raise at the close of another.
+        while len(self.idle) > self._most or now - next(iter(self.idle)).since > LIFETIME:
+            await self._remove(next(iter(self.idle))).aclose()
 
     async def leave(self, addresses: Container[str], most: int) -> None:
         """Close the oldest idle connections to `addresses` until at most `most` connections are left."""

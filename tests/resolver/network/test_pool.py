@@ -317,6 +317,24 @@ async def test_pool_evicts_oldest_connection() -> None:
     assert len(pool.idle) == 0
 
 
+async def test_pool_keeps_connection_if_closing_the_oldest_fails(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, fake, late = ConnectionPool(), Fake(), Fake()
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(fake, "aclose", fail)
+    pool.open()
+    await pool.put(idle("k", fake, 1))
+    await trio.sleep(LIFETIME + 1)
+    with pytest.raises(ZeroDivisionError):
+        await pool.put(idle("k", late, 2))
+    await pool.aclose()
+    assert late.closed
+
+
 # Several requests on one connection: the order of sending and reading, and the effect of one failure on the
 # other requests.
 
