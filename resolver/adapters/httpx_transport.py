@@ -319,8 +319,15 @@ class TracedGate(TimeoutGate):
     trace: RequestTrace
 
     async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
-        async with self.trace.watch("connection.connect_tcp", {"host": host, "port": port}):
-            return await super().open_connection(host, port, tls=tls)
+        stream: SocketStream | None = None
+        try:
+            async with self.trace.watch("connection.connect_tcp", {"host": host, "port": port}):
+                stream = await super().open_connection(host, port, tls=tls)
+        except BaseException:
+            if stream is not None:  # The `trace` function failed.
+                await stream.aclose()
+            raise
+        return stream
 
     @asynccontextmanager
     async def connect(self, *, tls: bool) -> AsyncIterator[SocketStream]:

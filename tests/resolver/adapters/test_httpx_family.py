@@ -325,6 +325,19 @@ def test_trace_extension_that_raises_ends_request(server: HttpServer) -> None:
             assert client.get(server.url("/about.txt")).content == ABOUT
 
 
+async def test_trace_extension_that_raises_after_connect_closes_connection(server: HttpServer) -> None:
+    async def fail(name: str, info: Mapping[str, Any]) -> None:
+        if name == "connection.connect_tcp.complete":
+            raise ZeroDivisionError
+
+    events: list[type[resolver.Event]] = []
+    transport = HttpxTransport(on_event=lambda event: events.append(type(event)))
+    async with httpx.AsyncClient(transport=transport) as client:
+        with pytest.raises(ZeroDivisionError):
+            await client.get(server.url("/about.txt"), extensions={"trace": fail})
+    assert events == [resolver.Connected, resolver.Closed]
+
+
 @pytest.mark.parametrize("family", FAMILIES, ids=["httpx", "httpx2"])
 def test_limits_of_family_raise_type_error(family: Family) -> None:
     """The limits of httpx bound the number of connections, which the transport does not limit."""
