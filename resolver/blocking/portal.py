@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from protocols.errors import ResolveError
+from protocols.errors import LocalError, ResolveError
 from resolver.loops import prefer
 from resolver.loops.calls import (
     INHERITED,
@@ -112,14 +112,24 @@ class Portal:
         except Cancelled:
             raise PortalClosed from None
 
-    def cast(self, operation: Callable[[], Awaitable[T]]) -> Call[T]:
-        """Start an operation in a background thread; after the end of the portal, the call has no effect."""
-        call = Call(self._home, operation, is_background=True)
+    def start(self, operation: Callable[[], Awaitable[T]]) -> Call[T]:
+        """Start an operation in a background thread; after the end of the portal, the call has no effect.
 
+        Raises:
+            LocalError: The system has no thread or file descriptor left.
+        """
+        call = Call(self._home, operation, is_background=True)
         if self.usable and not sys.is_finalizing():
-            with suppress(RuntimeError):  # The system has no thread left.
+            try:
                 threading.Thread(target=call.run, name="url-resolver", daemon=True).start()
+            except RuntimeError as error:
+                raise LocalError(f"cannot run in the background: {error} (reduce concurrency)") from error
         return call
+
+    def cast(self, operation: Callable[[], Awaitable[object]]) -> None:
+        """Start an operation in a background thread if that is possible."""
+        with suppress(LocalError):
+            self.start(operation)
 
     def end(self) -> None:
         """Cancel the running calls, and reject further calls."""
@@ -401,7 +411,7 @@ class _BackgroundReader(Generic[T]):
         """
         if self._call is None:
             self._changed, self._wanted = LOOP.event(), LOOP.event()
-            self._call = portal.cast(self._read)
+            self._call = portal.start(self._read)
         self._wanted.set()
         self._call.attend(current_call())
         try:

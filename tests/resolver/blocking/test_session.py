@@ -39,6 +39,7 @@ from resolver import (
     Finished,
     Host,
     Limits,
+    LocalError,
     NotFound,
     Policy,
     Refused,
@@ -457,6 +458,19 @@ def test_save_all_ends_with_closed_session(http: HttpServer, tmp_path: Path) -> 
     session.close()
     with pytest.raises(RuntimeError):
         list(outcomes)
+
+
+def test_save_all_without_thread_raises_local_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    (tmp_path / "a").write_bytes(b"text")
+    with blocking.Resolver() as session:
+        outcomes = session.save_all([(tmp_path / "a").as_uri()], directory=tmp_path / "out")
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", fail)
+            with pytest.raises(LocalError):
+                next(outcomes)
 
 
 def test_save_all_left_early_is_closed_by_garbage_collection(http: HttpServer, tmp_path: Path) -> None:
