@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.contract import ArchivedObject, Line, Reply
-from protocols.errors import Disconnected, InvalidUrl, NotFound, TryLater
+from protocols.errors import AccessDenied, Disconnected, InvalidUrl, NotFound, TryLater
 from protocols.ftp.control import (
     EPSV,
     TRANSFERS,
@@ -79,6 +79,9 @@ UNIMPLEMENTED = (500, 502, 504)
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
 #: The reply codes to NLST of an empty directory. Servers send the same codes to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
+#: The texts of the 226 reply to LIST and NLST of a directory that can be entered but not read. vsftpd 3.0.3:
+#: "Transfer done (but failed to open directory)."; Pure-FTPd 1.0.50: "Sorry, we were unable to read [.]".
+_UNREADABLE = re.compile(rb"failed to open directory|unable to read")
 #: The replies to MLSD and LIST that permit another command for the directory. Pure-FTPd replies 501 to MLSD
 #: of a file.
 _LISTED_OTHERWISE = (*UNIMPLEMENTED, 501, *_PERHAPS_EMPTY)
@@ -109,7 +112,7 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
             return
     if _is_detailed(session.options):
         argument = yield from _stand_in(session, argument)
-        if not argument and (yield from _list_lines(session, told)):
+        if not argument and (yield from _list_lines(session, told, refused)):
             return
     yield from open_data(control)
     if argument:
@@ -122,25 +125,37 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
     if isinstance(ended, TransferRefusal) or (argument and not ended.received):
         yield from _check_empty(session, argument, ended)
     if isinstance(ended, TransferRefusal):
-        if refused is not None and refused.reply.code not in UNIMPLEMENTED:
-            raise refused.error  # a server with MLSD lists empty directories
         detail = f"NLST was refused with {ended.reply.shown!r}: treated as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
         ended = CompleteTransfer(0, frozenset())
-    yield from _end(session, reply, ended)
+    yield from _end(session, reply, ended, refused)
 
 
-def _end(session: FtpSession, reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
+def _end(
+    session: FtpSession, reply: Reply, ended: CompleteTransfer, refused: TransferRefusal | None = None
+) -> Dialogue[None]:
     """Finish a listing, and report that the server truncated the listing.
 
     A complete transfer contains the complete listing, unless the server reports a truncation. Pure-FTPd
-    reports a truncation at 10,000 names, in its 226 reply.
+    reports a truncation at 10,000 names, in its 226 reply. An empty listing may also mean that the server
+    cannot read the directory. `refused` is an earlier refusal of MLSD.
 
     Raises:
         EmptyListing: The listing is empty, and CWD to the same directory may give another one.
+        Declined: The server cannot read the directory.
     """
-    if session.can_repeat and not ended.received:
-        raise EmptyListing
+    if not ended.received:
+        if session.can_repeat:
+            raise EmptyListing
+        if _UNREADABLE.search(ended.text):
+            text = shown_text(ended.text)
+            raise AccessDenied(
+                f"the server cannot read the directory: it said {text!r}", code="226", text=text
+            )
+        if refused is not None and refused.reply.code not in UNIMPLEMENTED:
+            # A server with MLSD lists empty directories. ProFTPD 1.3.8 refuses MLSD of a directory that it
+            # cannot read, and replies 226 to LIST and NLST of the same directory.
+            raise refused.error
     if b"truncated" in ended.text.lower():
         detail = f"the server truncated the listing, names are missing: it said {shown_text(ended.text)!r}"
         reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
@@ -226,7 +241,7 @@ def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
     return argument
 
 
-def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
+def _list_lines(session: FtpSession, told: Told, refused: TransferRefusal | None) -> Dialogue[bool]:
     """List with LIST (RFC 959 4.1.3). Return False if LIST failed and NLST may succeed."""
     from protocols.ftp.listing import ListReader  # Lazy import: most servers support MLSD.
 
@@ -237,7 +252,7 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=told)
     ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), command(b"LIST"))
     if isinstance(ended, CompleteTransfer):
-        yield from _end(session, reply, ended)
+        yield from _end(session, reply, ended, refused)
         return True
     if not ended.started and ended.reply.code in _LISTED_OTHERWISE:
         return False

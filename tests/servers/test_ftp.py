@@ -520,6 +520,20 @@ async def test_directory_created_again_is_read_on_same_connection(
         shutil.rmtree(folder)
 
 
+async def test_entries_of_unreadable_directory_are_declined(ftp_server: FtpServer, ftp_site: FtpSite) -> None:
+    """The servers accept CWD to the directory, and reply 226 to LIST."""
+    site, folder = Site(ftp_server), ftp_site.tree / "pub" / "unlisted"
+    folder.mkdir()
+    folder.chmod(0o711)
+    try:
+        async with site.resolver as session:
+            with pytest.raises(Declined, match=r"read the directory|'MLSD'"):
+                async with session.entries(site.url("pub/unlisted/")):
+                    pass
+    finally:
+        folder.rmdir()
+
+
 # The cost of concurrent segments for a real ftp server: REST has no end offset.
 
 SIZE = 128 * 1024 * 1024

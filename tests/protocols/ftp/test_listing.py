@@ -705,6 +705,28 @@ def test_entries_refused_by_all_commands_raise_refusal_of_mlsd() -> None:
     assert "MLSD" in error.message
 
 
+def test_empty_list_after_refused_mlsd_raises_refusal_of_mlsd() -> None:
+    replies: dict[bytes, bytes | list[bytes]] = {b"FEAT": MLST, b"MLSD": b"550 no\r\n"}
+    _, error = play("ftp://h/d/", Script(data=b"", replies=replies), ENTRIES)
+    assert isinstance(error, NotFound)
+    assert "MLSD" in error.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"226 Transfer done (but failed to open directory).\r\n",  # vsftpd
+        b"226-Sorry, we were unable to read [.]\r\n226 0 matches total\r\n",  # Pure-FTPd
+    ],
+)
+@pytest.mark.parametrize("options", [Options(), Options(detailed=True)], ids=["NLST", "LIST"])
+def test_empty_listing_of_unreadable_directory_raises(text: bytes, options: Options) -> None:
+    script = Script(late=text, data=b"", replies=dict(WITHOUT_FACTS))
+    _, error = play("ftp://h/d/", script, options)
+    assert isinstance(error, AccessDenied)
+    assert error.code == "226"
+
+
 def test_entries_with_nlst_option_send_only_nlst() -> None:
     for options in (ENTRIES, Options(detailed=True)):
         player, outcome = play("ftp://h/d/", Script(), replace(options, nlst=True))
