@@ -182,6 +182,11 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
         raise UsageError("-r needs a URL: warc extract FILE without URLs extracts all")
     _place_output(command)
     command.quiet = command.quiet or command.silent
+    command.gateways = _gateways(command.gateway)
+    if verb == "config":  # it has the settings of all commands, so combinations of settings are not checked
+        if len(urls) > 1:
+            raise UsageError("config: expected at most one URL")
+        return command
     _check_words(command)
     if verb == "bulk":  # the arguments of `bulk` are names of lists, not URLs
         command.lists, command.urls = [*urls, *command.lists], ()
@@ -195,7 +200,6 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     _check_trees(command)
     if command.only_ipv4 and command.only_ipv6:
         raise UsageError("-4 and -6 cannot be combined")
-    command.gateways = _gateways(command.gateway)
     return command
 
 
@@ -303,8 +307,6 @@ def _check_words(command: Command) -> None:
         raise UsageError("man does not take an argument")
     if verb == "completion" and (len(urls) != 1 or urls[0] not in SHELLS):
         raise UsageError(f"completion: expected one of {', '.join(SHELLS)}")
-    if verb == "config" and len(urls) > 1:
-        raise UsageError("config: expected at most one URL")
     if verb == "ledger" and (command.lists or len(urls) > 1 or not (urls or command.ledger)):
         raise UsageError("ledger: expected one file, as written by get --ledger FILE")
     if verb == "open" and (command.lists or len(urls) > 1):
@@ -332,7 +334,7 @@ def _check_words(command: Command) -> None:
 
 
 def _check_urls(command: Command) -> None:
-    without = ("extract", "schemes", "mcp", "serve", "proxy", "config", "ledger", "man", "help")
+    without = ("extract", "schemes", "mcp", "serve", "proxy", "ledger", "man", "help")
     if command.configuration.given.get("null") and not command.lists:
         raise UsageError("--null needs a list (-i LIST, or - for standard input)")
     if not command.urls and not command.lists and command.extracts is None and command.verb not in without:

@@ -289,6 +289,20 @@ def test_config_shows_effective_settings_and_sources(own: Path) -> None:
     assert resolve("config", "x:").status == 2
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('directory = "/srv/mirror"', 'ledger = "run.db"', 'attachments = "files"', "insecure = true"),
+        *('at = "2026"', 'under = "http://h/"'),
+    ],
+)
+def test_config_shows_settings_of_other_commands(line: str, own: Path) -> None:
+    name = write(own, f"{line}\n")
+    shown = resolve("config")
+    assert (shown.status, shown.err) == (0, b"")
+    assert f"\n{line}  # {name}, line 1\n" in shown.out.decode()
+
+
 def test_config_output_is_valid_config_file(own: Path, folder: Path) -> None:
     write(own, 'tries = 3\nmax_size = "2k"\nuser_agent = "é"\nretry_delay = 0.5\n[limits]\nhops = 2\n')
     again = write(folder / "again.toml", resolve("config").out.decode())
