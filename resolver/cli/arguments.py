@@ -183,7 +183,7 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     _place_output(command)
     command.quiet = command.quiet or command.silent
     command.gateways = _gateways(command.gateway)
-    if verb == "config":  # it has the settings of all commands, so combinations of settings are not checked
+    if verb == "config":  # shows the settings of all commands, in any combination
         if len(urls) > 1:
             raise UsageError("config: expected at most one URL")
         return command
