@@ -384,10 +384,9 @@ class ArdpExchange:
         """
         if self._owes:
             return [self._acknowledge()]
-        return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)
-
-    def _request_next(self, now: float) -> list[DatagramAction]:
-        return [SwitchAddress(self._candidates.request_next(now)), *self._request.window()]
+        if now >= self._candidates.next_at:
+            return [SwitchAddress(self._candidates.request_next(now)), *self._request.window()]
+        return self._expire(now)
 
     def _expire(self, now: float) -> list[DatagramAction]:
         if now < min(self._expires, self._gives_up):

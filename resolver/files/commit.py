@@ -183,16 +183,14 @@ class PendingPartFile:
         """Leave NAME.part open, because the `PartialFile` closes NAME.part."""
 
 
-class UnopenedPart:
+class UnopenedPart(PendingPartFile):
     """A pending file whose bytes are in memory, before NAME.part exists."""
 
     def __init__(
         self, part: PartFile, octets: bytes | bytearray, modified: datetime | None, meta: bytes | None
     ) -> None:
-        self._part = part
+        super().__init__(part, modified, meta)
         self._octets = octets
-        self._modified = modified
-        self._meta = meta
         self._fd = -1
 
     def complete(self) -> int:
@@ -208,7 +206,7 @@ class UnopenedPart:
     def _grow(self) -> int:
         """Write the bytes from memory to NAME.part."""
         self._part.begin_with(self._octets)
-        return PendingPartFile(self._part, self._modified, self._meta).complete()
+        return super().complete()
 
     def settle(self, *, durable: bool) -> None:
         part = self._part
@@ -227,9 +225,6 @@ class UnopenedPart:
         if durable:
             part.directory.sync()
         return part.close()
-
-    def distrust(self) -> None:
-        self._part.kept = False
 
     def close(self) -> None:
         if self._fd != -1:

@@ -72,18 +72,8 @@ def is_cancel(kind: type[BaseException]) -> bool:
 
     The function also works after the run of the loop has ended.
     """
-    if "resolver.loops.on_thread" in sys.modules:
-        from resolver.loops import on_thread
-
-        if issubclass(kind, on_thread.LOOP.cancelled):
+    for name in ("on_thread", "on_trio", "on_asyncio"):
+        module = sys.modules.get(f"resolver.loops.{name}")
+        if module is not None and issubclass(kind, module.LOOP.cancelled):
             return True
-    if "resolver.loops.on_trio" in sys.modules:
-        from resolver.loops import on_trio
-
-        if issubclass(kind, on_trio.LOOP.cancelled):
-            return True
-    if "resolver.loops.on_asyncio" in sys.modules:
-        from resolver.loops import on_asyncio
-
-        return issubclass(kind, on_asyncio.LOOP.cancelled)
     return False

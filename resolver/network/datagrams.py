@@ -45,7 +45,7 @@ class UdpSocket:
     ) -> None:
         self.addresses = tuple(dict.fromkeys(map(canonical, addresses)))
         self.peer = self.addresses[0]
-        self._port = port
+        self.port = port
         self._settings = settings
         self._loop = settings.loop
         self._check = check
@@ -56,10 +56,6 @@ class UdpSocket:
             settings.tap.record_connected(
                 self, TappedConnection(settings.host, self.peer, port, "udp", "query")
             )
-
-    @property
-    def port(self) -> int:
-        return self._port
 
     def now(self) -> float:
         return self._loop.current_time()
@@ -81,13 +77,13 @@ class UdpSocket:
             except BlockingIOError:
                 await self._loop.writable_by(self._sock, math.inf)
             except OSError as error:
-                raise Unreachable(f"cannot send to {self.peer} port {self._port}: {reason(error)}") from error
+                raise Unreachable(f"cannot send to {self.peer} port {self.port}: {reason(error)}") from error
         self._report_sent(packet)
 
     def _destination(self) -> tuple[str, int] | tuple[str, int, int, int]:
         """Return the address for `sendto`; a dual-stack socket needs IPv4-mapped IPv6 addresses."""
         mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
-        return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self._port)
+        return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self.port)
 
     def _report_sent(self, packet: Line) -> None:
         if self._settings.report is not None:
@@ -128,7 +124,7 @@ class UdpSocket:
         if family_of(self.addresses[0]) is not self._sock.family:
             self._sock.close()
             self._sock = _open_socket(self.addresses)
-        self.peer, self._port = self.addresses[0], port
+        self.peer, self.port = self.addresses[0], port
 
     def close(self) -> None:
         self._sock.close()
