@@ -75,6 +75,11 @@ class Site:
         return sum(isinstance(event, Connected) and event.port == self.port for event in self.events)
 
 
+@pytest.fixture
+def site(ftp_server: FtpServer) -> Site:
+    return Site(ftp_server)
+
+
 def quoted(name: bytes) -> str:
     return "/".join(quote_from_bytes(step, safe="") for step in name.split(b"/"))
 
@@ -86,8 +91,7 @@ OPEN = [name for name in FILES if not name.startswith((CLOSED[0], CLOSED[1])) an
 PROHIBITED = b"back\\slash.txt"
 
 
-async def test_fetch_returns_every_file(ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_fetch_returns_every_file(site: Site, ftp_server: FtpServer) -> None:
     async with site.resolver as session:
         for name in OPEN:
             if name.endswith(PROHIBITED) and ftp_server.name == "pure-ftpd":
@@ -123,15 +127,13 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("path", "octets"), ROWS, ids=[row[0] for row in ROWS])
-async def test_fetch_accepts_every_url_form(path: str, octets: bytes, ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_fetch_accepts_every_url_form(path: str, octets: bytes, site: Site) -> None:
     async with site.resolver as session:
         assert (await session.fetch(site.url(path))).content == octets
 
 
-async def test_type_a_file_with_crlf_keeps_crlf(ftp_server: FtpServer) -> None:
+async def test_type_a_file_with_crlf_keeps_crlf(site: Site, ftp_server: FtpServer) -> None:
     """Only Pure-FTPd changes the line ends, to CR CR LF. The client restores CR LF."""
-    site = Site(ftp_server)
     async with site.resolver as session:
         content = (await session.fetch(site.url("pub/crlf.txt;type=a"))).content
     assert content == (LINES.replace(b"\n", b"\r\n") if ftp_server.name == "pure-ftpd" else LINES)
@@ -160,9 +162,8 @@ MISSING: list[tuple[str, type[ResolveError]]] = [
 
 @pytest.mark.parametrize(("path", "error"), MISSING, ids=[row[0] for row in MISSING])
 async def test_fetch_missing_or_forbidden_is_declined(
-    path: str, error: type[ResolveError], ftp_server: FtpServer
+    path: str, error: type[ResolveError], site: Site
 ) -> None:
-    site = Site(ftp_server)
     async with site.resolver as session:
         with pytest.raises(error) as raised:
             await session.fetch(site.url(path))
@@ -170,9 +171,8 @@ async def test_fetch_missing_or_forbidden_is_declined(
     assert raised.value.code in ("550", "450")
 
 
-async def test_empty_path_segment_sends_cwd(ftp_server: FtpServer) -> None:
+async def test_empty_path_segment_sends_cwd(site: Site, ftp_server: FtpServer) -> None:
     """`CWD ` has no argument: vsftpd replies 550, ProFTPD 501, Pure-FTPd changes to the root directory."""
-    site = Site(ftp_server)
     async with site.resolver as session:
         if ftp_server.name == "pure-ftpd":
             assert (await session.fetch(site.url("/pub/a.txt"))).content == LINES
@@ -187,9 +187,10 @@ FOLDERS = {b"dir with spaces", b"semi;dir", b'quo"te dir'}
 
 @pytest.mark.parametrize("path", ["", "/", ";type=d", "/;type=d"])
 @pytest.mark.parametrize("folder", ["pub/names", "%2Fpub%2Fnames", "pub/dirlink"])
-async def test_listing_urls_lead_to_named_entries(folder: str, path: str, ftp_server: FtpServer) -> None:
+async def test_listing_urls_lead_to_named_entries(
+    site: Site, folder: str, path: str, ftp_server: FtpServer
+) -> None:
     """Each entry's URL leads to the named file. Only Pure-FTPd lists names with a leading dot."""
-    site = Site(ftp_server)
     async with site.resolver as session:
         response = await session.fetch(site.url(folder + path))
         assert response.kind is Kind.DIRECTORY
@@ -206,16 +207,14 @@ async def test_listing_urls_lead_to_named_entries(folder: str, path: str, ftp_se
 
 
 @pytest.mark.parametrize("path", ["pub/emptydir", "pub/emptydir/", "pub/emptydir;type=d"])
-async def test_listing_of_empty_directory_is_empty(path: str, ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_listing_of_empty_directory_is_empty(path: str, site: Site) -> None:
     async with site.resolver as session:
         response = await session.fetch(site.url(path))
     assert (response.kind, response.entries) == (Kind.DIRECTORY, ())
 
 
 @pytest.mark.parametrize("path", ["", ";type=d", "%2F;type=d", "%2F/"])
-async def test_listing_of_root(path: str, ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_listing_of_root(path: str, site: Site) -> None:
     async with site.resolver as session:
         response = await session.fetch(site.url(path))
     assert sorted(entry.name for entry in response.entries or ()) == ["etc", "home", "pub"]
@@ -295,8 +294,7 @@ async def test_listing_truncated_by_server_is_a_finding(options: Options, pure_f
         assert (await session.fetch(site.url("pub/emptydir/"))).findings == ()
 
 
-async def test_info_reports_kind_size_and_date(ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_info_reports_kind_size_and_date(site: Site) -> None:
     async with site.resolver as session:
         entry = await session.info(site.url("pub/big.bin"))
         assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(BIG))
@@ -308,8 +306,7 @@ async def test_info_reports_kind_size_and_date(ftp_server: FtpServer) -> None:
             await session.info(site.url("pub/no-such"))
 
 
-async def test_login_reads_home_directory(ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_login_reads_home_directory(site: Site) -> None:
     login = f"{USER}:{quote_from_bytes(PASSWORD.encode())}@"
     async with site.resolver as session:
         assert (await session.fetch(site.url("etc/motd", login))).content == b"bob's motd\n"
@@ -329,9 +326,8 @@ async def test_fetches_share_a_connection(ftp_server: FtpServer) -> None:
     assert site.sent.count(b"USER anonymous") == 1
 
 
-async def test_commands_before_a_transfer_are_one_write(ftp_server: FtpServer) -> None:
+async def test_commands_before_a_transfer_are_one_write(site: Site, ftp_server: FtpServer) -> None:
     """All three servers answer pipelined commands in order, even if the file does not exist."""
-    site = Site(ftp_server)
     async with site.resolver as session:
         for _ in range(3):
             assert (await session.fetch(site.url("pub/a.txt"))).content == FILES[b"pub/a.txt"]
@@ -343,9 +339,8 @@ async def test_commands_before_a_transfer_are_one_write(ftp_server: FtpServer) -
     assert site.control_connections == 1
 
 
-async def test_port_is_requested_ahead_of_the_next_transfer(ftp_server: FtpServer) -> None:
+async def test_port_is_requested_ahead_of_the_next_transfer(site: Site) -> None:
     """The reply to EPSV follows the final reply of a large file, of a listing and of an empty file."""
-    site = Site(ftp_server)
     async with site.resolver as session:
         for path in ("pub/big.bin", "pub/empty.bin", "pub/", "pub/big.bin", "pub/a.txt"):
             await session.fetch(site.url(path))
@@ -353,16 +348,14 @@ async def test_port_is_requested_ahead_of_the_next_transfer(ftp_server: FtpServe
     assert b"\r\n".join(site.sent).count(b"EPSV") == 6  # one more than transfers
 
 
-async def test_save_large_file(ftp_server: FtpServer, tmp_path: Path) -> None:
-    site = Site(ftp_server)
+async def test_save_large_file(site: Site, tmp_path: Path) -> None:
     async with site.resolver as session:
         saved = await session.save(site.url("pub/big.bin"), str(tmp_path / "big"))
     assert (tmp_path / "big").read_bytes() == BIG
     assert set(saved.verified) >= {"final-reply", "length"}
 
 
-async def test_stream_left_early_keeps_session_usable(ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_stream_left_early_keeps_session_usable(site: Site) -> None:
     async with site.resolver as session:
         for _ in range(3):
             async with session.stream(site.url("pub/big.bin")) as reply:
@@ -370,8 +363,7 @@ async def test_stream_left_early_keeps_session_usable(ftp_server: FtpServer) -> 
 
 
 @pytest.mark.parametrize("held", [1, 16_000, len(OCTETS)])
-async def test_stream_from_offset_has_rest_of_file(held: int, ftp_server: FtpServer) -> None:
-    site = Site(ftp_server)
+async def test_stream_from_offset_has_rest_of_file(held: int, site: Site) -> None:
     url = parse_as(FtpUrl, site.url("pub/bin.dat"))
     async with (
         Network(policy=resolver.Policy(allow_port={site.port}), on_event=site.events.append) as network,

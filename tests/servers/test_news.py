@@ -65,6 +65,16 @@ class Site:
         return sum(isinstance(event, Connected) for event in self.events)
 
 
+@pytest.fixture
+def flavor() -> str:
+    return "plain"
+
+
+@pytest.fixture
+def site(inn: NewsServer, flavor: str) -> Site:
+    return Site(inn, flavor)
+
+
 def fact(found: resolver.Entry | Response, name: str) -> JsonValue:
     assert found.extra is not None
     return found.extra[name]
@@ -81,9 +91,8 @@ def check_article(response: Response, article: Article) -> None:
 
 
 @READING
-async def test_fetch_articles_by_number(inn: NewsServer, flavor: str) -> None:
+async def test_fetch_articles_by_number(site: Site, flavor: str) -> None:
     """Each article is complete, and a lone LF or CR does not disturb the next reply on the connection."""
-    site = Site(inn, flavor)
     async with site.resolver as session:
         for number, article in LEFT.items():
             check_article(await session.fetch(site.nntp(f"test.prose/{number}")), article)
@@ -92,17 +101,15 @@ async def test_fetch_articles_by_number(inn: NewsServer, flavor: str) -> None:
 
 
 @READING
-async def test_fetch_articles_by_message_id(inn: NewsServer, flavor: str) -> None:
-    site = Site(inn, flavor)
+async def test_fetch_articles_by_message_id(site: Site) -> None:
     async with site.resolver as session:
         for article in LEFT.values():
             check_article(await session.fetch(site.news(quote(article.message_id, safe="@"))), article)
     assert site.connections == 1
 
 
-async def test_concurrent_fetches_share_a_connection(inn: NewsServer) -> None:
+async def test_concurrent_fetches_share_a_connection(site: Site) -> None:
     """Requests are pipelined on one connection, also for numbers that do not exist."""
-    site = Site(inn)
     found: dict[int, Response | resolver.ResolveError] = {}
 
     async def fetch(session: resolver.Resolver, number: int) -> None:
@@ -124,16 +131,14 @@ async def test_concurrent_fetches_share_a_connection(inn: NewsServer) -> None:
     assert site.connections == 1
 
 
-async def test_news_url_uses_configured_server(inn: NewsServer) -> None:
-    site = Site(inn)
+async def test_news_url_uses_configured_server(site: Site) -> None:
     async with site.resolver as session:
         check_article(await session.fetch("news:lone-lf@example.test"), PROSE[3])
         check_article(await session.fetch("news:crossposted@example.test"), PROSE[10])
     assert site.sent == [b"ARTICLE <lone-lf@example.test>", b"ARTICLE <crossposted@example.test>"]
 
 
-async def test_crosspost_has_a_number_in_each_group(inn: NewsServer) -> None:
-    site = Site(inn)
+async def test_crosspost_has_a_number_in_each_group(site: Site) -> None:
     async with site.resolver as session:
         one = await session.fetch(site.nntp("test.prose/10"))
         other = await session.fetch(site.nntp("test.other/500"))
@@ -142,8 +147,7 @@ async def test_crosspost_has_a_number_in_each_group(inn: NewsServer) -> None:
 
 
 @READING
-async def test_group_lists_its_articles(inn: NewsServer, flavor: str) -> None:
-    site = Site(inn, flavor)
+async def test_group_lists_its_articles(site: Site) -> None:
     async with site.resolver as session:
         response = await session.fetch(site.nntp("test.prose"))
         assert response.kind is Kind.GROUP
@@ -171,8 +175,7 @@ async def test_group_entries_limit_keeps_newest(inn: NewsServer) -> None:
     assert b"OVER 12-14" in site.sent
 
 
-async def test_empty_group_has_no_entries(inn: NewsServer) -> None:
-    site = Site(inn)
+async def test_empty_group_has_no_entries(site: Site) -> None:
     async with site.resolver as session:
         response = await session.fetch(site.nntp("test.empty"))
         assert (response.kind, response.entries, response.content) == (Kind.GROUP, (), b"")
@@ -182,9 +185,8 @@ async def test_empty_group_has_no_entries(inn: NewsServer) -> None:
 
 
 @READING
-async def test_news_wildcard_lists_every_group(inn: NewsServer, flavor: str) -> None:
+async def test_news_wildcard_lists_every_group(site: Site, flavor: str) -> None:
     """Innd accepts LIST before MODE READER and lists every group in this state."""
-    site = Site(inn, flavor)
     async with site.resolver as session:
         response = await session.fetch("news:*" if not site.implicit else site.news("*"))
         assert response.kind is Kind.DIRECTORY
@@ -199,8 +201,7 @@ async def test_news_wildcard_lists_every_group(inn: NewsServer, flavor: str) -> 
         assert [fact(entry, "message_id") for entry in plus.entries or ()] == ["plus@example.test"]
 
 
-async def test_news_pattern_lists_matching_groups(inn: NewsServer) -> None:
-    site = Site(inn)
+async def test_news_pattern_lists_matching_groups(site: Site) -> None:
     async with site.resolver as session, session.entries("news:test.*") as entries:
         names = {entry.name async for entry in entries}
     assert names == {name for name in SEEN if name.startswith("test.")}
@@ -218,9 +219,8 @@ MISSING = {
 
 
 @READING
-async def test_missing_article_or_group_is_not_found(inn: NewsServer, flavor: str) -> None:
+async def test_missing_article_or_group_is_not_found(site: Site) -> None:
     """After each error, the client still assigns the next replies to the right commands."""
-    site = Site(inn, flavor)
     async with site.resolver as session:
         for place, code in MISSING.items():
             with pytest.raises(resolver.NotFound) as caught:
@@ -231,8 +231,7 @@ async def test_missing_article_or_group_is_not_found(inn: NewsServer, flavor: st
 
 
 @READING
-async def test_missing_message_id_is_not_found(inn: NewsServer, flavor: str) -> None:
-    site = Site(inn, flavor)
+async def test_missing_message_id_is_not_found(site: Site) -> None:
     async with site.resolver as session:
         for message_id in (PROSE[GONE].message_id, "never@example.test"):
             with pytest.raises(resolver.NotFound) as caught:
@@ -242,8 +241,7 @@ async def test_missing_message_id_is_not_found(inn: NewsServer, flavor: str) -> 
     assert site.connections == 1
 
 
-async def test_info_of_article_and_groups(inn: NewsServer) -> None:
-    site = Site(inn)
+async def test_info_of_article_and_groups(site: Site) -> None:
     async with site.resolver as session:
         article = await session.info(site.nntp("test.prose/3"))
         group = await session.info(site.nntp("test.prose"))
@@ -275,9 +273,8 @@ async def test_compressed_group_list_equals_plain(inn: NewsServer, flavor: str) 
 
 
 @pytest.mark.parametrize("flavor", ["plain", "transit", "implicit", "login", "secret"])
-async def test_login_is_sent_once_per_connection(inn: NewsServer, flavor: str) -> None:
+async def test_login_is_sent_once_per_connection(site: Site, flavor: str) -> None:
     """A login is sent once per connection; if the server accepts it only inside TLS, STARTTLS comes first."""
-    site = Site(inn, flavor)
     async with site.resolver as session:
         check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
         check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
@@ -289,8 +286,7 @@ async def test_login_is_sent_once_per_connection(inn: NewsServer, flavor: str) -
 
 
 @pytest.mark.parametrize("flavor", ["plain", "login"])
-async def test_login_for_a_message_id(inn: NewsServer, flavor: str) -> None:
-    site = Site(inn, flavor)
+async def test_login_for_a_message_id(site: Site) -> None:
     async with site.resolver as session:
         check_article(await session.fetch(site.news(HIDDEN.message_id, LOGIN)), HIDDEN)
 
@@ -300,9 +296,8 @@ async def test_login_for_a_message_id(inn: NewsServer, flavor: str) -> None:
     ("login", "error"), [("", resolver.LoginRequired), (f"{USER}:wrong@", resolver.AccessDenied)]
 )
 async def test_missing_or_wrong_login_is_an_error(
-    inn: NewsServer, flavor: str, login: str, error: type[resolver.ResolveError]
+    site: Site, login: str, error: type[resolver.ResolveError]
 ) -> None:
-    site = Site(inn, flavor)
     async with site.resolver as session:
         with pytest.raises(error) as caught:
             await session.fetch(site.nntp("private.notes/1", login))
@@ -324,8 +319,7 @@ async def test_tls_required_sends_starttls_first(inn: NewsServer, flavor: str) -
 
 
 @pytest.mark.parametrize("flavor", ["plain", "implicit"])
-async def test_tls_with_unknown_authority_is_an_error(inn: NewsServer, flavor: str) -> None:
-    site = Site(inn, flavor)
+async def test_tls_with_unknown_authority_is_an_error(site: Site) -> None:
     policy = resolver.Policy(allow_port={site.port})
     async with resolver.Resolver(policy=policy, options=Options(tls="require")) as session:
         with pytest.raises(resolver.TlsError):
@@ -417,9 +411,8 @@ async def test_mailbox_has_every_article_of_a_group(
 
 
 @pytest.mark.parametrize("flavor", ["plain", "transit", "implicit"])
-def test_get_attachments_saves_posted_files(inn: NewsServer, tmp_path: Path, flavor: str) -> None:
+def test_get_attachments_saves_posted_files(inn: NewsServer, tmp_path: Path, site: Site) -> None:
     """yEnc, MIME, and names that lead out of the directory."""
-    site = Site(inn, flavor)
     urls = [site.nntp(f"test.files/{number}") for number in (1, 6, 7)]
     done = resolve(inn, "get", "--json", "--attachments", "out/new", *urls, folder=tmp_path)
     assert (done.status, [record["status"] for record in done.records]) == (0, ["done"] * 4)
@@ -435,11 +428,8 @@ def test_get_attachments_saves_posted_files(inn: NewsServer, tmp_path: Path, fla
 
 @pytest.mark.parametrize("flavor", ["plain", "transit", "implicit"])
 @pytest.mark.parametrize("form", ["nntp", "news"])
-async def test_save_attachments_joins_posted_parts(
-    inn: NewsServer, tmp_path: Path, flavor: str, form: str
-) -> None:
+async def test_save_attachments_joins_posted_parts(site: Site, tmp_path: Path, form: str) -> None:
     """The Xref field of INN leads from a message-id to the overview of the group."""
-    site = Site(inn, flavor)
     url = site.nntp("test.files/4") if form == "nntp" else site.news("part3@example.test")
     async with site.resolver as session:
         [saved] = await session.save_attachments(url, tmp_path, parts=True)
@@ -448,8 +438,7 @@ async def test_save_attachments_joins_posted_parts(
     assert f"OVER 1-{len(FILES)}".encode() in site.sent
 
 
-def test_get_attachments_of_damaged_posts_leaves_nothing(inn: NewsServer, tmp_path: Path) -> None:
-    site = Site(inn)
+def test_get_attachments_of_damaged_posts_leaves_nothing(site: Site, inn: NewsServer, tmp_path: Path) -> None:
     for number, words in {8: "CRC-32", 9: "=yend", 10: "part 2 of 3 is missing"}.items():
         url = site.nntp(f"test.files/{number}")
         done = resolve(inn, "get", "--parts", "--attachments", "out", url, folder=tmp_path)

@@ -38,8 +38,12 @@ def client(transport: HttpxTransport | None = None, *, follow: bool = False) -> 
     )
 
 
-async def test_transport_returns_response_with_extensions(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+@pytest.fixture
+async def server(nursery: trio.Nursery) -> HttpServer:
+    return await serve(nursery)
+
+
+async def test_transport_returns_response_with_extensions(server: HttpServer) -> None:
     async with client() as plain:
         response = await plain.get(server.url("/about.txt"))
     assert (response.status_code, response.reason_phrase, response.http_version) == (200, "OK", "HTTP/1.1")
@@ -55,14 +59,12 @@ async def test_transport_returns_response_with_extensions(nursery: trio.Nursery)
     ("path", "status"),
     [("/missing", 404), ("/private", 401), ("/moved", 302), ("/nothing", 204), ("/part", 206)],
 )
-async def test_transport_returns_every_status(path: str, status: int, nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_returns_every_status(path: str, status: int, server: HttpServer) -> None:
     async with client() as plain:
         assert (await plain.get(server.url(path))).status_code == status
 
 
-async def test_transport_sends_credentials_of_client(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_sends_credentials_of_client(server: HttpServer) -> None:
     async with client() as plain:
         by_url = await plain.get(server.url("/private", "user:password@"))
         by_argument = await plain.get(server.url("/private"), auth=("user", "password"))
@@ -99,8 +101,7 @@ async def test_transport_refusal_sends_nothing(url: str, origin: Origin, policy:
         assert not seen(listener)
 
 
-async def test_transport_accepts_origin_from_request(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_accepts_origin_from_request(server: HttpServer) -> None:
     async with client() as plain:
         with pytest.raises(resolver.Refused) as caught:
             await plain.get(server.url(), extensions={"origin": "derived"})
@@ -110,9 +111,8 @@ async def test_transport_accepts_origin_from_request(nursery: trio.Nursery) -> N
     assert len(server.requests) == 1
 
 
-async def test_transport_looks_up_name_once(nursery: trio.Nursery) -> None:
+async def test_transport_looks_up_name_once(server: HttpServer) -> None:
     """The transport makes only one DNS lookup for a request, which prevents DNS rebinding."""
-    server = await serve(nursery)
     asked: list[str] = []
 
     async def rebind(host: str, port: int) -> list[str]:
@@ -148,8 +148,7 @@ async def test_transport_ambiguous_url_causes_no_connection(text: str) -> None:
         assert not seen(listener)
 
 
-async def test_transport_sends_target_unchanged(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_sends_target_unchanged(server: HttpServer) -> None:
     async with client() as plain:
         await plain.get(server.url("/a/../b"))
         await plain.get(server.url("/x"), extensions={"target": b"/a/../b%7e?%zz"})
@@ -162,8 +161,7 @@ async def test_transport_sends_target_unchanged(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_transport_serves_client_that_follows_redirects(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_serves_client_that_follows_redirects(server: HttpServer) -> None:
     async with client(follow=True) as plain:
         response = await plain.get(server.url("/moved/far"), extensions={"target": b"/moved/far?x"})
     assert response.text == ABOUT.decode()
@@ -182,8 +180,7 @@ async def test_transport_serves_client_that_follows_redirects(nursery: trio.Nurs
         ("/moved/metadata", "S08"),
     ],
 )
-async def test_transport_checks_redirects_as_derived(path: str, rule: str, nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_checks_redirects_as_derived(path: str, rule: str, server: HttpServer) -> None:
     async with client(follow=True) as plain:
         with pytest.raises(resolver.Refused) as caught:
             await plain.get(server.url(path))
@@ -191,8 +188,7 @@ async def test_transport_checks_redirects_as_derived(path: str, rule: str, nurse
     assert [request.path for request in server.requests] == [path]
 
 
-async def test_transport_limits_redirect_chain(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_limits_redirect_chain(server: HttpServer) -> None:
     async with client(HttpxTransport(limits=Limits(hops=1)), follow=True) as plain:
         assert (await plain.get(server.url("/moved"))).text == ABOUT.decode()
         with pytest.raises(resolver.Refused) as caught:
@@ -247,9 +243,8 @@ async def test_transport_drops_authorization_for_another_host(
     assert there.requests[0].values("authorization") == (["Bearer t"] if carried else [])
 
 
-async def test_transport_accepts_user_in_relative_redirect(nursery: trio.Nursery) -> None:
+async def test_transport_accepts_user_in_relative_redirect(server: HttpServer) -> None:
     """The user is repeated by httpx; a warning for the first URL is not a refusal for the second (S06)."""
-    server = await serve(nursery)
     async with client(follow=True) as plain:
         assert (await plain.get(server.url("/moved", "user:password@"))).text == ABOUT.decode()
 
@@ -277,9 +272,8 @@ async def test_transport_verifies_tls(nursery: trio.Nursery, tmp_path: Path) -> 
     ],
 )
 async def test_transport_applies_limits(
-    path: str, limits: Limits, error: type[httpx.TransportError] | None, nursery: trio.Nursery
+    path: str, limits: Limits, error: type[httpx.TransportError] | None, server: HttpServer
 ) -> None:
-    server = await serve(nursery)
     async with client(HttpxTransport(limits=limits)) as plain:
         if error is None:
             assert len((await plain.get(server.url(path))).content) == 65_536
@@ -290,8 +284,7 @@ async def test_transport_applies_limits(
 
 
 @pytest.mark.parametrize("path", ["/gzip", "/deflate", "/deflate/bare"])
-async def test_transport_decodes_content_codings(path: str, nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_transport_decodes_content_codings(path: str, server: HttpServer) -> None:
     async with client() as plain:
         response = await plain.get(server.url(path))
         head = await plain.head(server.url(path))
@@ -310,10 +303,7 @@ async def test_transport_decodes_content_codings(path: str, nursery: trio.Nurser
         ("*", "identity"),
     ],
 )
-async def test_transport_requests_only_supported_codings(
-    asked: str, sent: str, nursery: trio.Nursery
-) -> None:
-    server = await serve(nursery)
+async def test_transport_requests_only_supported_codings(asked: str, sent: str, server: HttpServer) -> None:
     async with client() as plain:
         await plain.get(server.url(), headers={"Accept-Encoding": asked})
     assert server.requests[0].values("accept-encoding") == [sent]

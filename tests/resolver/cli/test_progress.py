@@ -42,6 +42,11 @@ NAMES = {
 }
 
 
+@pytest.fixture
+async def tap(nursery: trio.Nursery) -> Tap:
+    return await open_tap(nursery)
+
+
 def options(tap: Tap) -> list[str]:
     return [*PATIENT, "--allow-port", str(tap.port), "--retry-delay", "0.01", "--per-host", "99"]
 
@@ -56,10 +61,7 @@ def at_half(count: int) -> Callable[[list[str]], bool]:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-async def test_progress_has_line_per_transfer_and_total(
-    columns: int, nursery: trio.Nursery, tmp_path: Path
-) -> None:
-    tap = await open_tap(nursery)
+async def test_progress_has_line_per_transfer_and_total(columns: int, tap: Tap, tmp_path: Path) -> None:
     urls = [tap.put(f"/{name}.iso", SIZE) for name in ("first", "second", "third")]
     terminal = Terminal(columns)
     async with on_terminal(terminal, tmp_path, "get", *options(tap), *urls) as command:
@@ -88,11 +90,8 @@ COLUMNS = sampled([24, 40, 80, 200], lambda columns: columns >= 80)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
-async def test_progress_hostile_name_uses_one_row(
-    columns: int, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_progress_hostile_name_uses_one_row(columns: int, tap: Tap, tmp_path: Path) -> None:
     """Each name has one row, for any characters."""
-    tap = await open_tap(nursery)
     urls = [tap.put(path, SIZE) for path in NAMES]
     terminal = Terminal(columns, 60)
     asked = ["get", "-q", "--progress", "bar", "-j", "9", "-d", "here", *options(tap), *urls]
@@ -118,10 +117,9 @@ CHANGES = sampled(
 
 @pytest.mark.parametrize(("columns", "folds"), CHANGES)
 async def test_progress_resize_redraws_bars(
-    columns: tuple[int, int], folds: bool, nursery: trio.Nursery, tmp_path: Path
+    columns: tuple[int, int], folds: bool, tap: Tap, tmp_path: Path
 ) -> None:
     before, after = columns
-    tap = await open_tap(nursery)
     urls = [tap.put(f"/{name}", SIZE) for name in ("one", "two")]
     terminal = Terminal(before, 40, folds=folds)
     async with on_terminal(
@@ -140,12 +138,11 @@ async def test_progress_resize_redraws_bars(
     assert terminal.rows == []
 
 
-async def test_progress_messages_are_above_bars(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_messages_are_above_bars(tap: Tap, tmp_path: Path) -> None:
     """Messages about a failed and a finished transfer are above the bars, and so is standard output.
 
     Standard output is the same terminal.
     """
-    tap = await open_tap(nursery)
     urls = [tap.put(f"/{name}", SIZE) for name in ("slow", "fails", "done")]
     terminal = Terminal(100, 60)
     async with on_terminal(terminal, tmp_path, "get", "--json", "-t", "1", *options(tap), *urls) as command:
@@ -172,9 +169,8 @@ async def test_progress_messages_are_above_bars(nursery: trio.Nursery, tmp_path:
     assert sorted(record["status"] for record in records) == ["done", "done", "failed"]
 
 
-async def test_progress_bytes_of_earlier_run_are_shaded(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_bytes_of_earlier_run_are_shaded(tap: Tap, tmp_path: Path) -> None:
     """Bytes of an earlier run are shaded; a retry within a run is the same transfer."""
-    tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     first = Terminal(80)
     async with on_terminal(first, tmp_path, "get", *options(tap), url) as command:
@@ -196,8 +192,7 @@ async def test_progress_bytes_of_earlier_run_are_shaded(nursery: trio.Nursery, t
     assert bars(second.rows) == []
 
 
-async def test_progress_without_size_shows_bytes_and_rate(nursery: trio.Nursery, tmp_path: Path) -> None:
-    tap = await open_tap(nursery)
+async def test_progress_without_size_shows_bytes_and_rate(tap: Tap, tmp_path: Path) -> None:
     url = tap.put("/endless", SIZE, has_size=False)
     terminal = Terminal(80)
     async with on_terminal(
@@ -211,9 +206,8 @@ async def test_progress_without_size_shows_bytes_and_rate(nursery: trio.Nursery,
     assert terminal.rows == []
 
 
-async def test_progress_rows_fit_screen(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_rows_fit_screen(tap: Tap, tmp_path: Path) -> None:
     """Transfers without a row are part of the total; no row scrolls out of reach."""
-    tap = await open_tap(nursery)
     urls = [tap.put(f"/{number}", SIZE) for number in range(12)]
     terminal = Terminal(60, 6)
     asked = ["get", "-q", "--progress", "bar", "-j", "12", *options(tap), *urls]
@@ -228,8 +222,7 @@ async def test_progress_rows_fit_screen(nursery: trio.Nursery, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("ending", ["fails", "SIGINT", "SIGTERM"])
-async def test_progress_is_erased_at_end(ending: str, nursery: trio.Nursery, tmp_path: Path) -> None:
-    tap = await open_tap(nursery)
+async def test_progress_is_erased_at_end(ending: str, tap: Tap, tmp_path: Path) -> None:
     url = tap.put("/object", SIZE)
     terminal = Terminal(80)
     async with on_terminal(terminal, tmp_path, "get", "-t", "1", *options(tap), url) as command:
@@ -245,8 +238,9 @@ async def test_progress_is_erased_at_end(ending: str, nursery: trio.Nursery, tmp
     assert terminal.screen.cursor.x == 0
 
 
-async def test_progress_is_cleared_before_password_prompt(nursery: trio.Nursery, tmp_path: Path) -> None:
-    tap = await open_tap(nursery)
+async def test_progress_is_cleared_before_password_prompt(
+    tap: Tap, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     asking = await serve(nursery, "ftp", b"octets", Manner(login=True))
     url = tap.put("/slow", SIZE)
     terminal = Terminal(80)
@@ -289,9 +283,8 @@ async def test_progress_is_not_drawn_during_prompt(monkeypatch: pytest.MonkeyPat
     ids=" ".join,
 )
 async def test_progress_is_off_if_quiet_or_dumb_terminal(
-    options_: list[str], variables: dict[str, str], nursery: trio.Nursery, tmp_path: Path
+    options_: list[str], variables: dict[str, str], tap: Tap, tmp_path: Path
 ) -> None:
-    tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     terminal = Terminal(80)
     async with on_terminal(
@@ -305,9 +298,8 @@ async def test_progress_is_off_if_quiet_or_dumb_terminal(
 
 
 @pytest.mark.parametrize("progress", ["auto", "bar"])
-async def test_progress_to_file_is_not_drawn(progress: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_to_file_is_not_drawn(progress: str, tap: Tap, tmp_path: Path) -> None:
     """Standard error is a file."""
-    tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     async with resolve(tmp_path, "get", "--progress", progress, *options(tap), url) as running:
         tap.release("/object", HALF)
@@ -319,11 +311,8 @@ async def test_progress_to_file_is_not_drawn(progress: str, nursery: trio.Nurser
 
 
 @pytest.mark.parametrize("where", ["terminal", "pipe", "file"])
-async def test_progress_of_cat_depends_on_standard_output(
-    where: str, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_progress_of_cat_depends_on_standard_output(where: str, tap: Tap, tmp_path: Path) -> None:
     """A bar is drawn only if the body goes to a file, or to a pipe and `--progress bar` was given."""
-    tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     terminal = Terminal(80)
     reader, writer = os.pipe()
@@ -346,8 +335,7 @@ async def test_progress_of_cat_depends_on_standard_output(
     assert (b"\x1b" in terminal.octets) == (where != "terminal")
 
 
-async def test_progress_dots_and_json_are_written_to_pipe(nursery: trio.Nursery, tmp_path: Path) -> None:
-    tap = await open_tap(nursery)
+async def test_progress_dots_and_json_are_written_to_pipe(tap: Tap, tmp_path: Path) -> None:
     url = tap.put("/object", SIZE)
     tap.release("/object")
     async with resolve(tmp_path, "get", "-q", "--progress", "dot", *options(tap), url) as running:

@@ -231,6 +231,11 @@ SAID = {
 BLOCK = b"Sam\r\nspeak friend\r\n2\r\none\r\ntwo\r\ngreen\r\n1\r\n.\r\n"
 
 
+@pytest.fixture
+async def server(nursery: trio.Nursery) -> GopherServer:
+    return await serve(nursery)
+
+
 def settings_for(server: GopherServer) -> Settings:
     return Settings(policy=Policy(allow_port={server.port}))
 
@@ -242,8 +247,7 @@ async def open_form(browser: Browser, server: GopherServer) -> Answer:
     return await browser.ask(f"/form?{urlencode(fields)}")
 
 
-async def test_form_is_sent_once_after_its_preview(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_form_is_sent_once_after_its_preview(server: GopherServer) -> None:
     async with running(settings=settings_for(server)) as (browser, _):
         form = await open_form(browser, server)
         assert "What is your name?" in form.text
@@ -263,9 +267,8 @@ async def test_form_is_sent_once_after_its_preview(nursery: trio.Nursery) -> Non
         assert sum(BLOCK in bytes(heard) for heard in server.heard) == 1
 
 
-async def test_form_answer_page_shows_exchange_without_hidden_input(nursery: trio.Nursery) -> None:
+async def test_form_answer_page_shows_exchange_without_hidden_input(server: GopherServer) -> None:
     """The page and its downloads show the bytes as on every other page; the hidden input is masked."""
-    server = await serve(nursery)
     async with running(settings=settings_for(server)) as (browser, log):
         form = await open_form(browser, server)
         filled = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID}
@@ -285,8 +288,7 @@ async def test_form_answer_page_shows_exchange_without_hidden_input(nursery: tri
             assert "friend" not in text
 
 
-async def test_form_with_invalid_answer_shows_error_and_questions(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_form_with_invalid_answer_shows_error_and_questions(server: GopherServer) -> None:
     async with running(settings=settings_for(server)) as (browser, _):
         form = await open_form(browser, server)
         for name, text in (("answer1", "."), ("answer3", "a\r\n.\r\nb"), ("answer4", "9")):
@@ -296,18 +298,16 @@ async def test_form_with_invalid_answer_shows_error_and_questions(nursery: trio.
             assert "What is your name?" in looked.text
 
 
-async def test_form_to_a_port_the_policy_refuses_is_not_shown(nursery: trio.Nursery) -> None:
+async def test_form_to_a_port_the_policy_refuses_is_not_shown(server: GopherServer) -> None:
     """S03: forms go only to port 70 or to an allowed port."""
-    server = await serve(nursery)
     async with running() as (browser, _):
         form = await open_form(browser, server)
         assert form.status == 403
         assert "S03" in form.text
 
 
-async def test_send_without_preview_sends_nothing(nursery: trio.Nursery) -> None:
+async def test_send_without_preview_sends_nothing(server: GopherServer) -> None:
     """An unknown ID, an ID of another object and a GET request send nothing."""
-    server = await serve(nursery)
     async with running(settings=settings_for(server)) as (browser, _):
         form = await open_form(browser, server)
         heard = len(server.heard)
@@ -320,8 +320,7 @@ async def test_send_without_preview_sends_nothing(nursery: trio.Nursery) -> None
         assert len(server.heard) == heard
 
 
-async def test_search_form_opens_the_url_with_the_search_terms(nursery: trio.Nursery) -> None:
-    server = await serve(nursery)
+async def test_search_form_opens_the_url_with_the_search_terms(server: GopherServer) -> None:
     async with running(settings=settings_for(server)) as (browser, _):
         menu = await browser.typed(f"gopher://127.0.0.1:{server.port}/")
         found = re.search(r'name="url" value="([^"]*7/find[^"]*)"', menu.text)
