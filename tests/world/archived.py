@@ -87,9 +87,9 @@ class ArchiveRun(Run):
         ) as recorder:
             await fetch_all(self.plan, self.world.path, life, recorder)
 
-    def _live(self, *, calm: bool) -> None:
+    def live(self, *, calm: bool) -> None:
         with mock.patch("resolver.warc.recorder.uuid4", self._make_id):
-            super()._live(calm=calm)
+            super().live(calm=calm)
 
     def _make_id(self) -> UUID:
         return UUID(int=self._ids.getrandbits(128), version=4)

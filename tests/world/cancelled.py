@@ -29,7 +29,6 @@ from tests.world.scenario import (
     options_of,
     plan_of,
     read,
-    run_lives,
     walk,
 )
 
@@ -83,15 +82,7 @@ class CancelRun:
             verb, tuple(several if verb == "batch" else several[:1]), path, source.randint(1, 70_000)
         )
 
-    def run(self) -> None:
-        """Run all process lives, and check the invariants.
-
-        Raises:
-            Broken: The run violated an invariant.
-        """
-        run_lives(self.world, self._live)
-
-    def _live(self, *, calm: bool) -> None:
+    def live(self, *, calm: bool) -> None:
         world = self.world
         self._lives += 1
         faults = world.schedule.of(self._lives - 1).faults

@@ -21,7 +21,7 @@ from resolver.testing.world import Kind, LoopName, Schedule
 from resolver.testing.world.schedule import leaves
 from tests.world.archived import ArchiveRun
 from tests.world.cancelled import CancelRun
-from tests.world.scenario import Run, Transport
+from tests.world.scenario import Run, Transport, run_lives
 from tests.world.tree import TreeRun
 
 Scenario = Literal["save", "cancel", "warc", "tls", "udp"]
@@ -83,7 +83,7 @@ def attempt(
     with new_directory() as directory:
         run = make_run(schedule, directory, loop, scenario)
         try:
-            run.run()
+            run_lives(run.world, run.live)
         except Exception as error:  # noqa: BLE001 - each exception is a failure of the run
             return ", ".join(f"{type(each).__name__}: {each}" for each in leaves(error)), run.transfers
         return None, run.transfers

@@ -220,7 +220,11 @@ class WorldPort:
 
 
 def run_lives(world: World, live: Callable[..., None]) -> None:
-    """Call `live` for each process life with faults, and then once with `calm=True`, for a life without."""
+    """Call `live` for each process life with faults, and then once with `calm=True`, for a life without.
+
+    Raises:
+        Broken: The run violated an invariant.
+    """
     WorldPort.network = world.network
     cafile = os.path.join(os.path.dirname(world.path), "ca.pem")
     with open(cafile, "wb") as file:
@@ -380,15 +384,7 @@ class Run:
         self.transfers = 0
         self._has_disk_errors = any(fault.kind in ("EIO", "EMFILE") for fault in schedule.faults)
 
-    def run(self) -> None:
-        """Run all process lives, and check the invariants.
-
-        Raises:
-            Broken: The run violated an invariant.
-        """
-        run_lives(self.world, self._live)
-
-    def _live(self, *, calm: bool) -> None:
+    def live(self, *, calm: bool) -> None:
         plan, world, life, other = self.plan, self.world, Life(), Life()
         before, there = self._complete(), set(walk(world.path))
         error: BaseException | None = None

@@ -17,7 +17,7 @@ from fixtures.http.site import Page
 from resolver.cli import main as resolve
 from resolver.files import commit
 from resolver.testing.world import Schedule, World
-from tests.world.scenario import GREETINGS, OWN, Broken, check_content, content_of, read, run_lives, walk
+from tests.world.scenario import GREETINGS, OWN, Broken, check_content, content_of, read, walk
 
 _HOST, _ADDRESS = "one.example", "93.184.216.1"
 _NAMES = ("a.bin", "b.bin", "c.bin", "sub/d.bin", "sub/e.bin", "sub/deep/f.bin", "g/h.bin")
@@ -76,15 +76,7 @@ class TreeRun:
         network.listen(_HOST, 21, self._ftp.attend)
         network.listen(_HOST, 80, HttpServer(pages, {}, None, 80).handle)
 
-    def run(self) -> None:
-        """Run all process lives, and check the invariants.
-
-        Raises:
-            Broken: The run violated an invariant.
-        """
-        run_lives(self.world, self._live)
-
-    def _live(self, *, calm: bool) -> None:
+    def live(self, *, calm: bool) -> None:
         words = ["get", "-r", "--delete", "--yes", "-q", "--json", "--progress", "none", "--exists", "resume"]
         words += ["-t", "3", "--idle-timeout", "20", "--connect-timeout", "20", "-j", str(self._jobs)]
         words += ["-d", self.world.path, f"{self._scheme}://{_HOST}/tree/"]
