@@ -352,14 +352,15 @@ def _check_output(command: Command) -> None:
 
     `explain` accepts these options because it describes the effect of `get`.
     """
-    verb = command.verb
+    verb, given = command.verb, command.configuration.given
     to_file = command.output is not None and command.output != "-"
+    to_directory = command.directory is not None and not given.keys().isdisjoint(("directory", "output"))
     for name in ("warc_size", "warc_dedup", "warc_cookies") if command.warc is None else ():
-        if command.configuration.given.get(name):
+        if given.get(name):
             raise UsageError(f"--{name.replace('_', '-')} needs --warc")
-    if verb not in ("get", "explain") and (to_file or command.directory is not None):
+    if verb not in ("get", "explain") and (to_file or to_directory):
         raise UsageError(f"-O FILE and -d DIR are for get: {verb} writes to standard output")
-    if verb == "get" and command.configuration.given.get("separator") and command.output != "-":
+    if verb == "get" and given.get("separator") and command.output != "-":
         raise UsageError("--separator is for bodies on standard output: it needs cat, or -O -")
     if command.html and command.json:
         raise UsageError("--html and --json cannot be combined")
@@ -387,7 +388,7 @@ _ONE_FILE = frozenset(
 def _check_attachments(command: Command) -> None:
     """Check the options of `--attachments`. Raises `UsageError`."""
     if command.attachments is None:
-        if command.parts and command.verb == "get":
+        if command.configuration.given.get("parts") and command.verb == "get":
             raise UsageError("--parts needs --attachments")
         return
     if command.verb != "get":

@@ -303,6 +303,20 @@ def test_config_shows_settings_of_other_commands(line: str, own: Path) -> None:
     assert f"\n{line}  # {name}, line 1\n" in shown.out.decode()
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('directory = "/srv"', ["warc", "ls", "x.warc"]),
+        ('directory = "/srv"', ["warc", "check", "x.warc"]),
+        ("parts = true", ["get", "http://h/"]),
+        ("warc_cookies = true", ["cat", "http://h/"]),
+    ],
+)
+def test_configured_value_without_its_use_is_ignored(line: str, words: list[str], own: Path) -> None:
+    write(own, f"{line}\n")
+    assert read(words) is not None
+
+
 def test_config_output_is_valid_config_file(own: Path, folder: Path) -> None:
     write(own, 'tries = 3\nmax_size = "2k"\nuser_agent = "é"\nretry_delay = 0.5\n[limits]\nhops = 2\n')
     again = write(folder / "again.toml", resolve("config").out.decode())
