@@ -569,14 +569,15 @@ class BearerEntrance:
         for check in (peer, version, host, _own_origin, bearer):
             if (refusal := check(visit, self._house)) is not None:
                 return await _refuse_program(visit, refusal, self._house, send)
-        if self._requests >= MOST_REQUESTS:
+        counts = visit.method != "GET"  # Each MCP client keeps a GET request open, for notifications.
+        if counts and self._requests >= MOST_REQUESTS:
             busy = EntryRefusal(503, "too many concurrent requests")
             return await _refuse_program(visit, busy, self._house, send)
-        self._requests += 1
+        self._requests += counts
         try:
             await self._inside(scope, receive, _shield_end(send))
         finally:
-            self._requests -= 1
+            self._requests -= counts
 
 
 #: The maximum time in seconds to send the end of a response. A client that does not read can delay the end.

@@ -180,6 +180,8 @@ async def test_entrance_refuses_websocket_and_too_many_requests(monkeypatch: pyt
     }
     await entrance(scope, unused, send)
     assert sent[0]["status"] == 503
+    with pytest.raises(AssertionError, match="must be refused"):  # event streams do not count
+        await entrance({**scope, "method": "GET"}, unused, send)
     assert log == ["refused a websocket connection", "refused POST /mcp: too many concurrent requests"]
 
 
