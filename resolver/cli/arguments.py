@@ -405,6 +405,8 @@ def _check_trees(command: Command) -> None:
 
     Without `-r`, a configured value of such an option is ignored.
     """
+    if command.configuration.given.get("recursive") and command.verb in ("cat", "ls", "info"):
+        raise UsageError(f"-r is for get: {command.verb} does not read the directories below a URL")
     if command.recursive and command.output is not None and command.format is None:
         raise UsageError("-r saves several files: cannot write them to -O FILE (use -d DIR)")
     if command.format is not None and command.configuration.given.get("format") and not command.recursive:

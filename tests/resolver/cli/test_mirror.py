@@ -123,6 +123,13 @@ def test_recursive_get_invalid_options_are_usage_errors(words: list[str], said: 
     assert (done.status, all(word in done.messages for word in said.split())) == (2, True)
 
 
+@pytest.mark.parametrize("verb", ["cat", "ls", "info"])
+def test_recursive_option_of_other_command_is_usage_error(verb: str, folder: Path) -> None:
+    done = resolve(verb, "-r", "file:///")
+    assert (done.status, done.out) == (2, b"")
+    assert f"-r is for get: {verb} " in done.messages
+
+
 def test_recursive_get_filters_by_name_and_url(at: dict[str, str], folder: Path) -> None:
     url = f"{at['ftp']}/pub"
     assert resolve("get", "-r", "-q", url, "--accept", "*.txt", "--reject", "[au]*").status == 0
