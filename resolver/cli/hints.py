@@ -23,6 +23,8 @@ def hint(error: ResolveError, text: str) -> Masked | None:
         return None
     reason = _reason(text, error.position) if isinstance(error, InvalidUrl) else None
     meant = proposal(text)
+    if meant is None and isinstance(error, UnsupportedScheme) and registry.find(error.scheme) is None:
+        return None if error.setting else own_text("resolve schemes lists the supported schemes")
     said = [each for each in (reason, None if meant is None else Masked(f"did you mean {meant} ?")) if each]
     return Masked(": ".join(said)) if said else None
 

@@ -101,6 +101,13 @@ def gateway_proposed(scheme: str) -> bool:
     return f"--gateway {scheme}=URL" in done.messages
 
 
+def test_unknown_scheme_names_the_command_that_lists_schemes(folder: Path) -> None:
+    done = resolve("sftp://h.example/x")
+    assert done.status == 13
+    assert "  resolve schemes lists the supported schemes\n" in done.messages
+    assert "resolve schemes" not in resolve("x-foo:bar").messages  # the message names --gateway
+
+
 def test_gateway_is_suggested_for_reserved_schemes() -> None:
     for scheme in (*RESERVED, "x-foo"):
         assert gateway_proposed(scheme), scheme
