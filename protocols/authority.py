@@ -158,9 +158,7 @@ def find_authority(text: UrlText) -> Authority:
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
-    """Return the index of the first character that URL parsers interpret differently.
-
-    The result is `None` without such a character.
+    """Return the index of the first character that URL parsers interpret differently, or None.
 
     An attacker can use different interpretations (parser differential) to bypass a check of the host.
     """

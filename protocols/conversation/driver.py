@@ -160,9 +160,7 @@ class Conversation:
                 return count
 
     async def _go_on(self) -> bool:
-        """Advance to the next part of the body, and return whether the body continues.
-
-        An earlier error is raised again.
+        """Advance to the next part of the body, or raise an earlier error. Return whether it continues.
 
         Between two `EmitBody` steps, other tasks run (S16, resource limits).
         """

@@ -315,9 +315,7 @@ class DatagramSender:
         self._datagrams: Datagrams | None = None
 
     async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
-        """Open a UDP socket.
-
-        The last URL of the route determines the host.
+        """Open a UDP socket to the host of the last URL of the route.
 
         If the policy refuses any URL of the route, the error is raised.
         """
@@ -564,12 +562,7 @@ class Performer:
                 return FileBodySource(self.file, step.begin), Buffer()
 
     def keep(self, state: object) -> int:
-        """Return a connection to the pool after its dialogue.
-
-        A connection with unread bytes is closed.
-
-        The result is the number of unread bytes.
-        """
+        """Return a connection to the pool, or close it if it has unread bytes, and return their number."""
         waiting = len(self.buffer)
         if self._pooled is not None and not waiting and not self.buffer.at_end:
             self._pooled.keep(state)
@@ -609,9 +602,7 @@ class Performer:
         return None if heard is None else heard.value
 
     async def _heed(self, unless: StopCondition[object]) -> object:
-        """Return the value that ends the sending.
-
-        A protocol error in the peer's response is returned, too.
+        """Return the value that ends the sending, also a protocol error in the peer's response.
 
         The error is returned and not raised, because an exception would be lost while the last bytes are
         sent. A timeout is not an error while there is data to send.

@@ -274,9 +274,7 @@ def parse_time(octets: bytes) -> datetime | None:
 
 
 def parse_path(reply: ControlReply) -> bytes | None:
-    """Return the path in a 257 reply.
-
-    The path is the text between quotes, in which doubled quotes are decoded.
+    """Return the path in a 257 reply: the text between quotes, with doubled quotes decoded.
 
     Return None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a control
     character. Some servers do not double a quote in the path, so the path may be wrong. Therefore the caller

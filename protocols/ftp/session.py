@@ -124,9 +124,7 @@ def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]
 
 
 def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes]:
-    """Return the user's password.
-
-    The password comes from a prompt or a credential store.
+    """Return the user's password from a prompt or a credential store.
 
     The result is never the anonymous password. Without a password, the function raises an error.
     """

@@ -276,9 +276,7 @@ def _conclude_nothing(
 def _hear_final(
     control: Control, heard: list[ControlReply], received: int, planned: FtpTransfer, doing: str
 ) -> Dialogue[ControlReply]:
-    """Return the final reply of the transfer.
-
-    The reply may be among the replies that were already received.
+    """Return the final reply of the transfer, which may already be among the received replies.
 
     Preliminary replies (1yz) are added to `heard`. Without a final reply, nothing proves that the transfer is
     complete, so `Truncated` is raised.

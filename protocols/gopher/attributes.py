@@ -159,9 +159,7 @@ class AttributeRecord(NamedTuple):
         return block.text if block is not None and block.lines else None
 
     def select(self, names: Iterable[str]) -> tuple[AttributeRecord, tuple[str, ...]]:
-        """Return the record with only +INFO and the named blocks.
-
-        The second value has the names for which the record has no block.
+        """Return the record with only +INFO and the named blocks, and the names without a block.
 
         If `names` is empty, the record is returned unchanged. The client must select the blocks, because a
         server may also send blocks that were not requested.
@@ -206,9 +204,7 @@ class BlockFilter:
         return self._take(held)
 
     def _take(self, piece: bytes) -> bytes:
-        """Return a line, or a segment of a line.
-
-        The result is empty if the line's block was not requested.
+        """Return a line or a segment of a line, or nothing if the line's block was not requested.
 
         The first segment of a line shows whether the line begins another block.
         """

@@ -456,9 +456,7 @@ class GopherPlusHeader:
 
 
 def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """Read the header line of a reply.
-
-    The result is `None` for a reply that is empty or has no header line.
+    """Read the header line of a reply, or return None for an empty reply or no header line.
 
     The bytes of an unframed reply stay in the buffer. The reader waits for more bytes only while the received
     bytes may be the start of a header line.

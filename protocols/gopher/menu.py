@@ -332,9 +332,7 @@ def split_view(identity: bytes) -> tuple[str, str | None]:
 
 
 def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
-    """Return the kind and the media type of a reply to a request for a view.
-
-    The reply has a Gopher+ header line.
+    """Return the kind and the media type of a reply, with a Gopher+ header line, to a request for a view.
 
     Return None if the request did not have a view. Kind and media type then depend on the item type.
     """

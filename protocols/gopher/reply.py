@@ -400,9 +400,7 @@ def _words(lines: list[bytes]) -> str:
 
 
 def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
-    """Return the new URL of a moved item.
-
-    The new URL is in the first line that is an item with a URL.
+    """Return the new URL of a moved item, from the first line that is an item with a URL.
 
     The new URL is reported to the user. The client never follows the new URL.
     """

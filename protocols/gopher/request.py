@@ -101,9 +101,7 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
 
 
 def command_in(url: GopherUrl) -> GopherPlusCommand:
-    """Return the Gopher+ command of a URL.
-
-    The command determines how the reply is parsed.
+    """Return the Gopher+ command of a URL, which determines how the reply is parsed.
 
     If the URL has no Gopher+ string, a search in the form of a command is interpreted as a command.
     """

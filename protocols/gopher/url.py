@@ -105,9 +105,7 @@ def _check_no_tab(name: str, octets: bytes) -> None:
 
 
 def names_of(url: GopherUrl) -> tuple[bytes, ...]:
-    """Return the path segments of the selector.
-
-    A file name is chosen from these segments.
+    """Return the path segments of the selector, from which a file name is chosen.
 
     A selector is an opaque string (RFC 1436 2), but on most servers it is a path, sometimes with the item
     type before the path. Therefore the selector is split at its slashes. The URL of a form has no path
@@ -156,9 +154,7 @@ def with_search(url: GopherUrl, words: str) -> GopherUrl:
 
 
 def with_view(url: GopherUrl, view: str) -> GopherUrl:
-    """Return the URL for a view of the item.
-
-    A view is a media type, or a media type, a blank and a language.
+    """Return the URL for a view of the item: a media type, or a media type, a blank and a language.
 
     An empty string requests the default view.
     """
@@ -279,9 +275,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def media_type_of(item_type: ItemType, first: bytes) -> str | None:
-    """Return the media type of a reply.
-
-    `first` are the first bytes of the reply.
+    """Return the media type of a reply that begins with the bytes `first`.
 
     Some item types are `sniffed`. For these types, the file signature determines the media type, if it
     belongs to the same family as the item type. Otherwise the item type determines the media type.

@@ -44,9 +44,7 @@ _NO_HOST = "files"
 
 
 def partition_of(host: str, partitions: int = PARTITIONS) -> int:
-    """Return the number of the partition (shard) for a host.
-
-    The partition contains all requests to the host.
+    """Return the number of the partition (shard) with all requests to a host.
 
     A host has the same partition in each run, because file names contain the partition number.
     """
@@ -114,9 +112,7 @@ class BulkPlan:
     # -- slices
 
     def take(self) -> RequestSlice | None:
-        """Return the next slice (batch of requests).
-
-        The result is `None` if no slice can start now.
+        """Return the next slice (batch of requests), or None if no slice can start now.
 
         A partition has at most one running slice. The next slice comes from the waiting partition with the
         longest remaining time.
@@ -150,9 +146,7 @@ class BulkPlan:
     def end(
         self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
     ) -> None:
-        """Record the end of a slice (batch of requests).
-
-        Its unstarted requests are queued again.
+        """Record the end of a slice (batch of requests), and queue its unstarted requests again.
 
         In the work queue, the unstarted requests come before all other requests to their hosts. The method
         also updates the estimated speed of the hosts. The estimates do not change if `seconds` is 0, or if at
@@ -228,9 +222,7 @@ class BulkPlan:
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return a histogram of the number of requests per host.
-
-        Each element is (minimum, number of hosts).
+        """Return a histogram of the requests per host, as pairs (minimum, number of hosts).
 
         For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
         """

@@ -88,9 +88,7 @@ class HostPace(NamedTuple):
     at_once: int = 64
 
     def compute_interval(self, cap: int | None) -> float:
-        """Return the seconds per request for a host.
-
-        At most `cap` requests to the host run concurrently.
+        """Return the seconds per request for a host with at most `cap` concurrent requests.
 
         Without `cap` and without a rate limit, the only limit is the concurrency of the slice (`at_once`).
         """
@@ -330,9 +328,7 @@ class BulkScheduler:
         self._each[share.partition] = max(each, _SOONEST)
 
     def _not_slower(self, host: int, count: int, seconds: float) -> float:
-        """Return the new estimate in seconds per request.
-
-        All requests to this host must have ended.
+        """Return the new estimate in seconds per request, after all requests to the host have ended.
 
         The new estimate is never slower than the old estimate. The measured time may be too long: perhaps the
         host was idle while the slice waited for another host.
@@ -347,9 +343,7 @@ class BulkScheduler:
     # -- figures
 
     def find_slowest(self, most: int) -> list[tuple[int, int, float]]:
-        """Return the slowest hosts by the initial estimate.
-
-        Each host has its number of requests and its duration.
+        """Return the slowest hosts by the initial estimate, with number of requests and duration.
 
         Hosts without a rate limit and without a concurrency limit are omitted.
         """
@@ -361,9 +355,7 @@ class BulkScheduler:
         return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return a histogram of the number of requests per host.
-
-        Each element is (minimum, number of hosts).
+        """Return a histogram of the requests per host, as pairs (minimum, number of hosts).
 
         For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
         """

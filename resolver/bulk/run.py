@@ -268,9 +268,7 @@ class _WorkerSpread:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
 
     def _look(self) -> None:
-        """Query the number of worker threads.
-
-        It limits the number of running slices (see `plan.AHEAD`).
+        """Query the number of worker threads, which limits the running slices (see `plan.AHEAD`).
 
         Without worker threads, one slice is submitted, so that an adaptive cluster starts a worker.
         """
@@ -296,9 +294,7 @@ class _WorkerSpread:
             self._follow(future, slice)
 
     def _name_of(self, slice: RequestSlice) -> str:
-        """Return the name of the task in Dask.
-
-        The name is the same for all slices of a partition.
+        """Return the name of the task in Dask, which is the same for all slices of a partition.
 
         Dask stores statistics for each task name until the scheduler ends, so the number of names must be
         small. Dask treats a hyphen as the end of the name, so hyphens are replaced.

@@ -538,9 +538,7 @@ class SurplusWalk:
         os.close(self._fd)
 
     def names(self, parts: Sequence[str]) -> list[DirectoryItem] | None:
-        """Return the sorted names in a directory.
-
-        `parts` are the components of the directory's path.
+        """Return the sorted names in the directory whose path has the components `parts`.
 
         The result is `None` if the directory is missing or not readable. It is also None if the path contains
         a symlink, or leads to another file system.

@@ -353,9 +353,7 @@ class OpenedFile:
 
 
 def _sorted_names(fd: int) -> list[bytes]:
-    """Return the sorted names in a directory.
-
-    The function runs in a worker thread.
+    """Return the sorted names in a directory. The function runs in a worker thread.
 
     A single call of `sorted` for a million names would hold the global interpreter lock (GIL) for 1 s. All
     other threads would be blocked. So the function sorts short lists. `heapq.merge` is Python code, so other

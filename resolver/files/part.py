@@ -468,9 +468,7 @@ class PartFile:
             raise make_taken_error(self.path) from error
 
     def _conclude(self, fd: int, withheld: int) -> None:
-        """Restore the permissions of a renamed file.
-
-        Then remove its state file and its token.
+        """Restore the permissions of a renamed file, and then remove its state file and its token.
 
         The token is removed last, because it proves that the state belongs to the file. If the state cannot
         be removed, the token stays, so that the next run can remove both.

@@ -264,9 +264,7 @@ class PartialFile:
         return whole if whole is not None else ((0, position),) if position else ()
 
     async def spread(self, known: Validators, whole: Ranges) -> None:
-        """Switch to the state with gaps.
-
-        In this state, segments are written at several offsets.
+        """Switch to the state with gaps, in which segments are written at several offsets.
 
         The state file lists the ranges before the first segment is written. Each call of `note_whole` updates
         the state file.

@@ -89,9 +89,7 @@ _STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 @lru_cache(maxsize=1024)
 def literal_addresses(host: str) -> tuple[str, ...] | None:
-    """Return the addresses of a host that needs no DNS lookup.
-
-    The result is `None` for any other host.
+    """Return the addresses of a host that needs no DNS lookup, or None for any other host.
 
     An address literal, `localhost` and the names below `localhost` need no DNS lookup.
     """

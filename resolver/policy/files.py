@@ -91,9 +91,7 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
 
 
 def is_below(segments: Sequence[bytes], root: str) -> bool:
-    """Return whether the path is `root` or below it.
-
-    Only path segments are compared (path traversal).
+    """Return whether the path is `root` or below it, by its segments only (path traversal).
 
     Symbolic links may still lead outside `root`. The code that opens the file follows the links and checks
     the path again.
@@ -179,9 +177,7 @@ def local_path(components: Sequence[bytes]) -> str:
 
 
 def number_name(name: str, number: int) -> str:
-    """Return the file name of the second, third, … duplicate.
-
-    The name contains its number: `data.2.tar.gz`.
+    """Return the numbered file name of the second, third, … duplicate, such as `data.2.tar.gz`.
 
     The name of the first file has no number.
     """
@@ -196,9 +192,7 @@ def number_name(name: str, number: int) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return a key that ignores case and Unicode normalization.
-
-    Names or paths that differ only in these have equal keys.
+    """Return a key that is equal for names that differ only in case or Unicode normalization.
 
     Some file systems are case-insensitive or normalize names, and would treat these names as one file.
     """

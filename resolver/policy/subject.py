@@ -142,9 +142,7 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
 
 
 def host_key(url: Url) -> str:
-    """Return a key for the host of a URL.
-
-    All URLs of a host have the same key, with any scheme and port.
+    """Return a key for the host of a URL, which is equal for any scheme and port.
 
     For local files, the key is "". If the host of a scheme comes from a setting, all its URLs have the same
     key.

@@ -150,9 +150,7 @@ class Batch(Generic[T]):
         self._at_rest: set[QueuedTask[BatchTask[T]]] = set()
 
     async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
-        """Run all tasks of the source.
-
-        The method returns after `take` has processed the last result.
+        """Run all tasks of the source, and return after `take` has processed the last result.
 
         An exception of the source, of a task or of `take` ends the batch and is raised unchanged. A
         `ResolveError` of a task does not end the batch: the error is the result of the task.
@@ -234,9 +232,7 @@ class Batch(Generic[T]):
             self._changed.set()
 
     def lower(self) -> bool:
-        """Lower the concurrency below the number of running tasks.
-
-        Return whether the caller must wait.
+        """Lower the concurrency below the number of running tasks. Return whether the caller must wait.
 
         Tasks at silent hosts and tasks that wait for the disk count as running tasks, because they also use
         file descriptors.

@@ -178,9 +178,7 @@ class LimitedBody:
             count -= len(octets)
 
     async def drain(self, sink: Sink) -> int:
-        """Write the remaining bytes of the body to `sink`.
-
-        Return the number of bytes.
+        """Write the remaining bytes of the body to `sink`, and return their number.
 
         The bytes are copied in bulk, unless the body has a size limit.
         """

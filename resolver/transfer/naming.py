@@ -92,9 +92,7 @@ def listed_name(url: Url) -> str:
 
 
 def local_file_name(url: Url) -> str:
-    """Return a safe local file name for a URL.
-
-    The name is `index` if the URL has a trailing slash.
+    """Return a safe local file name for a URL, or `index` for a trailing slash.
 
     Raises `Refused` (S14, names of saved files) if the safe name is empty. The user can then choose the name
     with `-O FILE`.
@@ -142,9 +140,7 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
 
 
 def server_file_name(suggested: bytes | None) -> str | None:
-    """Return the sanitized file name that a server suggests.
-
-    The result is `None` if the server does not suggest a name.
+    """Return the sanitized file name that a server suggests, or None without a suggestion.
 
     The caller must use the name only if `Policy.allow_server_name` is true. Raises `Refused` (S14) as
     `local_file_name` does.
@@ -197,9 +193,7 @@ class SpillMap:
         self._database.execute("REPLACE INTO aside VALUES (?, ?)", (_digest(text), number))
 
     def put_new(self, texts: Sequence[str]) -> list[bool]:
-        """Add each new key with the value 1.
-
-        For each key, return whether it was new.
+        """Add each new key with the value 1, and return for each key whether it was new.
 
         One call for many keys is much faster than a call per key.
         """

@@ -165,9 +165,7 @@ class Network:
         await self._shared.pool.aclose()
 
     def hold(self, closing: C) -> C:
-        """Register an operation.
-
-        The operation is closed when this network is exited.
+        """Register an operation, which is closed when this network is exited.
 
         Raises `RuntimeError` outside the context of this network.
         """
@@ -203,9 +201,7 @@ class Network:
         return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
     def check_run(self) -> Loop | None:
-        """Return the event loop of the run, bound to the run.
-
-        The result is `None` if this network was not entered.
+        """Return the event loop of the run, bound to the run, or None if this network was not entered.
 
         Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is another
         event loop than that of the run, for example in another thread.
@@ -267,9 +263,7 @@ class Network:
         mask: Mask | None = None,
         loop: Loop | None = None,
     ) -> Admission:
-        """Check a URL against the policy.
-
-        Return the admission, which is needed to create a gate.
+        """Check a URL against the policy, and return the admission that a gate needs.
 
         `server` is the server for a `news:` URL that does not name a server. The default is the user's
         setting. `options` are the options of the retrieval. `Admission` describes `in_clear` and `mask`.

@@ -225,9 +225,7 @@ class HostScheduler(Generic[T]):
             self._offer(place)
 
     def take(self, now: float) -> QueuedTask[T] | None:
-        """Start the next task and return it.
-
-        The task runs until `end` or `put_back` is called.
+        """Start the next task, which runs until `end` or `put_back` is called, and return it.
 
         If no task may start now, the result is `None`.
         """

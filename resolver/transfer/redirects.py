@@ -198,9 +198,7 @@ def _path(url: Url) -> str:
 
 
 def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
-    """Yield the URL of the object on each mirror.
-
-    The path `rest` is appended to the URL of the mirror.
+    """Yield the URL of the object on each mirror: the mirror's URL, with the path `rest` appended.
 
     Without `rest`, the URL of the mirror is already the complete URL of the object.
 

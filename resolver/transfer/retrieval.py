@@ -195,9 +195,7 @@ class Retrieval(OpenRetrieval):
             self._end_record(error, self._clock)
 
     async def _enter(self, url_gate: UrlGate, dialogue: Dialogue[object], clock: Clock) -> Reply:
-        """Start the protocol exchange, and return the response.
-
-        The exchange is written to an archive, or replayed from an archive.
+        """Start the protocol exchange, recorded in or replayed from an archive, and return the response.
 
         If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise, a server
         could delay the body forever by sending single bytes (slow-loris).

@@ -73,9 +73,7 @@ def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum 
 
 
 def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
-    """Return the entity tag (ETag) of an existing file.
-
-    The entity tag is stored in the sidecar of the file.
+    """Return the entity tag (ETag) of an existing file from the file's sidecar.
 
     Returns None if the sidecar belongs to another URL, or if the file has changed since it was saved.
     """

@@ -323,9 +323,7 @@ class SegmentedDownload:
         return True
 
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
-        """Wait until the location may be used again (backoff).
-
-        The result is False if the location is excluded.
+        """Wait until the location may be used again (backoff), or return False if it is excluded.
 
         If another location can be used in the meantime (`elsewhere`), the call returns immediately.
         """

@@ -57,9 +57,7 @@ class SegmentPlan:
         return bool(self._gaps)
 
     def take(self, *, stops: bool = True) -> Range | None:
-        """Return the next segment and reserve it.
-
-        The result is `None` if no range is missing.
+        """Return the next segment and reserve it, or return None if no range is missing.
 
         `stops` is whether range requests include the end offset.
         """
@@ -90,9 +88,7 @@ def can_detect_change(known: Validators) -> bool:
 
 
 def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
-    """Return whether another location has the same object.
-
-    The validators are compared.
+    """Return whether another location has the same object, by its validators.
 
     The sizes must be equal. In addition, the strong entity tags or the modification times must be equal. If a
     digest will verify the complete object (`proved`), equal sizes are sufficient. Each server has its own

@@ -398,9 +398,7 @@ def marks_of(row: SpooledEntry) -> list[str]:
 
 
 def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
-    """Return a file entry with the name `index`.
-
-    The server sent a document instead of a listing.
+    """Return a file entry with the name `index`, for a document that came instead of a listing.
 
     Returns None if the selection excludes this name.
     """

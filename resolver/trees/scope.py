@@ -77,9 +77,7 @@ def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
 
 
 def split_pattern(url: Url) -> tuple[Url, str]:
-    """Split a URL whose last name is a shell pattern.
-
-    The results are the directory and the pattern for `Selection`.
+    """Split a URL with a shell pattern as its last name into the directory and the pattern.
 
     A percent-encoded `*`, `?` or `[` is the character itself.
 
@@ -224,9 +222,7 @@ def mark_of(url: Url) -> str:
 
 
 def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None:
-    """Return the server's identifier of an entry.
-
-    The result is `None` without an identifier.
+    """Return the server's identifier of an entry, or None without an identifier.
 
     Entries with equal identifiers are the same file. Entries with different identifiers may also be the same
     file.

@@ -146,9 +146,7 @@ class EntrySpool:
         return [self._files.popleft() for _ in range(min(most, len(self._files)))]
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
-        """Take the next ready directory from the spool.
-
-        The result is `None` if no directory is ready.
+        """Take the next ready directory from the spool, or return None if no directory is ready.
 
         With `linked`, links and entries of unknown kind are taken too.
         """

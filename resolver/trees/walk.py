@@ -162,9 +162,7 @@ class TreeItem:
         return None if self.row.referrer is None else Referrer(self.row.referrer, self.row.address)
 
     async def _left_alone(self) -> Saved | None:
-        """Return the outcome of an item that robots.txt forbids (RFC 9309).
-
-        The result is `None` for an allowed item.
+        """Return the outcome of an item that robots.txt forbids (RFC 9309), or None for an allowed item.
 
         A URL from the user is always allowed. Raises `TryLater` if the rules are unknown.
         """
