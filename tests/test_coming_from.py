@@ -134,12 +134,10 @@ def programs(page: str, folder: Path) -> dict[str, str]:
     environment = prepare("", folder)
     root = Path(os.environ.get("RESOLVE_SERVERS_ROOT") or CHECKOUT / ".servers")
     for name, client in {"aria2": "aria2c", "lftp": "lftp"}.items():
-        unpacked = Unpacked(root / name)
-        if unpacked.path(f"usr/bin/{client}").is_file():
+        unpacked = Unpacked(root / name, str(root / name / "usr/bin" / client))
+        if os.path.isfile(unpacked.program):
             libraries = unpacked.environment()["LD_LIBRARY_PATH"]
-            words = shlex.join(
-                ["env", f"LD_LIBRARY_PATH={libraries}", str(unpacked.path(f"usr/bin/{client}"))]
-            )
+            words = shlex.join(["env", f"LD_LIBRARY_PATH={libraries}", unpacked.program])
             (folder / ".bin" / client).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             (folder / ".bin" / client).chmod(0o755)
     netrc = {".netrc": NETRC} if "netrc" in PAGES[page] else {}

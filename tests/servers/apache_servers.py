@@ -49,8 +49,7 @@ class ApacheServer:
 @contextmanager
 def apache(folder: Path) -> Iterator[ApacheServer]:
     """Run the server; `folder` must be world-accessible, because the server drops root privileges."""
-    program = "usr/sbin/apache2"
-    files = find("apache", program)
+    files = find("apache", "usr/sbin/apache2")
     pages = folder / "pages"
     for name in ("private/page.txt", "shop/page.txt"):
         (pages / name).parent.mkdir(parents=True)
@@ -60,7 +59,7 @@ def apache(folder: Path) -> Iterator[ApacheServer]:
     with reserved_port() as port:
         configuration = folder / "apache.conf"
         configuration.write_text(_APACHE.format(port=port, folder=folder, modules=files.path(_MODULES)))
-        command = [str(files.path(program)), "-DFOREGROUND", "-f", str(configuration)]
+        command = [files.program, "-DFOREGROUND", "-f", str(configuration)]
         with daemon(command, files.environment(), folder / "error.log", ready="resuming normal operations"):
             yield ApacheServer(port, log)
 

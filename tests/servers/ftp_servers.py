@@ -58,8 +58,7 @@ class FtpServer:
 
 @contextmanager
 def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
-    program = "usr/sbin/vsftpd"
-    files = find("vsftpd", program)
+    files = find("vsftpd", "usr/sbin/vsftpd")
     cell = folder / "cell"
     cell.mkdir(0o755)
     pem = site.certificates.combined
@@ -74,7 +73,7 @@ def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     }
 
     def command(flavor: str) -> list[str]:
-        return [str(files.path(program)), str(_write(folder / f"{flavor}.conf", flavors[flavor]))]
+        return [files.program, str(_write(folder / f"{flavor}.conf", flavors[flavor]))]
 
     with _flavors(site, files, folder, flavors, command) as ports:
         yield FtpServer("vsftpd", ports, site.certificates.authority, log)
@@ -86,12 +85,11 @@ def vsftpd_at(hosts: Iterable[str], site: FtpSite, folder: Path) -> Iterator[lis
 
     Data connections use the same address.
     """
-    program = "usr/sbin/vsftpd"
-    files = find("vsftpd", program)
+    files = find("vsftpd", "usr/sbin/vsftpd")
     cell = folder / "cell"
     cell.mkdir(0o755)
     configuration = _write(folder / "plain.conf", _plain_vsftpd(site, cell))
-    command = _constant_command([str(files.path(program)), str(configuration)])
+    command = [files.program, str(configuration)]
     log = folder / "plain.log"
     with ExitStack() as stack:
         yield [
@@ -114,8 +112,7 @@ def _plain_vsftpd(site: FtpSite, cell: Path) -> list[str]:
 
 @contextmanager
 def proftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
-    program = "usr/sbin/proftpd"
-    files = find("proftpd", program)
+    files = find("proftpd", "usr/sbin/proftpd")
     users = _write(
         folder / "users",
         [
@@ -137,7 +134,7 @@ def proftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
 
     def command(flavor: str) -> list[str]:
         configuration = _write(folder / f"{flavor}.conf", flavors[flavor])
-        return [str(files.path(program)), "-c", str(configuration)]
+        return [files.program, "-c", str(configuration)]
 
     with _flavors(site, files, folder, flavors, command) as ports:
         yield FtpServer("proftpd", ports, site.certificates.authority)
@@ -145,8 +142,7 @@ def proftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
 
 @contextmanager
 def pure_ftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
-    program = "usr/sbin/pure-ftpd"
-    files = find("pure-ftpd", program)
+    files = find("pure-ftpd", "usr/sbin/pure-ftpd")
     #: 0 no TLS, 2 required for the control connection, 3 for data connections too
     flavors = {"plain": "0", "few": "0", "tls": "2", "tls-data": "3"}
 
@@ -156,7 +152,7 @@ def pure_ftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
         switches = ["-A", "-H", "-u", "1", "-z", "-f", "none", "-l", "unix"]
         tls = ["-Y", flavors[flavor], "-2", str(site.certificates.combined)]
         few = ["-L", "20:1"] if flavor == "few" else []
-        return [str(files.path(program)), *switches, *tls, *few]
+        return [files.program, *switches, *tls, *few]
 
     with _flavors(site, files, folder, flavors, command) as ports:
         yield FtpServer("pure-ftpd", ports, site.certificates.authority)
@@ -174,13 +170,9 @@ def _flavors(
         ports: dict[str, int] = {}
         for flavor in flavors:
             log = folder / f"{flavor}.log"
-            service = inetd(_constant_command(command(flavor)), files.environment(), log, site.wrapper)
+            service = inetd(command(flavor), files.environment(), log, site.wrapper)
             ports[flavor] = stack.enter_context(service)
         yield ports
-
-
-def _constant_command(command: list[str]) -> Callable[[int], list[str]]:
-    return lambda port: command
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:

@@ -31,14 +31,10 @@ class GopherServer:
 @contextmanager
 def gophernicus(tree: Path, folder: Path) -> Iterator[GopherServer]:
     """Run the server inetd style, as Debian does, without shared memory (-nm), network time or syslog."""
-    program = "usr/sbin/gophernicus"
-    files = find("gophernicus", program)
-
-    def command(port: int) -> list[str]:
-        places = ["-r", str(tree), "-h", LOOPBACK, "-p", str(port)]
-        # -nr: the server runs as the user of the tests, in CI as root
-        return [str(files.path(program)), *places, "-nm", "-ns", "-nv", "-nu", "-nr"]
-
+    files = find("gophernicus", "usr/sbin/gophernicus")
+    places = ["-r", str(tree), "-h", LOOPBACK, "-p", "{port}"]
+    # -nr: the server runs as the user of the tests, in CI as root
+    command = [files.program, *places, "-nm", "-ns", "-nv", "-nu", "-nr"]
     with inetd(command, files.environment(), folder / "gophernicus.log") as port:
         yield GopherServer("gophernicus", port, None)
 
@@ -46,14 +42,13 @@ def gophernicus(tree: Path, folder: Path) -> Iterator[GopherServer]:
 @contextmanager
 def pygopherd(tree: Path, folder: Path, certificates: Certificates) -> Iterator[GopherServer]:
     """Run the daemon; it serves plain and TLS connections on one port."""
-    program = "usr/sbin/pygopherd"
-    files = find("pygopherd", program)
+    files = find("pygopherd", "usr/sbin/pygopherd")
     types = folder / "mime.types"
     types.write_text("text/plain txt\ntext/html html\nimage/gif gif\napplication/octet-stream bin\n")
     configuration = folder / "pygopherd.conf"
     with reserved_port() as port:
         configuration.write_text(_PYGOPHERD.format(port=port, tree=tree, types=types, tls=certificates))
-        command = [_DEBIAN_PYTHON, str(files.path(program)), str(configuration)]
+        command = [_DEBIAN_PYTHON, files.program, str(configuration)]
         with daemon(command, files.environment(), folder / "pygopherd.log", ready="^Running"):
             yield GopherServer("pygopherd", port, certificates.authority)
 

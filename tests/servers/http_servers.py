@@ -78,8 +78,7 @@ def nginx(
 
     It also listens at the loopback addresses `also`, without TLS.
     """
-    program = "usr/sbin/nginx"
-    files = find("nginx", program)
+    files = find("nginx", "usr/sbin/nginx")
     (folder / "passwords").write_text("user:{PLAIN}password\n")
     configuration = folder / "nginx.conf"
     with reserved_port() as port, reserved_port() as tls_port, reserved_port() as http2_port:
@@ -88,7 +87,7 @@ def nginx(
         configuration.write_text(
             _NGINX.format(**ports, tree=tree, folder=folder, tls=certificates, more=more)
         )
-        command = [str(files.path(program)), "-e", "stderr", "-p", str(folder), "-c", str(configuration)]
+        command = [files.program, "-e", "stderr", "-p", str(folder), "-c", str(configuration)]
         with daemon(command, files.environment(), folder / "nginx.log", ready=r"\[notice\].* OS: "):
             yield HttpServer(port, tls_port, http2_port, certificates.authority, folder / "access.log")
 

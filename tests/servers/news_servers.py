@@ -13,7 +13,7 @@ All except `transit` are nnrpd, inetd style.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,13 +62,9 @@ def inn(folder: Path, certificates: Certificates) -> Iterator[NewsServer]:
         feed(ports["transit"], _PATIENCE)
         for flavor, arguments in _READERS.items():
             reader = command("nnrpd", "-n", *arguments)
-            service = inetd(_constant_command(reader), environment, folder / f"{flavor}.log")
+            service = inetd(reader, environment, folder / f"{flavor}.log")
             ports[flavor] = stack.enter_context(service)
         yield NewsServer(ports, certificates.authority)
-
-
-def _constant_command(command: list[str]) -> Callable[[int], list[str]]:
-    return lambda port: command
 
 
 _READERS: dict[str, tuple[str, ...]] = {

@@ -19,9 +19,10 @@ _CHECKOUT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Unpacked:
-    """The files of one server below `root`, which is `/` if the package is installed."""
+    """The files of one server below `root`, which is `/` if the package is installed, and its program."""
 
     root: Path
+    program: str
 
     def path(self, name: str) -> Path:
         return self.root / name
@@ -50,5 +51,5 @@ def find(server: str, program: str) -> Unpacked:
     folder = Path(os.environ.get("RESOLVE_SERVERS_ROOT") or _CHECKOUT / ".servers")
     for root in (folder / server, Path("/")):
         if (root / program).is_file():
-            return Unpacked(root.resolve())
+            return Unpacked(root.resolve(), str(root.resolve() / program))
     unavailable(f"{server} is not there; `make servers` unpacks Debian's package")

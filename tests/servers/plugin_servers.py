@@ -47,8 +47,7 @@ ErrorLog = "-"
 @contextmanager
 def dictd(folder: Path) -> Iterator[str]:
     """Run dictd with a database `pets`, inetd style; yield its URL."""
-    program = "usr/sbin/dictd"
-    files = find("dictd", program)
+    files = find("dictd", "usr/sbin/dictd")
     pets, configuration = folder / "pets", folder / "dictd.conf"
     subprocess.run(
         [str(files.path("usr/bin/dictfmt")), "-j", "--utf8", "-s", "Pets", "-u", "none", str(pets)],
@@ -61,10 +60,7 @@ def dictd(folder: Path) -> Iterator[str]:
     configuration.write_text(f'database pets {{ data "{pets}.dict" index "{pets}.index" }}\n')
     for name in ("pets.dict", "pets.index", "dictd.conf"):
         (folder / name).chmod(0o644)  # dictd drops root privileges
-
-    def command(port: int) -> list[str]:
-        return [str(files.path(program)), "-i", "-c", str(configuration)]
-
+    command = [files.program, "-i", "-c", str(configuration)]
     with inetd(command, files.environment(), folder / "dictd.log") as port:
         yield f"dict://{LOOPBACK}:{port}/"
 
@@ -72,15 +68,11 @@ def dictd(folder: Path) -> Iterator[str]:
 @contextmanager
 def fingerd(folder: Path) -> Iterator[str]:
     """Run in.fingerd with `_FINGER` as its finger program, inetd style; yield its URL."""
-    program = "usr/sbin/in.fingerd"
-    files = find("fingerd", program)
+    files = find("fingerd", "usr/sbin/in.fingerd")
     script = folder / "finger"
     script.write_text(_FINGER)
     script.chmod(0o755)
-
-    def command(port: int) -> list[str]:
-        return [str(files.path(program)), "-p", str(script)]
-
+    command = [files.program, "-p", str(script)]
     with inetd(command, files.environment(), folder / "fingerd.log") as port:
         yield f"finger://{LOOPBACK}:{port}/"
 
@@ -91,8 +83,7 @@ def molly_brown(folder: Path, certificates: Certificates) -> Iterator[str]:
 
     The server does not report that it listens, so the first client must retry.
     """
-    program = "usr/bin/molly-brown"
-    files = find("molly-brown", program)
+    files = find("molly-brown", "usr/bin/molly-brown")
     capsule, configuration = folder / "capsule", folder / "molly.conf"
     capsule.mkdir()
     for name, text in _CAPSULE.items():
@@ -102,6 +93,6 @@ def molly_brown(folder: Path, certificates: Certificates) -> Iterator[str]:
     with reserved_port() as port:
         configuration.write_text(_MOLLY.format(port=port, tls=certificates, folder=folder))
         started = ["/bin/sh", "-c", 'echo started; exec "$@"', "molly-brown"]
-        command = [*started, str(files.path(program)), "-c", str(configuration)]
+        command = [*started, files.program, "-c", str(configuration)]
         with daemon(command, files.environment(), folder / "molly.log", ready="^started"):
             yield f"gemini://{LOOPBACK}:{port}/"

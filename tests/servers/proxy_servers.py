@@ -33,15 +33,14 @@ class ProxyServer:
 @contextmanager
 def tinyproxy(folder: Path, *, login: bool = False, ports: Sequence[int] = ()) -> Iterator[ProxyServer]:
     """Run tinyproxy. If `ports` is given, CONNECT is allowed only to these ports."""
-    program = "usr/bin/tinyproxy"
-    files = find("tinyproxy", program)
+    files = find("tinyproxy", "usr/bin/tinyproxy")
     configuration = folder / "tinyproxy.conf"
     more = [f"BasicAuth {USER} {PASSWORD}"] if login else []
     more += [f"ConnectPort {port}" for port in ports]
     with reserved_port() as port:
         configuration.write_text(_TINYPROXY.format(port=port) + "\n".join([*more, ""]))
         log = folder / "tinyproxy.log"
-        command = [str(files.path(program)), "-d", "-c", str(configuration)]
+        command = [files.program, "-d", "-c", str(configuration)]
         with daemon(command, files.environment(), log, ready="Accepting connections"):
             yield ProxyServer("http", port, log)
 
@@ -61,8 +60,7 @@ def squid(folder: Path, certificates: Certificates) -> Iterator[ProxyServer]:
 
     `folder` must be world-accessible, because the server drops root privileges.
     """
-    program = "usr/sbin/squid"
-    files = find("squid", program)
+    files = find("squid", "usr/sbin/squid")
     users = folder / "users"
     users.write_text(f"{USER}:{PASSWORD}\n")
     configuration = folder / "squid.conf"
@@ -72,7 +70,7 @@ def squid(folder: Path, certificates: Certificates) -> Iterator[ProxyServer]:
         configuration.write_text(text)
         # the name of its shared memory: another name could belong to the user of an earlier run
         name = f"squid{port}"
-        command = [str(files.path(program)), "-N", "-d", "1", "-n", name, "-f", str(configuration)]
+        command = [files.program, "-N", "-d", "1", "-n", name, "-f", str(configuration)]
         try:
             with daemon(command, files.environment(), log, ready="storeLateRelease"):
                 yield ProxyServer("https", port, log)
@@ -116,14 +114,13 @@ def dante(folder: Path, wrapper: Sequence[str] = (), *, closed_to: int = 25) -> 
 
     It refuses connections to the port `closed_to`.
     """
-    program = "usr/sbin/danted"
-    files = find("dante", program)
+    files = find("dante", "usr/sbin/danted")
     configuration = folder / "danted.conf"
     method = "username" if wrapper else "none"
     with reserved_port() as port:
         configuration.write_text(_DANTE.format(port=port, method=method, closed_to=closed_to))
         log = folder / "danted.log"
-        command = [*wrapper, str(files.path(program)), "-f", str(configuration), "-N", "1"]
+        command = [*wrapper, files.program, "-f", str(configuration), "-N", "1"]
         with daemon(command, files.environment(), log, ready=r"info: Dante/server.* running"):
             yield ProxyServer("socks5h", port, log)
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -34,7 +34,7 @@ _PATIENCE = 30.0
 
 @contextmanager
 def inetd(
-    command_for: Callable[[int], Sequence[str]],
+    command: Sequence[str],
     environment: Mapping[str, str],
     log: Path,
     wrapper: Sequence[str] = (),
@@ -42,11 +42,12 @@ def inetd(
 ) -> Iterator[int]:
     """Listen on a free port and run the command once per connection; yield the port.
 
-    `command_for` is called with the port. `wrapper` is a command that runs the keeper (a namespace).
+    The word `{port}` of the command is the port. `wrapper` is a command that runs the keeper (a namespace).
     """
     with socket.create_server((host, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
-        keeper = [*wrapper, *_KEEPER, "--listen", str(listener.fileno()), *command_for(port)]
+        words = [str(port) if word == "{port}" else word for word in command]
+        keeper = [*wrapper, *_KEEPER, "--listen", str(listener.fileno()), *words]
         with _run_with_socket(listener, keeper, environment, output):
             yield port
 

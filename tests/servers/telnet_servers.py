@@ -61,31 +61,23 @@ def telnetd_with_screens(folder: Path) -> Iterator[str]:
 @contextmanager
 def telnetd_with_login(folder: Path) -> Iterator[str]:
     """Yield the URL of a telnetd with the system's login, where `namespace.USER` has an account."""
-    program = "usr/sbin/telnetd"
-    files = find("telnetd", program)
+    files = find("telnetd", "usr/sbin/telnetd")
     if not Path("/bin/login").exists():
         unavailable("the system has no login")
     wrapper = write_accounts(folder, folder)
     rules = "".join(f"{step} required pam_{module}\n" for step, module in PAM_RULES)
     (folder / "pam.d" / "login").write_text(rules)
-
-    def command(port: int) -> list[str]:
-        return [str(files.path(program)), "-h"]
-
+    command = [files.program, "-h"]
     with inetd(command, files.environment(), folder / "telnetd.log", wrapper) as port:
         yield f"telnet://{LOOPBACK}:{port}/"
 
 
 @contextmanager
 def _running(folder: Path, text: str) -> Iterator[str]:
-    program = "usr/sbin/telnetd"
-    files = find("telnetd", program)
+    files = find("telnetd", "usr/sbin/telnetd")
     script = folder / "program"
     script.write_text(text)
     script.chmod(0o755)
-
-    def command(port: int) -> list[str]:
-        return [str(files.path(program)), "-h", "-E", str(script)]
-
+    command = [files.program, "-h", "-E", str(script)]
     with inetd(command, files.environment(), folder / "telnetd.log") as port:
         yield f"telnet://{LOOPBACK}:{port}/"

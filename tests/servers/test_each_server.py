@@ -143,8 +143,8 @@ def test_chromium_shows_first_page(tmp_path: Path) -> None:
     The one-time address sets a cookie and refreshes to the page. Virtual time stops while requests are in
     progress, so Chromium follows the refresh before it prints.
     """
-    program = find("chromium", "usr/bin/chromium").path("usr/bin/chromium")
-    command = [str(program), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    program = find("chromium", "usr/bin/chromium").program
+    command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     quiet = [
         "--no-first-run",
         "--disable-background-networking",

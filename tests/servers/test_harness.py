@@ -39,14 +39,14 @@ def _exchange_line(port: int, line: bytes) -> bytes:
 
 
 def test_inetd_runs_command_per_connection_until_exit(tmp_path: Path) -> None:
-    with inetd(lambda port: [sys.executable, "-c", _ECHO], os.environ, tmp_path / "log") as port:
+    with inetd([sys.executable, "-c", _ECHO], os.environ, tmp_path / "log") as port:
         assert [_exchange_line(port, b"one\n"), _exchange_line(port, b"two\n")] == [b"ONE\n", b"TWO\n"]
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((LOOPBACK, port))
 
 
 def test_inetd_exit_ends_busy_server(tmp_path: Path) -> None:
-    with inetd(lambda port: [sys.executable, "-c", _STUBBORN], os.environ, tmp_path / "log") as port:
+    with inetd([sys.executable, "-c", _STUBBORN], os.environ, tmp_path / "log") as port:
         connection = socket.create_connection((LOOPBACK, port))
         answer = connection.makefile("rb")
         assert answer.readline() == b"up\n"
