@@ -171,26 +171,6 @@ def test_invalid_arguments_exit_with_status_2(argv: list[str], capfd: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (["gte"], b"; did you mean get?"),
-        (["explian"], b"; did you mean explain?"),
-        (["-q", "nonsense"], b"fetched\n"),
-    ],
-)
-async def test_mistyped_command_fetches_nothing(
-    words: list[str], meant: bytes, nursery: trio.Nursery, tmp_path: Path
-) -> None:
-    """`get` of the remaining URL would write a file although the user asked for another command."""
-    server = await serve(nursery)
-    done = await trio.to_thread.run_sync(partial(resolve, *words, server.url("/data"), folder=tmp_path))
-    assert (done.status, done.out) == (2, b"")
-    assert b"nothing was fetched" in done.err
-    assert meant in done.err
-    assert (server.connections, os.listdir(tmp_path)) == (0, [])
-
-
-@pytest.mark.parametrize(
     "words",
     [
         ["-x", "PROXY", "URL"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from pathlib import Path
 
@@ -236,12 +235,6 @@ def test_config_file_of_another_user_is_refused(folder: Path) -> None:
     os.chown(name, 65534, 65534)
     with pytest.raises(UsageError, match="another user's"):
         load(name)
-
-
-def test_config_file_not_regular_is_refused() -> None:
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-    with pytest.raises(UsageError, match="regular file"):
-        load(os.devnull)
 
 
 def test_config_file_overrides_policy(own: Path) -> None:

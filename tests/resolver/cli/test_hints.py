@@ -145,7 +145,7 @@ def test_parse_reports_non_ascii_position() -> None:
 
 
 async def test_invalid_argument_before_url_fetches_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """A valid URL after the invalid argument is not fetched either."""
+    """`get` of the URL after it would write a file although the user asked for another command."""
     server = await serve(nursery)
 
     async def run(*words: str) -> Done:
@@ -155,6 +155,8 @@ async def test_invalid_argument_before_url_fetches_nothing(nursery: trio.Nursery
         done = await run(word, server.url("/data"))
         assert (done.status, done.out) == (2, b"")
         assert b"nothing was fetched" in done.err
+    for words, meant in ((["gte"], "; did you mean get?\n"), (["-q", "nonsense"], "nothing was fetched\n")):
+        assert (await run(*words, server.url("/data"))).messages.endswith(meant)
     for options in (["--nonsense"], ["--quite"], ["-X"], ["--tries"], ["--exists", "maybe"]):
         assert (await run(server.url("/data"), *options)).status == 2
     assert (server.connections, os.listdir(tmp_path)) == (0, [])
