@@ -25,7 +25,7 @@ from tests.fresh import run_alone
 from tests.hang import HANG, NEVER
 from tests.resolver.blocking.test_portal import Halting
 from tests.resolver.blocking.test_session import Own, tasks
-from tests.resolver.network.peers import closed_port, start, stay_silent
+from tests.resolver.network.peers import start, stay_silent
 
 
 def client(limits: Limits | None = None, timeout: httpx.Timeout | float | None = 5.0) -> httpx.AsyncClient:
@@ -234,13 +234,6 @@ async def test_missing_handshake_raises_connect_timeout(
     async with client(limits, patience) as plain:
         with pytest.raises(httpx.ConnectTimeout):
             await plain.get(f"https://127.0.0.1:{port}/")
-
-
-async def test_closed_port_raises_connect_error() -> None:
-    with closed_port() as port:
-        async with client() as plain:
-            with pytest.raises(httpx.ConnectError):
-                await plain.get(f"http://127.0.0.1:{port}/")
 
 
 async def test_cancel_closes_the_connection(nursery: trio.Nursery) -> None:
