@@ -15,10 +15,10 @@ from contextvars import ContextVar
 from protocols.errors import ResolveError, TryLater
 from protocols.text import Masked
 
-#: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 530 with a matching text
-#: (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. The other codes of `TryLater` are about a single
-#: object.
-_TOO_MANY = frozenset({"400", "421", "429", "503", "530"})
+#: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 425 (Pure-FTPd: all data
+#: ports are busy), FTP 530 with a matching text (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. The
+#: other codes of `TryLater` are about a single object.
+_TOO_MANY = frozenset({"400", "421", "425", "429", "503", "530"})
 
 #: The maximum number of times that a task is queued again. A server may report "too many requests" for one
 #: object forever.

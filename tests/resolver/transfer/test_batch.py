@@ -478,6 +478,17 @@ async def test_ftp_login_limit_allows_all_files(full: bytes, nursery: trio.Nurse
     assert server.violations == []
 
 
+async def test_ftp_port_limit_allows_all_files(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """The server has one port for data connections, which the running transfer uses."""
+    server: MockFtp = await ftp.serve(nursery, ftp.Behavior(greeting=b"220 ProFTPD\r\n"))
+    server.data_ports = 1
+    run = Run(tmp_path, 6)
+    await run.save(*[server.url("pub/a.txt")] * 24, port=server.port)
+    assert run.errors == []
+    assert len(run.results) == 24
+    assert server.violations == []
+
+
 async def test_ftp_idle_login_is_closed_for_another_user(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Two users share a server that allows one login at a time."""
     server: MockFtp = await ftp.serve(nursery)
