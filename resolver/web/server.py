@@ -11,10 +11,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+import hypercorn.trio.run
 import trio
 from hypercorn.config import Config
 from hypercorn.logging import Logger
 from hypercorn.trio import serve as serve_on
+from hypercorn.trio.tcp_server import TCPServer
 
 from protocols.text import Masked, own_text
 from resolver.network.events import Event
@@ -231,6 +233,24 @@ async def _run(
         nursery.cancel_scope.cancel()
 
 
+class _Connection(TCPServer):
+    """A connection of Hypercorn whose errors do not end the server.
+
+    Some invalid requests cause an error in Hypercorn 0.18, such as `Upgrade: h2c` with an invalid
+    `HTTP2-Settings`, a WebSocket handshake with a body, and HTTP/2 frames with a path that is not ASCII. The
+    error occurs before the access checks, and would end all connections.
+    """
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        except* Exception:  # noqa: BLE001 - a defect ends this connection, and not the server
+            await self.config.log.exception("error in a connection")
+
+
+hypercorn.trio.run.TCPServer = _Connection  # type: ignore[attr-defined]
+
+
 class _HypercornConfig(Config):
     """A Hypercorn configuration that adds the same headers to all responses, even Hypercorn's errors."""
 
@@ -265,4 +285,6 @@ class _ServerLog(Logger):
         error = sys.exception()
         if isinstance(error, trio.BusyResourceError):
             return  # The browser disconnected at the end of a response; two Hypercorn tasks report an error.
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
         self._tell(Masked(f"internal error in a page: {own_text(type(error).__name__)}"))

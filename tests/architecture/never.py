@@ -60,6 +60,7 @@ NEVER: tuple[tuple[str, str], ...] = (
 REACH_BY_NAME: Mapping[str, str] = {
     "resolver.cli.bulk": "only this hook of Python's hears of a KeyboardInterrupt that is dropped",
     "resolver.testing.world.disk": "it passes all other names of os and sqlite3 on",
+    "resolver.web.server": "Hypercorn has no hook for the errors of a connection, which end the server",
 }
 
 

@@ -274,6 +274,29 @@ async def test_server_closes_connection_with_slow_head(monkeypatch: pytest.Monke
         assert (await browser.ask("/")).status == 200
 
 
+UPGRADE = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: "
+#: Requests that cause an error in Hypercorn 0.18, before the access checks.
+FATAL = {
+    "h2c, not base64": UPGRADE + b"h2c\r\nHTTP2-Settings: A\r\n\r\n",
+    "h2c, incomplete setting": UPGRADE + b"h2c\r\nHTTP2-Settings: AAAA\r\n\r\n",
+    "WebSocket, subprotocol": UPGRADE + b"websocket\r\nSec-WebSocket-Protocol: \xff\r\n\r\n",
+    "HTTP/2, streams": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+    + b"".join(b"\0\0\5\2\0" + (2 * n + 1).to_bytes(4) + b"\0\0\0\0\1" for n in range(1_001)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("octets", FATAL.values(), ids=FATAL)
+async def test_server_survives_errors_of_hypercorn(octets: bytes) -> None:
+    async with running() as (browser, log):
+        with trio.fail_after(HANG), suppress(trio.BrokenResourceError):
+            async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
+                await stream.send_all(octets)
+                async for _ in stream:
+                    pass
+        assert (await browser.ask("/")).status == 200
+    assert [line for line in log if line.startswith("internal error")]
+
+
 async def open_stalled_reader(port: int, head: str) -> trio.SocketStream:
     """Return a connection that read the beginning of a response and reads no more."""
     peer = trio.socket.socket()
