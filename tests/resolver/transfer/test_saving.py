@@ -217,16 +217,15 @@ async def test_newer_uses_exact_facts_of_listing(
     assert (len(server.requests), saved.skipped) == (asked, not asked)
 
 
-async def test_newer_for_existing_directory_is_a_local_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exists", ["newer", "skip"])
+async def test_existing_directory_is_a_local_error(exists: Exists, tmp_path: Path) -> None:
     (tmp_path / "object").mkdir()
     listed = Validators(
         size=(tmp_path / "object").stat().st_size, modified=WHEN - timedelta(days=400_000 / 365)
     )
     async with Resolver() as session:
         with pytest.raises(LocalError):
-            await session.save(
-                "http://127.0.0.1:1/object", tmp_path / "object", exists="newer", listed=listed
-            )
+            await session.save("http://127.0.0.1:1/object", tmp_path / "object", exists=exists, listed=listed)
 
 
 async def test_existing_file_is_refused_before_request(nursery: trio.Nursery, tmp_path: Path) -> None:
