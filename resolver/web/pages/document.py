@@ -123,7 +123,6 @@ def document_page(
         "name": name,
         "risky": _RUN.fullmatch(name.lower().rpartition(".")[2]) is not None,
         "media_type": media_type_of(response.content[:64]),
-        "target": response.target,
         "parts": 0,
     }
     if mime_parts is not None and parts is not None:

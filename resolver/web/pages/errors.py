@@ -176,7 +176,6 @@ def error_page(
         "said_by": error.text if isinstance(error, Declined) and error.text not in error.message else "",
         "again": None if refused else place.path,
         "parent": None if parent is None else place.href(parent),
-        "parent_url": parent,
         "edit": place.look(text),
         "meant": None if meant is None else place.look(meant),
         "meant_url": None if meant is None else redact(meant),

@@ -203,7 +203,6 @@ def mail_page(response: Response, place: PageAddressBar) -> WebPage:
         "body": body,
         "draft": decode_text(response.content, None),
         "found": [finding for finding in response.findings if finding.action != "allow"],
-        "target": response.target,
     }
     return WebPage("mail.html", place.url, 200, values)
 
@@ -217,7 +216,6 @@ def service_page(response: Response, place: PageAddressBar) -> WebPage:
     extra = response.extra or {}
     port = extra.get("port")
     values = {
-        "target": response.target or place.url,
         "command": command_of(response.target or place.url),
         "service": text_of(extra, "service"),
         "host": text_of(extra, "host"),
