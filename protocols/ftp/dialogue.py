@@ -79,8 +79,9 @@ UNIMPLEMENTED = (500, 502, 504)
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
 #: The reply codes to NLST of an empty directory. Servers send the same codes to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
-#: The texts of the 226 reply to LIST and NLST of a directory that can be entered but not read. vsftpd 3.0.3:
-#: "Transfer done (but failed to open directory)."; Pure-FTPd 1.0.50: "Sorry, we were unable to read [.]".
+#: The texts of the 226 reply to a listing of a directory that can be entered but not read. vsftpd 3.0.3, for
+#: LIST and NLST: "Transfer done (but failed to open directory)."; Pure-FTPd 1.0.50, for LIST: "Sorry, we were
+#: unable to read [.]".
 _UNREADABLE = re.compile(rb"failed to open directory|unable to read")
 #: The replies to MLSD and LIST that permit another command for the directory. Pure-FTPd replies 501 to MLSD
 #: of a file.
