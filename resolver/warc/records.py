@@ -218,7 +218,7 @@ MOST_LINE = 65_536
 MOST_LINES = 1_000
 MOST_HEAD = 262_144
 
-_VERSIONS = {b"WARC/1.0": "1.0", b"WARC/1.1": "1.1"}
+_VERSIONS = (b"WARC/1.0", b"WARC/1.1")
 #: The first bytes of other archive formats.
 _OTHERS = (
     (re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n"), "a WARC version other than 1.0 and 1.1"),
@@ -242,7 +242,6 @@ class RecordHead(NamedTuple):
     For a repeated field, the first value is used.
     """
 
-    version: str
     fields: Headers
     length: int
 
@@ -289,14 +288,13 @@ def read_head(stretch: RecordStream) -> RecordHead | None:
     first = stretch.line(MOST_LINE)
     if not first:
         return None
-    version = _VERSIONS.get(_strip_end(first))
-    if version is None:
+    if _strip_end(first) not in _VERSIONS:
         for beginning, what in _OTHERS:
             if beginning.match(first):
                 raise DamagedRecord(f"unsupported format: {what}", is_other=True)
         raise DamagedRecord("no WARC record begins here")
     fields = Headers(tuple(_fields(stretch, MOST_HEAD - len(first))))
-    return RecordHead(version, fields, _length(fields.get_list("Content-Length")))
+    return RecordHead(fields, _length(fields.get_list("Content-Length")))
 
 
 def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:

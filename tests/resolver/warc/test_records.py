@@ -288,7 +288,7 @@ def payload_of(
     block: bytes, step: int, content_type: str = "application/http;msgtype=response"
 ) -> tuple[bytes, bool]:
     """Return the payload, and whether it is complete."""
-    payload = Payload(RecordHead("1.1", Headers((("Content-Type", content_type),)), len(block)))
+    payload = Payload(RecordHead(Headers((("Content-Type", content_type),)), len(block)))
     made = [payload.take(block[at : at + step]) for at in range(0, len(block), step)]
     return b"".join(made), payload.is_whole
 
