@@ -116,8 +116,11 @@ class ConnectionPool:
         else:
             self._by_key[kept.key] = [kept]
         # The new connection is stored first, because a listener may raise at the close of another.
-        while len(self.idle) > self._most or now - next(iter(self.idle)).since > LIFETIME:
-            await self._remove(next(iter(self.idle))).aclose()
+        # During the close, another task may take all connections.
+        while (oldest := next(iter(self.idle), None)) is not None:
+            if len(self.idle) <= self._most and now - oldest.since <= LIFETIME:
+                break
+            await self._remove(oldest).aclose()
 
     async def leave(self, addresses: Container[str], most: int) -> None:
         """Close the oldest idle connections to `addresses` until at most `most` connections are left."""

@@ -335,6 +335,23 @@ async def test_pool_keeps_connection_if_closing_the_oldest_fails(
     assert late.closed
 
 
+async def test_pool_put_allows_take_while_it_closes_another(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, fake, late = ConnectionPool(), Fake(), Fake()
+    taken: list[ReusableConnection | None] = []
+
+    async def take() -> None:
+        taken.append(await pool.take("k", "a"))
+
+    monkeypatch.setattr(fake, "aclose", take)
+    pool.open()
+    await pool.put(idle("k", fake, 1))
+    await trio.sleep(LIFETIME + 1)
+    await pool.put(idle("k", late, 2))
+    assert [kept and kept.state for kept in taken] == [2]
+
+
 # Several requests on one connection: the order of sending and reading, and the effect of one failure on the
 # other requests.
 
