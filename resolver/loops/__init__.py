@@ -73,7 +73,8 @@ def is_cancel(kind: type[BaseException]) -> bool:
     The function also works after the run of the loop has ended.
     """
     for name in ("on_thread", "on_trio", "on_asyncio"):
-        module = sys.modules.get(f"resolver.loops.{name}")
-        if module is not None and issubclass(kind, module.LOOP.cancelled):
+        # A module that another thread is importing has no `LOOP` yet, and so no run.
+        loop = getattr(sys.modules.get(f"resolver.loops.{name}"), "LOOP", None)
+        if loop is not None and issubclass(kind, loop.cancelled):
             return True
     return False

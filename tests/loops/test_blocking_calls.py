@@ -7,8 +7,10 @@ import math
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from types import ModuleType
 from typing import TypeVar
 
 import pytest
@@ -177,6 +179,12 @@ def test_nursery_raises_errors_in_group_and_cancels_other_tasks() -> None:
     assert [type(error) for error in caught.value.exceptions] == [LookupError]
     assert len(ends) == 2
     assert all(map(is_cancel, ends))
+
+
+def test_is_cancel_while_another_thread_imports_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "resolver.loops.on_asyncio"
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    assert not is_cancel(ValueError)
 
 
 def test_outer_scope_ends_nursery() -> None:
