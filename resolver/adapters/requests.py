@@ -320,8 +320,9 @@ def _find_session(sessions: dict[_RawHeaders, T], said: _RawHeaders, make: Calla
 
     A forgotten session closes its connections after its last request, when it is garbage collected.
     """
-    session = sessions.pop(said, None) or make(said)
-    sessions[said] = session
+    # Threads that begin at the same time share the first session, because `setdefault` is atomic.
+    session = sessions.get(said) or sessions.setdefault(said, make(said))
+    sessions[said] = sessions.pop(said, session)
     for oldest in list(sessions)[:-_MAX_SESSIONS]:
         sessions.pop(oldest, None)
     return session

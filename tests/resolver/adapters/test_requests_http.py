@@ -23,7 +23,7 @@ from urllib3 import Timeout
 import fixtures.http
 import resolver
 from fixtures.http import HttpServer, Page
-from resolver.adapters.requests import mount
+from resolver.adapters.requests import Adapter, mount
 from tests.elsewhere import served
 from tests.hang import HANG
 from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
@@ -118,6 +118,21 @@ def test_requests_with_many_timeouts_close_old_connections(
     assert site.connections == 30
     while len(os.listdir("/proc/self/fd")) > before + 18:  # nine more connections, a descriptor at each end
         gc.collect()
+
+
+def test_requests_that_begin_at_the_same_time_share_a_session(
+    site: HttpServer, session: requests.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Adapter._make_transport
+
+    def make_late(adapter: Adapter, said: Any) -> resolver.HttpxTransport:
+        monkeypatch.setattr(Adapter, "_make_transport", make)
+        assert session.get(site.url("/data")).content == DATA  # another thread is faster
+        return make(adapter, said)
+
+    monkeypatch.setattr(Adapter, "_make_transport", make_late)
+    assert session.get(site.url("/data")).content == DATA
+    assert site.connections == 1
 
 
 def test_requests_chunks_are_given_as_they_arrive(session: requests.Session) -> None:
