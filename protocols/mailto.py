@@ -79,7 +79,7 @@ def parse(text: UrlText) -> MailtoUrl:
 
 
 def split_addresses(octets: bytes) -> tuple[bytes, ...]:
-    """Split mail addresses at the commas outside of quotes. An invalid one empties the result."""
+    """Split mail addresses at the commas outside of quotes, or return () if an address is invalid."""
     found: list[bytes] = []
     start, signs = 0, list[int]()
     for token in _TOKEN.finditer(octets + b","):

@@ -78,7 +78,7 @@ def written_host(url: Url) -> str:
 
 
 def _authority(url: Url) -> str:
-    """Return the original text of the authority, which is empty without one or without parsing."""
+    """Return the original text of the authority, or an empty text without authority or parsed text."""
     scheme, fragment = url.place("scheme"), url.place("fragment")
     if scheme is None or not url.text.startswith("//", scheme.end + 1):
         return ""

@@ -350,7 +350,7 @@ def shown_name(name: bytes) -> str:
 
 
 class _UnixDirectory:
-    """The listed directory, which makes entries from names and rejects names outside (S14)."""
+    """The listed directory, which makes entries from names, and rejects paths (S14, path traversal)."""
 
     def __init__(self, url: FtpUrl, findings: list[Finding]) -> None:
         cwds = (*url.cwds, url.name) if url.name else url.cwds
@@ -359,7 +359,7 @@ class _UnixDirectory:
         self._reported: set[str] = set()
 
     def entry(self, name: bytes, raw: bytes) -> Entry | None:
-        """Return the entry for a name, or None for the directory itself, its parent and outside names."""
+        """Return the entry for a name, or None for the directory, its parent and names outside of it."""
         if name in (b"", b".", b".."):
             return None
         if not _is_name(name):

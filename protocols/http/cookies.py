@@ -169,7 +169,7 @@ def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
-    """Return a cookie's host, and whether subdomains receive the cookie, or None if it is not allowed."""
+    """Return a cookie's host, and whether subdomains receive it, or None if the domain is not allowed."""
     domain = comparable_host(domain.removeprefix("."))
     if domain in ("", host):
         alone = not domain or suffix_of is None or is_alone(host) or suffix_of(host) == host

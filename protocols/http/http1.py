@@ -138,7 +138,7 @@ class Http1Exchange:
         return self._begun
 
     def cut_off(self) -> None:
-        """Record that the response came before the request was sent, which prevents the reuse."""
+        """Record that the response came before the complete request was sent: no reuse is possible."""
         self._cut_off = True
 
     def encode_body(self, octets: bytes) -> Line:

@@ -43,7 +43,7 @@ _Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 def header_section(limits: Limits) -> int:
-    """Return the maximum size in bytes of a peer's header section, with a line of maximum length."""
+    """Return the maximum size in bytes of a peer's header section, at least a line of maximum length."""
     return max(_HEADER_SECTION, limits.line)
 
 

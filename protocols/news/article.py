@@ -257,7 +257,7 @@ _ZONES = {
 
 
 def parse_date(text: str) -> datetime | None:
-    """Parse a Date field into a time in UTC, or None for an invalid date."""
+    """Parse a Date field into a time in UTC, or return None for an invalid date."""
     text = _COMMENT.sub(" ", text[:_LONGEST])
     time = _TIME.search(text)
     day = _find_day(text)

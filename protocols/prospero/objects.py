@@ -324,7 +324,7 @@ class Attribute(NamedTuple):
 
 
 def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
-    """Parse the tokens after ATTRIBUTE, or None if tokens or a required type are missing."""
+    """Parse the tokens after ATTRIBUTE, or return None if tokens or a required type are missing."""
     if len(tokens) < 3:
         return None
     applies, namespace, name, *rest = tokens
