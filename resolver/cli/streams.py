@@ -485,7 +485,7 @@ def _lines(pieces: Iterable[bytes], ending: bytes = b"\n") -> Iterator[bytes]:
 
 
 async def request_secret(prompt: str) -> bytes | None:
-    """Read a line from the terminal without echo, or return None if it is empty or without a terminal."""
+    """Read a line from the terminal without echo; return None if it is empty, or without a terminal."""
     return await request_line(prompt, hidden=True) or None
 
 

@@ -148,7 +148,7 @@ def octets(count: int) -> str:
 
 
 def octets_of(count: int, whole: int) -> str:
-    """Format a received size and a total size in one unit, such as `1.2/45.6 MiB`, in 13 characters."""
+    """Format a received and a total size in one unit, in at most 13 characters: `1.2/45.6 MiB`."""
     factor, unit = _unit_of(whole)
     return f"{_figures(count, factor)}/{_figures(whole, factor)} {unit}"
 
@@ -167,7 +167,7 @@ def _figures(count: int, factor: int) -> str:
 
 
 def countdown(seconds: float) -> str:
-    """Format the remaining time in 8 characters: `0:07`, `1:02:03`, or `days` from 100 hours on."""
+    """Format the remaining time in at most 8 characters: `0:07`, or `days` from 100 hours on."""
     left = int(seconds + 0.999)
     if left >= 360_000:
         return "days"

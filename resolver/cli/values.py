@@ -201,7 +201,7 @@ def unescape(text: str) -> bytes:
 
 
 def path(text: str) -> str:
-    """Check the path of a file or directory; an empty path usually comes from an unset shell variable."""
+    """Check the path of a file or directory; refuse an empty path (often an unset shell variable)."""
     if not text:
         raise BadValue("expected a name, got ''")
     if "\0" in text:
@@ -210,7 +210,7 @@ def path(text: str) -> str:
 
 
 def moment(text: str) -> str:
-    """Check a UTC time for an archive, which may be shortened to a prefix, such as the year."""
+    """Check a UTC time, or a prefix of it such as the year, for an archive."""
     from resolver.warc.archive import read_moment  # lazy import: few command lines have such a value
 
     try:

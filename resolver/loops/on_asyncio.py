@@ -47,7 +47,7 @@ _waits: dict[_Wait, asyncio.Future[bool | None]] = {}
 
 
 def _end_wait(wait: _Wait, ready: asyncio.Future[bool | None], in_time: bool | None) -> None:
-    """End the wait, unless it has ended. `in_time` is `None` if it was cancelled or closed."""
+    """End the wait, unless it has ended. After a cancellation or a close, `in_time` is `None`."""
     if _waits.get(wait) is not ready:
         return
     del _waits[wait]

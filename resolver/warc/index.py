@@ -292,7 +292,7 @@ class Revisits:
         self._known: dict[tuple[str, int, str], RevisitOriginal] = {}
 
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
-        """Return a record with the same payload, or None if a revisit record would not save space."""
+        """Return a record with the same payload, or None if none exists or a revisit saves no space."""
         return self._known.get(payload_key(kept)) if is_worthwhile(kept) else None
 
     def note(self, kept: CapturedObject, original: RevisitOriginal) -> None:

@@ -65,7 +65,7 @@ _EMPTY = "''"
 
 
 def _specs(row: Option) -> Iterator[str]:
-    """Yield one spec of `_arguments` for each flag; the flags of an option exclude each other."""
+    """Yield one spec of `_arguments` for each flag; flags exclude each other unless repeatable."""
     others = "" if row.many else f"({' '.join(row.flags)})"
     for flag in row.flags:
         joint = "" if row.takes is None else "=" if flag.startswith("--") else "+"

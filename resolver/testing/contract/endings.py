@@ -188,7 +188,7 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
 async def raises_own(
     told: Callable[[], Resolver], operation: Callable[[Resolver], Awaitable[object]]
 ) -> bool:
-    """Return whether the operation, or the end of its session, raises `ListenerError` and no other."""
+    """Return whether the operation, or the end of its session, raises `ListenerError`."""
     try:
         async with told() as session:
             await operation(session)

@@ -92,7 +92,7 @@ def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterat
 
 
 def _others(plan: Plan) -> list[RulingRow]:
-    """Return the findings of the plan as rows, without decisions of the policy."""
+    """Return the findings of the plan as rows, for a plan without a decision of the policy."""
     return [
         RulingRow(finding.rule, finding.action, finding.detail, "", None)
         for finding in plan.findings
