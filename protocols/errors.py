@@ -177,7 +177,7 @@ class ResolveError(Exception):
 
 
 def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
-    """Return an error for unpickling, without `__init__`, whose signature differs in each class."""
+    """Return an error for unpickling. `__init__` is not called, as its signature differs in each class."""
     error = kind.__new__(kind, facts["message"])
     vars(error).update(facts)
     return error
