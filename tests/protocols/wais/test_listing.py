@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from fixtures.wais.coding import write_element
-from protocols.wais.listing import HitReader, linked_url, media_type_of, parse_date, substitute_in
+from protocols.wais.listing import (
+    HitReader,
+    linked_url,
+    make_results_reply,
+    media_type_of,
+    parse_date,
+    substitute_in,
+)
 from resolver import Entry, Kind, WaisUrl
 from tests.protocols.typed_url import parse_as
 from tests.protocols.wais.captures import capture, parse_records
@@ -123,6 +130,7 @@ def test_substitute_catalog_is_not_a_hit() -> None:
     substitute = substitute_in(records)
     assert substitute is not None
     assert substitute.length == 550
+    assert make_results_reply(parse_as(WaisUrl, f"{HOST}/demo?x"), records, 10_000, 40).extra == {"hits": 0}
 
 
 @pytest.mark.parametrize(
