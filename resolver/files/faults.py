@@ -80,6 +80,13 @@ def exhaustion_fault(error: BaseException) -> LocalError | None:
     if isinstance(error, BaseExceptionGroup):
         found = [exhaustion_fault(each) for each in error.exceptions]
         return None if None in found else found[0]
+    if isinstance(error, RuntimeError):
+        from resolver.loops.loop import raise_without_thread  # lazy import: `--version` needs no `typing`
+
+        try:
+            raise_without_thread(error)
+        except OSError as lack:
+            error = lack
     if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
         return None
     remedy = _REMEDIES.get(error.errno)

@@ -83,14 +83,22 @@ def test_exhaustion_fault_of_group_is_a_local_error() -> None:
     assert "ended early: too many open files (" in found.message
 
 
+def test_exhaustion_fault_of_missing_thread_is_a_local_error() -> None:
+    """The message of the `RuntimeError` is the one of `threading.Thread.start`."""
+    found = exhaustion_fault(ExceptionGroup("", [RuntimeError("can't start new thread")]))
+    assert isinstance(found, LocalError)
+    assert "ulimit -u" in found.message
+
+
 @pytest.mark.parametrize(
     "error",
     [
         ValueError(),
+        RuntimeError(),
         OSError(errno.EBADF, os.strerror(errno.EBADF)),
         ExceptionGroup("", [OSError(errno.EMFILE, ""), ValueError()]),
     ],
-    ids=["no system error", "defect of the program", "group with a defect"],
+    ids=["no system error", "no missing thread", "defect of the program", "group with a defect"],
 )
 def test_exhaustion_fault_of_defect_is_none(error: Exception) -> None:
     assert exhaustion_fault(error) is None
