@@ -75,6 +75,8 @@ _EXHAUSTED = _FULL | {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 def exhaustion_fault(error: BaseException) -> LocalError | None:
     """Return the error for a run that ended because the machine lacks a resource, such as memory.
 
+    The current directory is such a resource: another process can remove it.
+
     The result is `None` if the exception, or another exception of the group, has another cause.
     """
     if isinstance(error, BaseExceptionGroup):
@@ -87,7 +89,11 @@ def exhaustion_fault(error: BaseException) -> LocalError | None:
             raise_without_thread(error)
         except OSError as lack:
             error = lack
-    if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
+    if not isinstance(error, OSError):
+        return None
+    if error.errno == errno.ENOENT and error.filename is None:  # the error of getcwd(3) has no file name
+        return LocalError("the current directory was removed (change to another directory)")
+    if error.errno not in _EXHAUSTED:
         return None
     remedy = _REMEDIES.get(error.errno)
     return LocalError(f"the run ended early: {reason(error)}" + (f" ({remedy})" if remedy else ""))

@@ -90,15 +90,34 @@ def test_exhaustion_fault_of_missing_thread_is_a_local_error() -> None:
     assert "ulimit -u" in found.message
 
 
+def test_exhaustion_fault_of_removed_current_directory_is_a_local_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.rmdir(tmp_path)
+    with pytest.raises(FileNotFoundError) as caught:
+        os.path.abspath("name")
+    found = exhaustion_fault(ExceptionGroup("", [caught.value]))
+    assert isinstance(found, LocalError)
+    assert "the current directory was removed" in found.message
+
+
 @pytest.mark.parametrize(
     "error",
     [
         ValueError(),
         RuntimeError(),
         OSError(errno.EBADF, os.strerror(errno.EBADF)),
+        FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "name"),
         ExceptionGroup("", [OSError(errno.EMFILE, ""), ValueError()]),
     ],
-    ids=["no system error", "no missing thread", "defect of the program", "group with a defect"],
+    ids=[
+        "no system error",
+        "no missing thread",
+        "defect of the program",
+        "missing file",
+        "group with a defect",
+    ],
 )
 def test_exhaustion_fault_of_defect_is_none(error: Exception) -> None:
     assert exhaustion_fault(error) is None
