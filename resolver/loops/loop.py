@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -105,6 +106,13 @@ class Descriptor(Protocol):
     """A socket or a wrapper of a socket. After the socket is closed, `fileno` returns -1."""
 
     def fileno(self) -> int: ...
+
+
+def is_ready(fd: int, *, writes: bool) -> bool:
+    """Return whether a descriptor is ready now, without waiting."""
+    polled = select.poll()
+    polled.register(fd, select.POLLOUT if writes else select.POLLIN)
+    return bool(polled.poll(0))
 
 
 #: A function that waits for a descriptor until a deadline, and returns whether the descriptor became ready.

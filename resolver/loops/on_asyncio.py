@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import select
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
@@ -21,7 +20,7 @@ from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import anyio
 
-from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery
+from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery, is_ready
 from resolver.loops.worker import start_call
 
 T = TypeVar("T")
@@ -71,7 +70,7 @@ async def _wait(fd: int, deadline: float, *, writes: bool) -> bool:
     try:
         if not is_only:
             await asyncio.sleep(0)
-            if not ready.done() and _is_ready(fd, writes=writes):
+            if not ready.done() and is_ready(fd, writes=writes):
                 del _waits[wait]
                 return True
         if not ready.done():
@@ -85,12 +84,6 @@ async def _wait(fd: int, deadline: float, *, writes: bool) -> bool:
     if in_time is None:
         raise anyio.ClosedResourceError
     return in_time
-
-
-def _is_ready(fd: int, *, writes: bool) -> bool:
-    polled = select.poll()
-    polled.register(fd, select.POLLOUT if writes else select.POLLIN)
-    return bool(polled.poll(0))
 
 
 async def wait_readable(fd: int) -> None:

@@ -23,6 +23,7 @@ from protocols.errors import Disconnected, NetworkError, ProtocolError, TimedOut
 from protocols.step import TimerElapsed
 from resolver.files.faults import check_spare
 from resolver.loops import Loop
+from resolver.loops.loop import is_ready
 from resolver.network.clock import AnswerPace
 from resolver.network.events import Closed, Received, Sent, TlsBegun
 from resolver.network.mask import ReceivedMask, SentSecrets
@@ -618,6 +619,11 @@ class SocketStream:
             raise connection_fault(error, self.peer) from error
         finally:
             self._waiting -= 1
+        if not in_time and until == since + settings.idle:
+            # SIGSTOP (Ctrl-Z) and SIGCONT interrupt epoll_wait(2). Python then reports a timeout without
+            # polling again, but data may have arrived during the stop.
+            fd = self._sock.fileno()
+            in_time = fd != -1 and is_ready(fd, writes=wait is self.loop.writable_by)
         if not in_time:
             raise self._settings.make_timeout(phase, until, self.peer, lasting=self._is_mute)
 

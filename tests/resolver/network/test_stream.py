@@ -127,6 +127,23 @@ async def test_stream_receive_times_out_when_idle(nursery: trio.Nursery, tmp_pat
             await stream.move(sink, None)
 
 
+async def test_stream_receives_bytes_of_stop_longer_than_idle_limit(nursery: trio.Nursery) -> None:
+    """After SIGSTOP and SIGCONT, the wait is late, although the bytes arrived during the stop."""
+
+    async def send(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"x")
+        await trio.sleep_forever()
+
+    async def be_late(descriptor: Descriptor, deadline: float) -> bool:
+        await trio.lowlevel.wait_readable(descriptor.fileno())
+        return False
+
+    port = await start(nursery, send)
+    async with admit(f"http://127.0.0.1:{port}/", idle=5).connect(tls=False) as stream:
+        stream.loop = stream.loop._replace(readable_by=be_late)
+        assert await stream.receive() == b"x"
+
+
 async def test_stream_send_times_out_when_peer_does_not_read(nursery: trio.Nursery) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
