@@ -12,12 +12,12 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TypeAlias
 
 import trio
 import trustme
 
+from fixtures.ports import serve_connections
 from resolver import Event, Limits, Policy, parse
 from resolver.network.url_gate import UrlGate
 from resolver.transfer.network import Network
@@ -28,9 +28,7 @@ ServeTls: TypeAlias = Callable[["trio.SSLStream[trio.SocketStream]"], Awaitable[
 
 async def start(nursery: trio.Nursery, serve: Serve, host: str = "127.0.0.1") -> int:
     """Serve every connection with the function `serve`; return the port."""
-    listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host=host))
-    port: int = listeners[0].socket.getsockname()[1]
-    return port
+    return await serve_connections(nursery, serve, host=host)
 
 
 async def start_tls(
