@@ -72,21 +72,26 @@ def _decode_run(found: re.Match[str]) -> str:
     White space between two encoded words is not part of the text. The bytes of adjacent encoded words with
     the same charset are joined before decoding, because a character may be split between two encoded words.
     """
-    text, end, pending, charset = "", 0, b"", ""
-    for word in _WORD.finditer(found[0]):
+    run = found[0]  # `re` copies the group for each access
+    pieces: list[str] = []  # joined at the end: a field may have any number of words
+    end, pending, charset = 0, bytearray(), ""
+    for word in _WORD.finditer(run):
         octets = _decode_word(word)
         if octets is None or word[1].lower() != charset:
-            text, pending = text + _show(pending, charset), b""
+            pieces.append(_show(pending, charset))
+            pending = bytearray()
         if octets is None:
-            text, charset = text + found[0][end : word.end()], ""
+            pieces.append(run[end : word.end()])
+            charset = ""
         else:
-            text += "" if charset or end == 0 else found[0][end : word.start()]
-            charset, pending = word[1].lower(), pending + octets
+            pieces.append("" if charset or end == 0 else run[end : word.start()])
+            charset = word[1].lower()
+            pending += octets
         end = word.end()
-    return text + _show(pending, charset)
+    return "".join([*pieces, _show(pending, charset)])
 
 
-def _show(octets: bytes, charset: str) -> str:
+def _show(octets: bytearray, charset: str) -> str:
     return octets.decode(codec_of(charset) or "latin-1", "replace") if octets else ""
 
 

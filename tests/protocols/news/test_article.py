@@ -64,6 +64,14 @@ def test_parse_head_of_many_continuation_lines_takes_linear_time() -> None:
     assert len(head.get_first("a") or b"") == 1 + lines * (1 + length)
 
 
+@pytest.mark.parametrize("unit", [b"=?x?q?y?= ", b"=?x?q?y?= =?utf-8?q?y?= ", b"=?utf-8?q?y?= "])
+def test_decode_field_of_many_encoded_words_takes_linear_time(unit: bytes) -> None:
+    """An article may consist of one field. Quadratic work would take 40 s."""
+    began = time.process_time()
+    assert decode_field(unit * (4_000_000 // len(unit))).count("y") >= 4_000_000 // len(unit)
+    assert time.process_time() - began < 4
+
+
 def test_head_properties_decode_fields() -> None:
     head = parse_head(
         b"subject: =?utf-8?q?=C3=BC?=\r\nSubject: second\r\nDate: Mon, 06 Jan 2025 10:00:24 +0000\r\n"
