@@ -153,7 +153,7 @@ class IndexPage:
         self.foreign: bytes | None = None
         self.chosen: RowContainer | None = None
         self._open: list[RowContainer] = []
-        self._heading: list[str] | None = None
+        self._heading: str | None = None
         self._anchor = False
         self._based = False
         self._most = most
@@ -171,7 +171,7 @@ class IndexPage:
             if (href := attributes.get("href")) is not None:
                 self._link(href)
         elif tag in _HEADINGS and len(self.headings) < _MOST_HEADINGS:
-            self._heading = []
+            self._heading = ""
         elif tag in _CONTAINERS:
             self._begin(tag)
         elif tag == "base" and not self._based and (href := attributes.get("href")) is not None:
@@ -211,7 +211,7 @@ class IndexPage:
             self._anchor = False
         elif tag in _HEADINGS:
             if self._heading is not None:
-                self.headings.append("".join(self._heading))
+                self.headings.append(self._heading)
             self._heading = None
         elif self._open and tag == self._open[-1].tag:
             self._close(self._open.pop())
@@ -224,8 +224,8 @@ class IndexPage:
             container.rows.clear()
 
     def data(self, text: str) -> None:
-        if self._heading is not None and sum(map(len, self._heading)) < _MOST_TEXT:
-            self._heading.append(text[:_MOST_TEXT])
+        if self._heading is not None and len(self._heading) < _MOST_TEXT:
+            self._heading += text[:_MOST_TEXT]
         if not self._open or self._anchor:
             return
         container = self._open[-1]

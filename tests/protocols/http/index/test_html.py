@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
@@ -85,6 +86,14 @@ def test_markup_parser_state_is_bounded(unit: bytes) -> None:
     with pytest.raises(LimitExceeded) as caught:
         take(reader(), (unit.replace(b"%d", b"%d" % number) for number in range(1_100)))
     assert caught.value.limit == "lines"
+
+
+def test_markup_open_heading_is_read_in_linear_time() -> None:
+    """Each text took time for all earlier texts of the heading: together 10 s."""
+    began = time.process_time()
+    with pytest.raises(Declined):
+        take(reader(), [b"<h1>" + b"a<br>" * 200_000])
+    assert time.process_time() - began < 4
 
 
 def test_markup_page_without_listing_is_bounded() -> None:
