@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,9 @@ ROWS = [
     (US + "Disallow: /a\n" + ALL + "Disallow: /\n" + US + "Disallow: /b", "/b", False),
     (US + "Disallow: /a\n" + ALL + "Disallow: /\n" + US + "Disallow: /b", "/a", False),
     ("User-agent: other\nUser-agent: resolve\nDisallow: /a", "/a", False),
+    ("User-agent resolve # us\nuser agent: b\nDisallow: /a\nUserAgent: c\nDisallow: /b", "/a", False),
+    ("User-agent resolve # us\nuser agent: b\nDisallow: /a\nUserAgent: c\nDisallow: /b", "/b", True),
+    ("User-agent: res*\nDisallow: /a", "/a", False),
     (ALL + "Disallow: /a\nAllow: /a/b", "/a/b/c", True),
     (ALL + "Allow: /a/b\nDisallow: /a", "/a/c", False),
     (ALL + "Disallow: /a\nAllow: /a", "/a", True),
@@ -74,6 +78,17 @@ def test_robots_rules_line_returns_matching_rule() -> None:
 )
 def test_robots_rules_accept_any_content(octets: bytes) -> None:
     RobotsRules(octets).allows("http://h.example/" + "a" * 2_000)
+
+
+@pytest.mark.parametrize("agent", [b"User-agent: a%d\n", b"user agent a%d #\n", b"useragent:r%0*d\n"])
+def test_robots_rules_of_many_agents_take_linear_memory(agent: bytes) -> None:
+    """A rule is stored once for each agent that may apply, and not for each of 500 agents."""
+    agents = b"".join(agent.replace(b"%0*d", b"*" * n).replace(b"%d", b"%d" % n) for n in range(500))
+    tracemalloc.start()
+    RobotsRules(agents + b"Disallow: /a\n" * 2_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000
 
 
 def test_robots_rules_ignore_content_over_limit() -> None:
