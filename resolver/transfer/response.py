@@ -153,7 +153,10 @@ class Response(Retrieved):
         """
         import json  # imported lazily: few callers use it
 
-        return json.loads(self.content)
+        try:
+            return json.loads(self.content)
+        except RecursionError as error:
+            raise ValueError("the JSON is nested too deeply") from error
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return all attributes and `text` as JSON values by name, without `raw`.

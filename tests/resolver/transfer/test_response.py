@@ -203,3 +203,8 @@ def test_saved_json_has_every_member() -> None:
     assert (record["kind"], record["modified"]) == ("document", "2001-09-09T01:46:40Z")
     assert record["findings"] == [{"rule": "S04", "action": "warn", "detail": "a port"}]
     assert (record["verified"], record["chain"], record["skipped"]) == (["length"], ["http://h/"], False)
+
+
+def test_json_nested_too_deeply_raises_value_error() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        response(content=b"[" * 100_000).json()
