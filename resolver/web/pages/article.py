@@ -107,9 +107,11 @@ def _strip_marks(line: str, level: int) -> str:
 # nested parts, or is larger than any real article, it is not parsed. Instead, the complete message is shown
 # as one text part.
 
-#: Limits of a parsed message: size in bytes, number of declared multipart levels, and number of listed parts.
+#: Limits of a parsed message: size in bytes, number of declared multipart levels, number of parsed parts of a
+#: multipart, and number of listed parts. Python's parser takes 350 bytes of memory for an empty part.
 LARGEST = 16_777_216
 MAX_MIME_DEPTH = 20
+MAX_PARTS = 10_000
 MOST = 200
 #: Maximum size in bytes of a Content- header field. For such a field, Python's parser takes quadratic time in
 #: the size of the field (ReDoS).
@@ -152,12 +154,22 @@ class MimePart(NamedTuple):
         return decode_text(self.octets, self.charset)
 
 
+class _Multipart(Message):
+    """A message with a limit for the number of its parts."""
+
+    def attach(self, payload: Message) -> None:  # type: ignore[override]
+        super().attach(payload)
+        if len(self.get_payload()) > MAX_PARTS:
+            raise ValueError(f"more than {MAX_PARTS} parts")
+
+
 def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
     """Return the leaf parts of a message: at least one and at most `MOST` parts."""
     if len(octets) > LARGEST or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _says_too_much(octets):
         return [_read_whole(octets, charset)]
     try:
-        found = list(_list_leaves(message_from_bytes(octets, policy=policy.compat32), charset))
+        message = message_from_bytes(octets, _Multipart, policy=policy.compat32)
+        found = list(_list_leaves(message, charset))
     except (*_BROKEN, RecursionError):
         return [_read_whole(octets, charset)]
     return found or [_read_whole(octets, charset)]

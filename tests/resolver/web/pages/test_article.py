@@ -116,6 +116,13 @@ def test_parts_of_many_are_limited() -> None:
     assert page.values["more"]
 
 
+def test_parts_of_more_than_limit_is_one_text() -> None:
+    head, part = b"Content-Type: multipart/mixed; boundary=B\r\n\r\n", b"--B\r\n\r\nx\r\n"
+    assert len(parts_of(head + part * mime.MAX_PARTS)) == mime.MOST
+    (whole,) = parts_of(head + part * (mime.MAX_PARTS + 1))
+    assert len(whole.octets) == len(part) * (mime.MAX_PARTS + 1)
+
+
 def test_article_page_shows_picture_by_first_bytes() -> None:
     octets = (
         b"Content-Type: multipart/mixed; boundary=B\r\n\r\n"
