@@ -233,7 +233,7 @@ async def _run(
         nursery.cancel_scope.cancel()
 
 
-class _Connection(TCPServer):
+class _GuardedConnection(TCPServer):
     """A connection of Hypercorn whose errors do not end the server.
 
     Some invalid requests cause an error in Hypercorn 0.18, such as `Upgrade: h2c` with an invalid
@@ -248,7 +248,7 @@ class _Connection(TCPServer):
             await self.config.log.exception("error in a connection")
 
 
-hypercorn.trio.run.TCPServer = _Connection  # type: ignore[attr-defined]
+hypercorn.trio.run.TCPServer = _GuardedConnection  # type: ignore[attr-defined]
 
 
 class _HypercornConfig(Config):
