@@ -203,6 +203,8 @@ def test_interrupt_in_callback_during_import_ends_run() -> None:
 import signal, sys, weakref
 from resolver.cli import run
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores the signal
+
 class Module: pass
 
 class Finder:
