@@ -406,10 +406,10 @@ OF_OPTIONS: Mapping[str, str] = {
         "data is stored for a retry. The option is short for `--limit idle=S`."
     ),
     "--tries": (
-        "N is 1 to 1,000 (not forever), and limits the consecutive attempts without new data. If the "
-        "command has several URLs, the default is 5 attempts per URL. For a single URL, the default is one "
-        "attempt. If data has arrived, `get` makes up to 5 attempts. Errors that are probably permanent, "
-        "such as a refused port, are not retried (see `--retry-all`)."
+        "N is 1 to 1,000, and limits the consecutive attempts without new data. If the command has several "
+        "URLs, the default is 5 attempts per URL. For a single URL, the default is one attempt. If data has "
+        "arrived, `get` makes up to 5 attempts. Errors that are probably permanent, such as a refused port, "
+        "are not retried (see `--retry-all`)."
     ),
     "--retry-delay": (
         "S is a number of seconds, or a duration such as `500ms` or `2m`. The delay doubles with each "
