@@ -7,6 +7,7 @@ connections of a thread share one receive buffer.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -93,6 +94,10 @@ def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
     """
     if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
+
+
+#: `errno` codes of a system that cannot splice a socket: splice(2) without support, or a seccomp filter.
+_WITHOUT_SPLICE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EPERM})
 
 
 def spliceable(fd: int) -> bool:
@@ -434,6 +439,8 @@ class SocketStream:
                 try:
                     moved = pipe.pull(self._sock.fileno(), most)
                 except OSError as error:
+                    if error.errno in _WITHOUT_SPLICE:
+                        return await self._copy(sink, end)
                     await self._await_ready(error, "read")
                     continue
                 self._at_end = moved == 0

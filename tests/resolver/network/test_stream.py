@@ -472,6 +472,26 @@ async def test_move_falls_back_to_write_without_splice_support(
     assert sum(sink.writes) == 700_000
 
 
+@pytest.mark.skipif(not hasattr(os, "splice"), reason="the platform has no splice(2)")
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOSYS, errno.EPERM], ids=errno.errorcode.get)
+async def test_move_copies_if_the_system_cannot_splice_sockets(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def splice(source: int, target: int, count: int, *, flags: int) -> int:
+        raise OSError(code, os.strerror(code))
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"x" * 2 * SPLICE_FROM)
+        await stream.send_eof()
+
+    monkeypatch.setattr(os, "splice", splice)
+    port = await start(nursery, serve)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        with file_sink(tmp_path / "got") as sink:
+            assert await stream.move(sink, None) == 2 * SPLICE_FROM
+    assert (tmp_path / "got").read_bytes() == b"x" * 2 * SPLICE_FROM
+
+
 def test_spliceable_accepts_only_regular_files_not_appending(tmp_path: Path) -> None:
     with file_sink(tmp_path / "a") as plain, file_sink(tmp_path / "b", os.O_APPEND) as appending:
         assert spliceable(plain.fileno()) == hasattr(os, "splice")
