@@ -110,7 +110,7 @@ def _remove(path: str, status: os.stat_result) -> None:
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 #: `errno` codes of a file system without hard links (FAT, some network file systems).
-_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
 #: `errno` codes of a kernel or file system without unnamed files (O_TMPFILE), and of a removed directory.
@@ -296,7 +296,7 @@ class DirectoryHandle:
         try:
             os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self.fd, follow_symlinks=True)
         except OSError as error:
-            if error.errno not in _NO_LINKS | _NO_NAMELESS:
+            if error.errno not in NO_LINKS | _NO_NAMELESS:
                 raise
             return False
         return True
@@ -372,7 +372,7 @@ class DirectoryHandle:
         except FileExistsError:
             raise
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in NO_LINKS:
                 raise
             self._rename_without_links(old, new)
         else:

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from protocols.errors import LocalError
 from resolver.files.atomic import lock, whole_file
-from resolver.files.directory import DirectoryHandle
+from resolver.files.directory import NO_LINKS, DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.files.names import check_name
 from resolver.policy.files import FIRST_SUFFIX, STATE_SUFFIX
@@ -279,8 +279,14 @@ class Maildir:
                 raise
             finally:
                 os.close(fd)
-            os.link(name, name, src_dir_fd=making.fd, dst_dir_fd=done.fd, follow_symlinks=False)
-            making.forget(name)
+            try:
+                os.link(name, name, src_dir_fd=making.fd, dst_dir_fd=done.fd, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in NO_LINKS:  # link(2) on Linux reports EEXIST first, so the name is free
+                    raise
+                os.rename(name, name, src_dir_fd=making.fd, dst_dir_fd=done.fd)
+            else:
+                making.forget(name)
         self.numbers.add(number)
         self.size += len(octets)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import mailbox
 import os
@@ -241,6 +242,19 @@ async def test_group_is_saved_as_mbox(nursery: trio.Nursery, tmp_path: Path) -> 
 
 
 async def test_group_is_saved_as_maildir(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, spool())
+    await gather(server, tmp_path / "box", Maildir)
+    assert in_maildir(tmp_path / "box") == sorted(as_file(each) for each in ARTICLES.values())
+    assert os.listdir(tmp_path / "box/tmp") == []
+
+
+async def test_maildir_without_hard_links_is_complete(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*names: str, **settings: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
     server = await serve(nursery, spool())
     await gather(server, tmp_path / "box", Maildir)
     assert in_maildir(tmp_path / "box") == sorted(as_file(each) for each in ARTICLES.values())
