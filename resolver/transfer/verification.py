@@ -34,7 +34,7 @@ from resolver.transfer.streaming import MemoryStore, StreamingResponse
 _LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _HEADER_NAMES = {"sha-256": "sha256", "sha-512": "sha512", "sha-384": "sha384", "sha": "sha1", "md5": "md5"}
-_HEADER_ITEM = re.compile(r"\s*([A-Za-z0-9-]+)=:?([A-Za-z0-9+/=]+?):?\s*(?:,|\Z)")
+_HEADER_ITEM = re.compile(r"\s*([A-Za-z0-9-]+)=:?([A-Za-z0-9+/=]+?):?\s*")
 #: A line in the format of md5sum: the digest, a space, a space or an asterisk, and the file name.
 _SUM_LINE = re.compile(r"\\?([0-9a-fA-F]{32,128})(?:[ \t]+[ *]?(.+))?\Z")
 #: A line in the format of the BSD tools: `SHA256 (name) = digest`. OpenSSL 3 writes `SHA2-256(name)= digest`.
@@ -75,7 +75,8 @@ def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
     for name, value in meta:
         if name.lower() not in ("repr-digest", "digest"):
             continue
-        for item in _HEADER_ITEM.finditer(value):
+        # A search in the complete value would take quadratic time.
+        for item in filter(None, map(_HEADER_ITEM.fullmatch, value.split(","))):
             algorithm = _HEADER_NAMES.get(item[1].lower())
             digest = _from_base64(item[2])
             if algorithm is not None and len(digest) == _LENGTHS[algorithm]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from hashlib import new
@@ -89,6 +90,14 @@ def test_header_checksums_of_representation(
     """The digest must cover the whole representation. A Content-Digest may cover only a range."""
     checksums = list(header_checksums(tuple(headers)))
     assert [(checksum.algorithm, checksum.digest) for checksum in checksums] == found
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "a=", "a=a,", ",", "=:"])
+def test_header_checksums_of_long_field_take_linear_time(unit: str) -> None:
+    """The text has the maximum length of a header field. Quadratic work would take 10 s."""
+    began = time.process_time()
+    assert list(header_checksums((("Digest", unit * (65_536 // len(unit)) + "!"),))) == []
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
