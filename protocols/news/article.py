@@ -73,7 +73,7 @@ def _decode_run(found: re.Match[str]) -> str:
     the same charset are joined before decoding, because a character may be split between two encoded words.
     """
     run = found[0]  # `re` copies the group for each access
-    pieces: list[str] = []  # joined at the end: a field may have any number of words
+    pieces: list[str] = []  # joined at the end, in linear time
     end, pending, charset = 0, bytearray(), ""
     for word in _WORD.finditer(run):
         octets = _decode_word(word)
