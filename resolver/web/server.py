@@ -19,6 +19,7 @@ from hypercorn.trio import serve as serve_on
 from hypercorn.trio.tcp_server import TCPServer
 
 from protocols.text import Masked, own_text
+from resolver.network.connecting import unwrap_group
 from resolver.network.events import Event
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings
@@ -285,6 +286,6 @@ class _ServerLog(Logger):
         error = sys.exception()
         if isinstance(error, trio.BusyResourceError):
             return  # The browser disconnected at the end of a response; two Hypercorn tasks report an error.
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        if isinstance(error, BaseExceptionGroup):
+            error = unwrap_group(error)
         self._tell(Masked(f"internal error in a page: {own_text(type(error).__name__)}"))
