@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
-from resolver.cli.options import LOCAL, CommandOptions, Option, rows
+from resolver.cli.options import LOCAL, PROXY_POLICY, CommandOptions, Option, rows
 from resolver.cli.values import UsageError, pair, suggest_nearest
 from resolver.cli.vocabulary import SHELLS
 from resolver.cli.vocabulary import VERBS as TABLE
@@ -249,7 +249,7 @@ def _check_proxy(command: Command) -> None:
     for row in rows():  # An option without an effect is an error, because the user may rely on it.
         if command.configuration.sources[row.name] == "the command line" and "proxy" not in row.verbs.split():
             raise UsageError(f"proxy does not take {row.long}")
-    policy = command.configuration.given.get("policy", "untrusted")
+    policy = command.configuration.given.get("policy", PROXY_POLICY)
     if listens_to_others(command) and policy != "untrusted":
         raise UsageError("--listen with a non-loopback address requires --policy untrusted")
     command.policy = policy

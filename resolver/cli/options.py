@@ -118,10 +118,12 @@ class Option(NamedTuple):
 
     def unset_of(self, verb: str) -> object:
         """Return the value of the option for `verb` if the user does not set the option."""
-        return "untrusted" if (self.name, verb) == ("policy", "proxy") else self.unset
+        return PROXY_POLICY if (self.name, verb) == ("policy", "proxy") else self.unset
 
 
 POLICIES = ("default", "cautious", "untrusted")
+#: The default policy of `proxy`, whose clients are not trusted.
+PROXY_POLICY = "untrusted"
 PROGRESS = ("auto", "bar", "dot", "json", "none")
 SORT = ("name", "size", "date")
 MAILBOXES = ("mbox", "maildir")
