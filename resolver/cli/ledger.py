@@ -124,7 +124,7 @@ class LedgerInput:
             rows = self._with_rows(map(self._name_target, found))
             last = max((row.number for _, row in rows if row is not None and row.is_done), default=None)
             if last is not None:
-                self._recall.go_on_behind(last)
+                self._recall.continue_after(last)
             return list(rows)
         parts: list[Part] = []
         for is_known, group in groupby(zip(found, known, strict=True), lambda each: each[1] is not None):
@@ -201,7 +201,7 @@ class EarlierRecords:
         return scheme
 
 
-def _make_row(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
+def _make_row(target: CommandTarget, command: Command, naming: str | None = None) -> RequestRow:
     """Return the ledger row of a target.
 
     The key of the row is the URL without a password, and the path.
@@ -211,8 +211,8 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
     from resolver.ledger.book import RequestRow
 
     options = command.url_options
-    given = redact(target.url) if options or target.known is None else target.known.shown
-    shown = given
+    typed_url = redact(target.url) if options or target.known is None else target.known.shown
+    shown = typed_url
     if options:
         with suppress(ResolveError):  # the command reports the error
             shown = target.parsed(command).shown
@@ -224,12 +224,12 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
     return RequestRow(
         url=shown,
         place=place,
-        given=given,
+        typed_url=typed_url,
         origin=target.origin,
         referrer=target.referrer,
         more=json.dumps(more) if more else None,
-        without_password=given != target.url,
-        how=how if target.is_bare else None,
+        without_password=typed_url != target.url,
+        naming=naming if target.is_bare else None,
     )
 
 

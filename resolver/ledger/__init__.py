@@ -33,7 +33,7 @@ class CompletedFile(NamedTuple):
     inode: int
     size: int
     digest: str | None
-    known: Validators
+    validators: Validators
     final_url: Masked | None = None
     media_type: Masked | None = None
 
@@ -58,10 +58,10 @@ class LedgerRow(Protocol):
 current: ContextVar[LedgerRow | None] = ContextVar("current", default=None)
 
 
-def etag_of_row(path: str, held: Validators) -> str | None:
+def etag_of_row(path: str, validators: Validators) -> str | None:
     """Return the entity tag of an existing file from the ledger, or None without a ledger."""
     row = current.get()
-    return None if row is None else row.etag_of(path, held.modified)
+    return None if row is None else row.etag_of(path, validators.modified)
 
 
 def make_recorder(facts: Callable[[int], CompletedFile]) -> Callable[[int], Callable[[], None]] | None:

@@ -45,7 +45,7 @@ from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
 
 #: The SQLite application ID of a ledger: "rslv".
-_OURS = 0x72736C76
+_APPLICATION_ID = 0x72736C76
 _VERSION = 1
 
 #: The number of bytes at the start of a file that identify a ledger.
@@ -60,7 +60,7 @@ CREATE TABLE object (
     exit INTEGER, error TEXT, message, asked REAL NOT NULL, ended REAL, how TEXT,
     final_url, media_type);
 CREATE TABLE run (id INTEGER PRIMARY KEY, begun REAL NOT NULL, ended REAL NOT NULL);
-PRAGMA application_id = {_OURS};
+PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
@@ -72,58 +72,58 @@ _ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
 #: is a base number of steps, plus a number of steps for each byte of the file. A query that counts all rows
 #: takes two steps per byte. In a damaged or malicious file, pages may point to each other, so that 50 kB seem
 #: to contain billions of rows.
-_STEPS = 10_000
-_SPARE_STEPS, _STEPS_OF_OCTET = 1_000_000, 10
+_STEPS_PER_CHECK = 10_000
+_BASE_STEPS, _STEPS_PER_BYTE = 1_000_000, 10
 
 #: The timeout in seconds for a lock that another program holds on the database.
-PATIENCE = 5.0
+TIMEOUT = 5.0
 
 
-def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
+def connect(path: str, *, query: str = "mode=rw") -> sqlite3.Connection:
     """Open a database connection with explicit transactions.
 
     The size of the file limits the work of a query, and functions in the schema are not trusted.
 
     Args:
         path: The ledger.
-        how: The URI parameters for SQLite.
+        query: The URI parameters for SQLite.
     """
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
-        f"file:{quoted}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE
+        f"file:{quoted}?{query}", uri=True, isolation_level=None, check_same_thread=False, timeout=TIMEOUT
     )
-    taken = 0
+    steps = 0
 
-    def has_had_enough() -> bool:
-        nonlocal taken
-        taken += _STEPS
+    def is_over_limit() -> bool:
+        nonlocal steps
+        steps += _STEPS_PER_CHECK
         size = 0
-        for each in (path, f"{path}-wal"):
+        for file in (path, f"{path}-wal"):
             with suppress(OSError):
-                size += os.stat(each).st_size
-        return taken > _SPARE_STEPS + _STEPS_OF_OCTET * size
+                size += os.stat(file).st_size
+        return steps > _BASE_STEPS + _STEPS_PER_BYTE * size
 
-    connection.set_progress_handler(has_had_enough, _STEPS)
+    connection.set_progress_handler(is_over_limit, _STEPS_PER_CHECK)
     connection.execute("PRAGMA trusted_schema=OFF")
     return connection
 
 
-def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
+def has_ledger(connection: sqlite3.Connection, path: str) -> bool:
     """Return True for a ledger, and False for an empty database.
 
     Raises:
         LedgerFault: Another program, or a later version of this package, wrote the database.
     """
-    ours = connection.execute("PRAGMA application_id").fetchone()[0]
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if ours == _OURS and version == _VERSION:
+    if application_id == _APPLICATION_ID and version == _VERSION:
         _check_schema(connection, path)
         return True
-    if ours == _OURS:
+    if application_id == _APPLICATION_ID:
         raise LedgerFault(
             f"the ledger {path!r} is of a later version of resolve: use that version, or another file"
         )
-    if ours or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    if application_id or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise LedgerFault(f"{path!r} is a database of another program and stays unchanged: name another file")
     return False
 
@@ -134,20 +134,20 @@ def _check_schema(connection: sqlite3.Connection, path: str) -> None:
     Views, triggers and computed columns could run the SQL of an attacker. Automatic indexes of SQLite are
     allowed, because they do not contain SQL text.
     """
-    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 3").fetchall()
+    statements = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 3").fetchall()
     tables = re.findall(r"CREATE TABLE .*?\);", TABLES, re.DOTALL)
-    if sorted(_table(str(sql)) for (sql,) in found) != sorted(map(_table, tables)):
+    if sorted(_parse_table(str(sql)) for (sql,) in statements) != sorted(map(_parse_table, tables)):
         raise LedgerFault(
             f"{path!r} has tables, views or triggers that no run has made, and stays unchanged: name another"
             " file"
         )
 
 
-def _table(sql: str) -> tuple[str, list[str]]:
+def _parse_table(sql: str) -> tuple[str, list[str]]:
     """Return the start of a CREATE TABLE statement, and its columns except those in `_ADDED`."""
     head, _, columns = " ".join(sql.split()).removesuffix(";").removesuffix(")").partition("(")
     added = [f"{name} {kind}".strip() for name, kind in _ADDED]
-    return head.strip(), [each.strip() for each in columns.split(",") if each.strip() not in added]
+    return head.strip(), [column.strip() for column in columns.split(",") if column.strip() not in added]
 
 
 def is_ledger(head: bytes) -> bool:
@@ -156,33 +156,33 @@ def is_ledger(head: bytes) -> bool:
     An SQLite file has the magic string at byte 0, and the application ID at byte 68 (SQLite file format,
     section 1.3).
     """
-    return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _OURS.to_bytes(4, "big")
+    return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _APPLICATION_ID.to_bytes(4, "big")
 
 
 def add_columns(connection: sqlite3.Connection) -> None:
     """Add the columns that are missing in a ledger of an early version."""
-    there = {name for _, name, *_ in connection.execute("PRAGMA table_info(object)")}
+    existing = {name for _, name, *_ in connection.execute("PRAGMA table_info(object)")}
     for name, kind in _ADDED:
-        if name not in there:
+        if name not in existing:
             connection.execute(f"ALTER TABLE object ADD COLUMN {name} {kind}")
 
 
 @contextmanager
-def faults_of(path: str) -> Iterator[None]:
+def convert_errors(path: str) -> Iterator[None]:
     """Convert SQLite errors and file errors to a `LedgerFault` whose message contains the fix."""
     try:
         yield
     except LedgerFault:
         raise
     except sqlite3.Error as error:
-        raise LedgerFault(_words(path, error)) from error
+        raise LedgerFault(_make_message(path, error)) from error
     except (LocalError, OSError) as error:
         kind = LedgerHeld if isinstance(error, HeldByAnother) else LedgerFault
         raise kind(error.message if isinstance(error, LocalError) else str(error)) from error
 
 
 #: The prefixes of SQLite's error names, with the error message and the fix.
-_WORDS = (
+_MESSAGES = (
     ("SQLITE_NOTADB", "is not a ledger and stays unchanged: name another file"),
     (
         "SQLITE_CORRUPT",
@@ -198,10 +198,10 @@ _WORDS = (
 )
 
 
-def _words(path: str, error: sqlite3.Error) -> str:
+def _make_message(path: str, error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", "")
-    said = next((words for begin, words in _WORDS if name.startswith(begin)), "cannot be used")
-    return f"the ledger {path!r} {said} ({error})"
+    message = next((words for begin, words in _MESSAGES if name.startswith(begin)), "cannot be used")
+    return f"the ledger {path!r} {message} ({error})"
 
 
 def encode_text(text: str | None) -> str | bytes | None:
@@ -215,11 +215,11 @@ def encode_text(text: str | None) -> str | bytes | None:
     return text
 
 
-def decode_text(kept: object) -> str | None:
+def decode_text(value: object) -> str | None:
     """Return the value of a column as text, or None for a value of another type."""
-    if isinstance(kept, bytes):
-        return kept.decode("utf-8", "surrogatepass") if _is_text(kept) else None
-    return kept if isinstance(kept, str) else None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogatepass") if _is_text(value) else None
+    return value if isinstance(value, str) else None
 
 
 def _is_text(octets: bytes) -> bool:
@@ -230,16 +230,16 @@ def _is_text(octets: bytes) -> bool:
     return True
 
 
-def number_of(kept: object) -> int:
+def decode_number(value: object) -> int:
     """Return the value of a column as an integer, or 0 for a value of another type."""
-    return kept if isinstance(kept, int) and kept >= 0 else 0
+    return value if isinstance(value, int) and value >= 0 else 0
 
 
 #: The maximum number of row updates that wait to be written.
-_AT_ONCE = 256
+_MAX_QUEUED = 256
 
 #: The maximum number of characters of a stored error message.
-_MOST_MESSAGE = 1_000
+_MAX_MESSAGE = 1_000
 
 Status: TypeAlias = Literal["queued", "whole", "done", "skipped", "failed", "refused"]
 
@@ -250,20 +250,20 @@ class RequestRow(NamedTuple):
     Attributes:
         url: The redacted URL.
         place: The path of the file, or of the directory if the server may choose the file name.
-        given: The URL as the user typed it, with its password redacted.
+        typed_url: The URL as the user typed it, with its password redacted.
         more: Other data of the request from the list, as JSON.
-        how: The naming scheme of the files.
+        naming: The naming scheme of the files.
         below: A prefix of the path. A directory after the prefix must not be a symbolic link.
     """
 
     url: Masked
     place: str
-    given: Masked
+    typed_url: Masked
     origin: str = "user"
     referrer: tuple[str, str | None] | None = None
     without_password: bool = False
     more: str | None = None
-    how: str | None = None
+    naming: str | None = None
     below: str | None = None
 
     @property
@@ -279,7 +279,7 @@ class StoredRow(NamedTuple):
     key: bytes
     url: Masked
     status: str
-    how: str | None
+    naming: str | None
     path: str
     size: int
     digest: str | None
@@ -324,15 +324,15 @@ class LedgerEntry:
 
     def record_whole(self, facts: CompletedFile) -> Callable[[], None]:
         """Queue the record of a file that is synced to the disk; see `LedgerRow`."""
-        known, place = facts.known, self.ledger.place_of(facts.path)
-        self._recorded = facts.path, place
+        validators, stored_path = facts.validators, self.ledger.make_stored_path(facts.path)
+        self._recorded = facts.path, stored_path
         values = (
-            encode_text(place),
+            encode_text(stored_path),
             facts.inode,
             facts.size,
             None if facts.digest is None else f"sha256:{facts.digest}",
-            encode_text(known.etag),
-            None if known.modified is None else known.modified.timestamp(),
+            encode_text(validators.etag),
+            None if validators.modified is None else validators.modified.timestamp(),
             encode_text(facts.final_url),
             encode_text(facts.media_type),
         )
@@ -341,13 +341,13 @@ class LedgerEntry:
     def etag_of(self, path: str, modified: datetime | None) -> str | None:
         """Return the entity tag of the file; see `LedgerRow`."""
         tag, saved = self._tag, self._tag.modified
-        at = None if modified is None else int(modified.timestamp())
-        same = (
+        seconds = None if modified is None else int(modified.timestamp())
+        is_same_file = (
             tag.inode is not None
             and os.path.abspath(path) == self.path
-            and (saved is None or int(saved) == at)
+            and (saved is None or int(saved) == seconds)
         )
-        return tag.etag if same and is_that(path, tag.inode or 0, self.size) else None
+        return tag.etag if is_same_file and is_that(path, tag.inode or 0, self.size) else None
 
     async def record_done(
         self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool
@@ -356,11 +356,11 @@ class LedgerEntry:
 
         Raises `LedgerFault`.
         """
-        recorded, place = self._recorded
+        recorded, stored_path = self._recorded
         if path != recorded:
-            place = None if path is None else self.ledger.place_of(path)
+            stored_path = None if path is None else self.ledger.make_stored_path(path)
         status = "skipped" if skipped else "done"
-        values = (status, encode_text(place), size, brought, attempts, _now())
+        values = (status, encode_text(stored_path), size, brought, attempts, _now())
         await self.ledger.write_later(_Change(_DONE, values, self.number, path))
 
     async def forget(self) -> None:
@@ -369,7 +369,7 @@ class LedgerEntry:
 
     async def record_failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
         """Record that the request failed. Raises `LedgerFault`."""
-        status, message = "refused" if refused else "failed", error.message[:_MOST_MESSAGE]
+        status, message = "refused" if refused else "failed", error.message[:_MAX_MESSAGE]
         attempts = 0 if refused else error.attempts
         values = (status, attempts, _now(), error.exit_code, kind, encode_text(message))
         await self.ledger.write_later(_Change(_FAILED, values, self.number))
@@ -424,12 +424,12 @@ class Ledger:
         self._below = "" if below is None else os.path.join(os.path.abspath(below), "")
         self._elsewhere = elsewhere
         self._mutex = threading.Lock()
-        self._later: deque[_Change] = deque()
+        self._queued: deque[_Change] = deque()
         self._opened = ExitStack()
 
     async def __aenter__(self) -> Ledger:
         self._loop: Loop = running()
-        self._turn = self._loop.lock()
+        self._write_lock = self._loop.lock()
         try:
             await self._loop.in_thread(self._open)
         except self._loop.cancelled:  # With asyncio, the thread has opened the ledger nevertheless.
@@ -454,7 +454,7 @@ class Ledger:
                 self._opened.close()
 
     def _open(self) -> None:
-        with faults_of(self._file.path), ExitStack() as opened:
+        with convert_errors(self._file.path), ExitStack() as opened:
             self._file.take()
             opened.callback(self._file.close)
             self._connection = connect(self._file.path)
@@ -463,7 +463,7 @@ class Ledger:
             self._opened = opened.pop_all()
 
     def _prepare(self) -> None:
-        if not check_is_ours(self._connection, self._file.path):
+        if not has_ledger(self._connection, self._file.path):
             self._connection.executescript(TABLES)
         add_columns(self._connection)
         self._connection.execute("PRAGMA journal_mode=WAL")
@@ -473,61 +473,61 @@ class Ledger:
         # During a run, rows are found by key, so the work of a query needs no limit.
         self._connection.set_progress_handler(None, 0)
 
-    def admit(self, asked: Iterable[RequestRow]) -> list[LedgerEntry]:
+    def admit(self, requests: Iterable[RequestRow]) -> list[LedgerEntry]:
         """Add a row for each request in one transaction, and return the entries with the stored data.
 
         The thread that reads the list calls this method. Raises `LedgerFault`.
         """
         with self._transaction():
-            return [self._admit_entry(each) for each in asked]
+            return [self._admit_entry(request) for request in requests]
 
-    def place_of(self, path: str) -> str:
+    def make_stored_path(self, path: str) -> str:
         """Return the path in the form of a row, which is relative to `below` if `below` is set."""
         return os.path.abspath(path).removeprefix(self._below)
 
     def has(self, url: str, place: str) -> bool:
         """Return whether a row with the redacted URL and the path exists. Raises `LedgerFault`."""
-        with self._mutex, faults_of(self._file.path):
+        with self._mutex, convert_errors(self._file.path):
             key = (RequestRow(own_text(url), place, own_text(url)).key,)
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
-    def rows_behind(self, number: int, most: int) -> list[StoredRow]:
-        """Return at most `most` rows after row `number`, in request order. Raises `LedgerFault`."""
+    def list_rows_after(self, number: int, max_rows: int) -> list[StoredRow]:
+        """Return at most `max_rows` rows after row `number`, in request order. Raises `LedgerFault`."""
         select = (
             "SELECT id, key, url, status, how, path, size, digest FROM object WHERE id>? ORDER BY id LIMIT ?"
         )
-        with self._mutex, faults_of(self._file.path):
-            rows = self._connection.execute(select, (number, most)).fetchall()
+        with self._mutex, convert_errors(self._file.path):
+            rows = self._connection.execute(select, (number, max_rows)).fetchall()
         return [
             StoredRow(
-                each,
+                row_number,
                 key,
                 own_text(decode_text(url) or ""),
                 status,
-                how,
+                naming,
                 decode_text(path) or "",
-                number_of(size),
+                decode_number(size),
                 decode_text(digest),
             )
-            for each, key, url, status, how, path, size, digest in rows
+            for row_number, key, url, status, naming, path, size, digest in rows
         ]
 
-    def _admit_entry(self, asked: RequestRow) -> LedgerEntry:
-        key = asked.key
-        if (added := self._insert(key, asked)) is not None:
+    def _admit_entry(self, request: RequestRow) -> LedgerEntry:
+        key = request.key
+        if (added := self._insert(key, request)) is not None:
             return LedgerEntry(self, added)
         columns = "id, status, path, size, digest, how, etag, inode, modified"
         row = self._connection.execute(f"SELECT {columns} FROM object WHERE key=?", (key,)).fetchone()
-        number, status, stored, size, digest, how, etag, inode, modified = row
-        if how is None and asked.how is not None:
-            self._connection.execute("UPDATE object SET how=? WHERE id=?", (asked.how, number))
+        number, status, stored, size, digest, naming, etag, inode, modified = row
+        if naming is None and request.naming is not None:
+            self._connection.execute("UPDATE object SET how=? WHERE id=?", (request.naming, number))
         path = os.path.join(self._below, decode_text(stored) or "")
-        size, inode = number_of(size), number_of(inode)
+        size, inode = decode_number(size), decode_number(inode)
         is_done = status == "done" and (self._elsewhere or has_size(path, size))
         if is_done and not self._elsewhere:
-            finish_killed_run(path, asked.url, asked.below)
+            finish_killed_run(path, request.url, request.below)
         if status == "whole" and finish(
-            path, asked.url, inode=inode, size=size, sidecar=self._sidecars, below=asked.below
+            path, request.url, inode=inode, size=size, sidecar=self._sidecars, below=request.below
         ):
             change = (
                 "UPDATE object SET status='done', attempts=attempts+1, brought=brought+size, ended=?, exit=0"
@@ -538,11 +538,11 @@ class Ledger:
         tag = RowTag(decode_text(etag), inode or None, modified if isinstance(modified, float) else None)
         return LedgerEntry(self, number, path, size, decode_text(digest), tag, is_done=is_done)
 
-    def _insert(self, key: bytes, asked: RequestRow) -> int | None:
+    def _insert(self, key: bytes, request: RequestRow) -> int | None:
         """Add a row and return its number, or None if the ledger has a row with the key."""
-        referrer = None if asked.referrer is None else json.dumps(asked.referrer)
-        url, hidden = encode_text(asked.given), asked.without_password
-        values = (key, url, asked.origin, referrer, hidden, _now(), asked.more, asked.how)
+        referrer = None if request.referrer is None else json.dumps(request.referrer)
+        url, without_password = encode_text(request.typed_url), request.without_password
+        values = (key, url, request.origin, referrer, without_password, _now(), request.more, request.naming)
         added = self._connection.execute(_INSERT, values)
         return added.lastrowid if added.rowcount else None
 
@@ -556,25 +556,25 @@ class Ledger:
 
     def queue(self, change: _Change) -> Callable[[], None]:
         """Queue a row update, and return the function that writes and syncs all queued row updates."""
-        self._later.append(change)
+        self._queued.append(change)
         return self._write_all
 
     @property
     def is_due(self) -> bool:
         """Return whether the next call of `write_later` writes all queued row updates."""
-        return len(self._later) >= _AT_ONCE - 1
+        return len(self._queued) >= _MAX_QUEUED - 1
 
     async def write_later(self, change: _Change) -> None:
         """Queue a row update, which is later written in one transaction with other updates."""
-        self._later.append(change)
-        if len(self._later) >= _AT_ONCE:
-            async with self._turn:
-                if len(self._later) >= _AT_ONCE:  # Another thread may have written the updates.
+        self._queued.append(change)
+        if len(self._queued) >= _MAX_QUEUED:
+            async with self._write_lock:
+                if len(self._queued) >= _MAX_QUEUED:  # Another thread may have written the updates.
                     await self._loop.in_thread(partial(self._write_all, durable=False))
 
     async def settle(self) -> None:
         """Write all queued row updates to the database. Raises `LedgerFault`."""
-        async with self._turn:
+        async with self._write_lock:
             await self._loop.in_thread(partial(self._write_all, durable=False))
 
     def _write_all(self, *, durable: bool = True) -> None:
@@ -582,15 +582,15 @@ class Ledger:
         try:
             with self._transaction(durable=durable):
                 # Updates that another thread has taken are written before this thread has the mutex.
-                while self._later:
-                    changes.append(self._later.popleft())
+                while self._queued:
+                    changes.append(self._queued.popleft())
                 sync_directories({change.path for change in changes if change.path is not None})
                 for assignments, alike in groupby(changes, attrgetter("assignments")):
                     rows = [(*change.values, change.number) for change in alike]
                     self._connection.executemany(f"UPDATE object SET {assignments} WHERE id=?", rows)
                 self._connection.execute("UPDATE run SET ended=? WHERE id=?", (_now(), self._run))
         except BaseException:
-            self._later.extendleft(reversed(changes))
+            self._queued.extendleft(reversed(changes))
             raise
 
     @contextmanager
@@ -600,7 +600,7 @@ class Ledger:
         A `durable` transaction survives a loss of power. Any other transaction survives only a crash of the
         process.
         """
-        with self._mutex, faults_of(self._file.path):
+        with self._mutex, convert_errors(self._file.path):
             self._file.check_there()
             self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN")
@@ -646,46 +646,48 @@ class LedgerRecall:
 
     Args:
         ledger: The ledger.
-        how: The naming scheme of the files.
+        naming: The naming scheme of the files.
         directory: The output directory.
     """
 
-    def __init__(self, ledger: Ledger, how: str, directory: str) -> None:
+    def __init__(self, ledger: Ledger, naming: str, directory: str) -> None:
         self._ledger = ledger
-        self._how = how
+        self._naming = naming
         self._below = os.path.join(os.path.abspath(directory), "")
-        self._behind = 0
-        self._held: dict[str, list[tuple[int, CompletedRow]]] | None = None
+        self._last_number = 0
+        self._rows_by_url: dict[str, list[tuple[int, CompletedRow]]] | None = None
 
     def find(self, lines: Sequence[str]) -> list[CompletedRow | None]:
         """Return for each line its finished row, or None without a finished row. Raises `LedgerFault`."""
-        if self._held is None:
-            self._held = self._read()
-        found = [self._take(self._held, line) for line in lines]
-        last = max((number for number, _ in filter(None, found)), default=None)
+        if self._rows_by_url is None:
+            self._rows_by_url = self._read()
+        rows = [self._take(self._rows_by_url, line) for line in lines]
+        last = max((number for number, _ in filter(None, rows)), default=None)
         if last is not None:
-            self.go_on_behind(last)
-        return [None if each is None else self._if_there(each[1]) for each in found]
+            self.continue_after(last)
+        return [None if row is None else self._if_saved(row[1]) for row in rows]
 
-    def go_on_behind(self, number: int) -> None:
+    def continue_after(self, number: int) -> None:
         """Continue the comparison after the row `number`."""
-        self._behind, self._held = number, None
+        self._last_number, self._rows_by_url = number, None
 
     def _read(self) -> dict[str, list[tuple[int, CompletedRow]]]:
-        held: dict[str, list[tuple[int, CompletedRow]]] = {}
-        for row in self._ledger.rows_behind(self._behind, _RECALL_ROWS):
-            if row.status != "done" or row.how != self._how or not row.path.startswith(self._below):
+        rows_by_url: dict[str, list[tuple[int, CompletedRow]]] = {}
+        for row in self._ledger.list_rows_after(self._last_number, _RECALL_ROWS):
+            if row.status != "done" or row.naming != self._naming or not row.path.startswith(self._below):
                 continue
             if RequestRow(row.url, row.path, row.url).key == row.key:
-                known = CompletedRow(row.path[len(self._below) :], row.path, row.size, row.digest)
-                held.setdefault(row.url, []).append((row.number, known))
-        return held
+                completed = CompletedRow(row.path[len(self._below) :], row.path, row.size, row.digest)
+                rows_by_url.setdefault(row.url, []).append((row.number, completed))
+        return rows_by_url
 
     @staticmethod
-    def _take(held: dict[str, list[tuple[int, CompletedRow]]], line: str) -> tuple[int, CompletedRow] | None:
-        rows = held.get(line)
+    def _take(
+        rows_by_url: dict[str, list[tuple[int, CompletedRow]]], line: str
+    ) -> tuple[int, CompletedRow] | None:
+        rows = rows_by_url.get(line)
         return rows.pop(0) if rows else None
 
     @staticmethod
-    def _if_there(known: CompletedRow) -> CompletedRow | None:
-        return known if has_size(known.path, known.size) else None
+    def _if_saved(row: CompletedRow) -> CompletedRow | None:
+        return row if has_size(row.path, row.size) else None

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from protocols.location import JsonValue
 from resolver.files.atomic import LedgerFile, how_to_read
 from resolver.ledger import LedgerFault
-from resolver.ledger.book import check_is_ours, connect, decode_text, faults_of, number_of
+from resolver.ledger.book import connect, convert_errors, decode_number, decode_text, has_ledger
 
 _NOT_DONE = "status NOT IN ('done', 'skipped')"
-_OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attempts, more"
+_PENDING_COLUMNS = "url, origin, referrer, without_password, error, exit, message, attempts, more"
 
 
 class FailedRow(NamedTuple):
@@ -74,7 +74,7 @@ class PendingRow(NamedTuple):
 class ReportRow(NamedTuple):
     """A row with any status; `path` is empty until the file is saved."""
 
-    asked: PendingRow
+    request: PendingRow
     status: str
     path: str
     size: int
@@ -83,11 +83,12 @@ class ReportRow(NamedTuple):
 
 def read(path: str) -> LedgerReport:
     """Return the totals of a ledger. Raises `LedgerFault`."""
-    with _reading(path) as connection:
+    with _open_ledger(path) as connection:
         count = dict(connection.execute("SELECT status, count(*) FROM object GROUP BY status"))
-        of_files = "sum(size) FILTER (WHERE status IN ('done', 'skipped'))"
+        saved_size = "sum(size) FILTER (WHERE status IN ('done', 'skipped'))"
         whole = [
-            f"CAST(coalesce({each}, 0) AS INTEGER)" for each in (of_files, "sum(brought)", "sum(attempts)")
+            f"CAST(coalesce({expression}, 0) AS INTEGER)"
+            for expression in (saved_size, "sum(brought)", "sum(attempts)")
         ]
         sums = f"SELECT {', '.join(whole)} FROM object"
         size, brought, attempts = connection.execute(sums).fetchone()
@@ -109,7 +110,7 @@ def read(path: str) -> LedgerReport:
             runs=runs,
             elapsed=max(0.0, elapsed),
             failures=tuple(
-                FailedRow(decode_text(error) or "", number_of(status), count)
+                FailedRow(decode_text(error) or "", decode_number(status), count)
                 for error, status, count in failures
             ),
         )
@@ -117,25 +118,25 @@ def read(path: str) -> LedgerReport:
 
 def list_pending(path: str) -> Iterator[PendingRow]:
     """Yield the rows of failed and unfinished requests, in request order. Raises `LedgerFault`."""
-    with _reading(path) as connection:
-        for row in connection.execute(f"SELECT {_OF_LEFT} FROM object WHERE {_NOT_DONE} ORDER BY id"):
-            with _written_by_a_run(path):
+    with _open_ledger(path) as connection:
+        for row in connection.execute(f"SELECT {_PENDING_COLUMNS} FROM object WHERE {_NOT_DONE} ORDER BY id"):
+            with _convert_value_errors(path):
                 yield _make_pending_row(row)
 
 
-def list_newest(path: str, most: int) -> list[ReportRow]:
-    """Return the rows of the last `most` requests, in request order. Raises `LedgerFault`."""
-    select = f"SELECT {_OF_LEFT}, status, path, size, digest FROM object ORDER BY id DESC LIMIT ?"
-    with _reading(path) as connection, _written_by_a_run(path):
+def list_newest(path: str, max_rows: int) -> list[ReportRow]:
+    """Return the rows of the last `max_rows` requests, in request order. Raises `LedgerFault`."""
+    select = f"SELECT {_PENDING_COLUMNS}, status, path, size, digest FROM object ORDER BY id DESC LIMIT ?"
+    with _open_ledger(path) as connection, _convert_value_errors(path):
         rows = [
             ReportRow(
-                _make_pending_row(asked),
+                _make_pending_row(columns),
                 decode_text(status) or "",
-                decode_text(where) or "",
-                number_of(size),
+                decode_text(saved_path) or "",
+                decode_number(size),
                 decode_text(digest),
             )
-            for *asked, status, where, size, digest in connection.execute(select, (most,))
+            for *columns, status, saved_path, size, digest in connection.execute(select, (max_rows,))
         ]
     return rows[::-1]
 
@@ -172,34 +173,34 @@ def list_finished(path: str) -> Iterator[FinishedRow]:
     columns = "url, final_url, status, exit, error, message, path, size, digest, media_type, modified"
     of_ended = "FROM object WHERE status NOT IN ('queued', 'whole') ORDER BY url, key"
     select = f"SELECT {columns}, attempts, ended {of_ended}"
-    with _reading(path) as connection:
+    with _open_ledger(path) as connection:
         for row in connection.execute(select):
-            with _written_by_a_run(path):
+            with _convert_value_errors(path):
                 yield _make_finished_row(row)
 
 
 def _make_finished_row(row: tuple[object, ...]) -> FinishedRow:
-    url, final_url, status, code, error, message, place, size, digest, media, modified, attempts, ended = row
-    came = decode_text(status) in ("done", "skipped")
+    url, final_url, status, code, error, message, stored, size, digest, media, modified, attempts, ended = row
+    is_saved = decode_text(status) in ("done", "skipped")
     return FinishedRow(
         url=decode_text(url) or "",
-        final_url=decode_text(final_url) if came else None,
+        final_url=decode_text(final_url) if is_saved else None,
         status=decode_text(status) or "",
-        exit=number_of(code),
+        exit=decode_number(code),
         error=decode_text(error),
         message=decode_text(message),
-        path=decode_text(place) if came else None,
-        size=number_of(size) if came else 0,
-        digest=decode_text(digest) if came else None,
-        media_type=decode_text(media) if came else None,
-        modified=modified if came and isinstance(modified, float) else None,
-        attempts=number_of(attempts),
+        path=decode_text(stored) if is_saved else None,
+        size=decode_number(size) if is_saved else 0,
+        digest=decode_text(digest) if is_saved else None,
+        media_type=decode_text(media) if is_saved else None,
+        modified=modified if is_saved and isinstance(modified, float) else None,
+        attempts=decode_number(attempts),
         ended=ended if isinstance(ended, float) else None,
     )
 
 
 @contextmanager
-def _written_by_a_run(path: str) -> Iterator[None]:
+def _convert_value_errors(path: str) -> Iterator[None]:
     """Convert errors that are caused by invalid column values to `LedgerFault`."""
     try:
         yield
@@ -213,17 +214,17 @@ def _make_pending_row(row: Sequence[Any]) -> PendingRow:
     Raises:
         ValueError, TypeError, LookupError: A column value is invalid.
     """
-    url, origin, referrer, without, error, status, message, attempts, more = row
-    led = None if referrer is None else json.loads(referrer)
+    url, origin, referrer, without_password, error, status, message, attempts, more = row
+    pair = None if referrer is None else json.loads(referrer)
     return PendingRow(
         url=decode_text(url) or "",
         origin=decode_text(origin) or "",
-        referrer=None if led is None else (led[0], led[1]),
-        without_password=bool(without),
+        referrer=None if pair is None else (pair[0], pair[1]),
+        without_password=bool(without_password),
         error=decode_text(error),
-        exit=None if status is None else number_of(status),
+        exit=None if status is None else decode_number(status),
         message=decode_text(message),
-        attempts=number_of(attempts),
+        attempts=decode_number(attempts),
         more={} if more is None else dict(json.loads(more)),
     )
 
@@ -238,32 +239,34 @@ def requeue_errors(path: str, kind: str) -> int:
     Raises:
         LedgerFault: The ledger cannot be written, or another run has locked it.
     """
-    chosen: tuple[str, tuple[Any, ...]] = ("status IN ('failed', 'refused') AND error=?", (kind,))
+    condition: tuple[str, tuple[Any, ...]] = ("status IN ('failed', 'refused') AND error=?", (kind,))
     if kind == "all":
-        chosen = ("status IN ('failed', 'refused')", ())
+        condition = ("status IN ('failed', 'refused')", ())
     elif kind.isdecimal():
-        chosen = ("exit=? AND status NOT IN ('queued', 'whole')", (int(kind),))
+        condition = ("exit=? AND status NOT IN ('queued', 'whole')", (int(kind),))
     file = LedgerFile(path)
-    with faults_of(path):
+    with convert_errors(path):
         file.take(make=False)
         try:
             with closing(connect(file.path)) as connection:
-                _check(connection, path)
-                fresh = "status='queued', exit=NULL, error=NULL, message=NULL, attempts=0, ended=NULL"
-                return connection.execute(f"UPDATE object SET {fresh} WHERE {chosen[0]}", chosen[1]).rowcount
+                _check_ledger(connection, path)
+                reset = "status='queued', exit=NULL, error=NULL, message=NULL, attempts=0, ended=NULL"
+                return connection.execute(
+                    f"UPDATE object SET {reset} WHERE {condition[0]}", condition[1]
+                ).rowcount
         finally:
             file.close()
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[sqlite3.Connection]:
-    with faults_of(path), closing(connect(path, how=how_to_read(path))) as connection:
+def _open_ledger(path: str) -> Iterator[sqlite3.Connection]:
+    with convert_errors(path), closing(connect(path, query=how_to_read(path))) as connection:
         connection.execute("PRAGMA query_only=1")
         connection.execute("BEGIN")  # A transaction reads one consistent snapshot during concurrent writes.
-        _check(connection, path)
+        _check_ledger(connection, path)
         yield connection
 
 
-def _check(connection: sqlite3.Connection, path: str) -> None:
-    if not check_is_ours(connection, path):
+def _check_ledger(connection: sqlite3.Connection, path: str) -> None:
+    if not has_ledger(connection, path):
         raise LedgerFault(f"{path!r} is not a ledger: the file is empty")

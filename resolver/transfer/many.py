@@ -192,7 +192,7 @@ class SavingOne:
         return RequestRow(
             url=shown,
             place=place if self._how.moves else os.path.abspath(os.path.join(self._how.directory, place)),
-            given=shown,
+            typed_url=shown,
             origin=request.origin,
             referrer=request.referrer,
             without_password=shown != self._text,

@@ -80,7 +80,7 @@ def _make_row(file: TreeFile) -> RequestRow:
     return RequestRow(
         url=file.url.shown,
         place=os.path.abspath(file.path),
-        given=file.url.shown,
+        typed_url=file.url.shown,
         origin=file.origin,
         referrer=file.referrer,
         without_password=file.url.shown != file.url.text,

@@ -77,7 +77,7 @@ class SavedFile(NamedTuple):
         return RequestRow(
             url=shown,
             place=f"{self.path}\0{self.key}",
-            given=shown,
+            typed_url=shown,
             origin=self.way.origin,
             referrer=self.way.referrer,
             without_password=shown != self.url,
@@ -160,24 +160,24 @@ class SaveLedger:
         await self._ledger.settle()
 
 
-def _make_saved_file(held: ReportRow) -> SavedFile | None:
+def _make_saved_file(row: ReportRow) -> SavedFile | None:
     """Return the transfer that a ledger row describes, or None for a row of another program."""
-    asked = held.asked
-    match asked.more.get(_OURS):
+    request = row.request
+    match request.more.get(_OURS):
         case [str(path), str(key)]:
-            referrer = None if asked.referrer is None else Referrer(*asked.referrer)
-            way = UrlOrigin(_ORIGINS.get(asked.origin, "derived"), referrer)
-            return SavedFile(asked.url, path, way, key, _make_transfer(held, path), asked.without_password)
+            referrer = None if request.referrer is None else Referrer(*request.referrer)
+            way = UrlOrigin(_ORIGINS.get(request.origin, "derived"), referrer)
+            return SavedFile(request.url, path, way, key, _make_transfer(row, path), request.without_password)
     return None
 
 
-def _make_transfer(held: ReportRow, path: str) -> SavedTransfer:
-    url, message = own_text(held.asked.url), held.asked.message or ""
-    if held.status == "done" and has_size(held.path, held.size):
-        return SavedTransfer(0, basename(held.path), url, "done", held.size, digest=held.digest or "")
-    if held.status == "done":
-        return SavedTransfer(0, basename(held.path), url, "failed", 0, error=_GONE)
-    if held.status == "failed":
+def _make_transfer(row: ReportRow, path: str) -> SavedTransfer:
+    url, message = own_text(row.request.url), row.request.message or ""
+    if row.status == "done" and has_size(row.path, row.size):
+        return SavedTransfer(0, basename(row.path), url, "done", row.size, digest=row.digest or "")
+    if row.status == "done":
+        return SavedTransfer(0, basename(row.path), url, "failed", 0, error=_GONE)
+    if row.status == "failed":
         return SavedTransfer(0, basename(path), url, "failed", 0, error=message)
     return SavedTransfer(0, basename(path), url, "paused", 0)
 

@@ -13,7 +13,7 @@ from typing import Any
 from warcio.archiveiterator import ArchiveIterator
 
 from resolver.ledger import LedgerFault
-from resolver.ledger.book import check_is_ours, connect, faults_of
+from resolver.ledger.book import connect, convert_errors, has_ledger
 from resolver.ledger.report import FinishedRow, list_finished
 from tests.bulk.elsewhere import is_coming
 from tests.bulk.hosts import Hosts
@@ -103,8 +103,8 @@ def _finished_rows(ledger: str) -> list[FinishedRow]:
 
 def _is_begun(ledger: str) -> bool:
     """Return whether the ledger has tables: its worker may have been killed before it created them."""
-    with faults_of(ledger), closing(connect(ledger)) as connection:
-        return check_is_ours(connection, ledger)
+    with convert_errors(ledger), closing(connect(ledger)) as connection:
+        return has_ledger(connection, ledger)
 
 
 def check_names(hosts: Hosts, out: Path) -> None:

@@ -56,7 +56,7 @@ def test_ledger_with_damaged_page_exits_with_status_3(folder: Path) -> None:
 def test_ledger_locked_by_other_program_exits_with_status_3(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "PATIENCE", 0.0)
+    monkeypatch.setattr(database, "TIMEOUT", 0.0)
     write(folder, 3)
     resolve(*WORDS)
     with closing(sqlite3.connect(folder / "run", isolation_level=None)) as other:

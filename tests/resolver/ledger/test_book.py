@@ -24,10 +24,10 @@ MANY = 300
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "PATIENCE", 0.0)
+    monkeypatch.setattr(database, "TIMEOUT", 0.0)
 
 
-def asked(number: int) -> RequestRow:
+def make_request(number: int) -> RequestRow:
     url = f"http://h.example/{number}"
     return RequestRow(Masked(url), f"/nowhere/{number}", Masked(url))
 
@@ -41,13 +41,13 @@ async def end(entry: LedgerEntry, number: int) -> None:
 
 
 def connection_of(ledger: Ledger) -> sqlite3.Connection:
-    found = vars(ledger)["_connection"]
-    assert isinstance(found, sqlite3.Connection)
-    return found
+    connection = vars(ledger)["_connection"]
+    assert isinstance(connection, sqlite3.Connection)
+    return connection
 
 
 @contextmanager
-def full_disk(ledger: Ledger, place: Path) -> Iterator[None]:
+def full_disk(ledger: Ledger, path: Path) -> Iterator[None]:
     """Simulate a full disk: SQLite may not let the file grow."""
     connection = connection_of(ledger)
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
@@ -57,9 +57,9 @@ def full_disk(ledger: Ledger, place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked(ledger: Ledger, place: Path) -> Iterator[None]:
+def locked(ledger: Ledger, path: Path) -> Iterator[None]:
     """Lock the file by a program that ignores the lock of the ledger."""
-    with closing(sqlite3.connect(place, isolation_level=None)) as other:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
         other.execute("ROLLBACK")
@@ -67,30 +67,30 @@ def locked(ledger: Ledger, place: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize(("harm", "words"), [(full_disk, "space"), (locked, "locked")])
 async def test_ledger_failed_writes_are_repeated(harm: object, words: str, tmp_path: Path) -> None:
-    place, refused = tmp_path / "ledger", list[str]()
-    async with Ledger(str(place)) as ledger:
-        entries = ledger.admit(map(asked, range(MANY)))
-        with harm(ledger, place):  # type: ignore[operator]
+    path, refused = tmp_path / "ledger", list[str]()
+    async with Ledger(str(path)) as ledger:
+        entries = ledger.admit(map(make_request, range(MANY)))
+        with harm(ledger, path):  # type: ignore[operator]
             for number, entry in enumerate(entries):
                 try:
                     await end(entry, number)
                 except LedgerFault as error:
                     refused.append(error.message)
-            assert read(str(place)).left == MANY  # all rows are written in one transaction, or none
+            assert read(str(path)).left == MANY  # all rows are written in one transaction, or none
     assert refused
     assert all(words in each for each in refused)
-    found = read(str(place))
-    assert (found.done, found.failed, found.left) == (MANY - MANY // 3, MANY // 3, 0)
+    report = read(str(path))
+    assert (report.done, report.failed, report.left) == (MANY - MANY // 3, MANY // 3, 0)
 
 
 async def test_ledger_admit_while_locked_is_an_error(tmp_path: Path) -> None:
-    place = tmp_path / "ledger"
-    async with Ledger(str(place)) as ledger:
-        with locked(ledger, place), pytest.raises(LedgerFault, match="locked"):
-            ledger.admit([asked(1)])
-        (entry,) = ledger.admit([asked(1)])
+    path = tmp_path / "ledger"
+    async with Ledger(str(path)) as ledger:
+        with locked(ledger, path), pytest.raises(LedgerFault, match="locked"):
+            ledger.admit([make_request(1)])
+        (entry,) = ledger.admit([make_request(1)])
         await end(entry, 1)
-    assert read(str(place)).objects == 1
+    assert read(str(path)).objects == 1
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -99,44 +99,44 @@ async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: P
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     (here / "a.txt").write_bytes(b"seven..")
-    one = RequestRow(Masked("http://h.example/a"), "a.txt", Masked("http://h.example/a"))
+    request = RequestRow(Masked("http://h.example/a"), "a.txt", Masked("http://h.example/a"))
     async with Ledger(str(here / "ledger"), below=str(here), elsewhere=elsewhere) as ledger:
-        (entry,) = ledger.admit([one])
+        (entry,) = ledger.admit([request])
         facts = CompletedFile(
             str(here / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
         )
         entry.record_whole(facts)()
         await entry.record_done(str(here / "a.txt"), 7, 7, 1, skipped=False)
     here.rename(there)
-    (told,) = list_finished(str(there / "ledger"))
-    assert (told.path, told.final_url, told.media_type) == ("a.txt", "http://h.example/b", "text/plain")
+    (row,) = list_finished(str(there / "ledger"))
+    assert (row.path, row.final_url, row.media_type) == ("a.txt", "http://h.example/b", "text/plain")
     if elsewhere:
         (there / "a.txt").unlink()
     async with Ledger(str(there / "ledger"), below=str(there), elsewhere=elsewhere) as ledger:
-        (entry,) = ledger.admit([one])
+        (entry,) = ledger.admit([request])
         assert entry.is_done
         assert entry.path == str(there / "a.txt")
 
 
 async def test_ledger_of_older_version_gets_new_columns(tmp_path: Path) -> None:
-    place = tmp_path / "ledger"
-    async with Ledger(str(place)) as ledger:
-        ledger.admit([asked(0)])
-    with closing(sqlite3.connect(place, isolation_level=None)) as older:
+    path = tmp_path / "ledger"
+    async with Ledger(str(path)) as ledger:
+        ledger.admit([make_request(0)])
+    with closing(sqlite3.connect(path, isolation_level=None)) as older:
         for name in ("final_url", "media_type", "how"):
             older.execute(f"ALTER TABLE object DROP COLUMN {name}")
-    async with Ledger(str(place)) as ledger:
-        (entry,) = ledger.admit([asked(0)])
+    async with Ledger(str(path)) as ledger:
+        (entry,) = ledger.admit([make_request(0)])
         await end(entry, 0)
-    (told,) = list_finished(str(place))
-    assert (told.status, told.final_url) == ("failed", None)
+    (row,) = list_finished(str(path))
+    assert (row.status, row.final_url) == ("failed", None)
 
 
 async def test_ledger_in_use_raises_ledger_held(tmp_path: Path) -> None:
-    place = str(tmp_path / "ledger")
-    async with Ledger(place):
+    path = str(tmp_path / "ledger")
+    async with Ledger(path):
         with pytest.raises(LedgerHeld):
-            await Ledger(place).__aenter__()
+            await Ledger(path).__aenter__()
 
 
 class _WatchedConnection:
@@ -166,7 +166,7 @@ async def test_ledger_is_closed_under_the_lock(tmp_path: Path, monkeypatch: pyte
         pass
     assert watched.closed_under_lock == [True]
     with pytest.raises(LedgerFault):
-        ledger.admit([asked(1)])
+        ledger.admit([make_request(1)])
 
 
 async def test_ledger_state_file_of_done_file_is_removed_by_next_run(

@@ -37,7 +37,7 @@ def read(path: Path) -> list[str]:
 
 
 def beside(path: Path) -> list[str]:
-    return sorted(each.name.removeprefix(path.name) for each in path.parent.iterdir())
+    return sorted(file.name.removeprefix(path.name) for file in path.parent.iterdir())
 
 
 async def test_report_of_closed_ledger_leaves_no_files(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_report_rolls_back_journal_of_killed_run(tmp_path: Path) -> None:
         for end in ("", "-journal"):
             shutil.copy(f"{path}{end}", f"{killed}{end}")
     with (
-        closing(connect(str(killed), how="mode=ro")) as connection,
+        closing(connect(str(killed), query="mode=ro")) as connection,
         pytest.raises(sqlite3.OperationalError, match="attempt to write a readonly database"),
     ):
         connection.execute("SELECT * FROM object")
@@ -163,8 +163,8 @@ def test_report_of_ledger_in_creation_is_empty(tmp_path: Path, monkeypatch: pyte
             with closing(sqlite3.connect(path, timeout=0)) as other, suppress(sqlite3.OperationalError):
                 other.executescript(TABLES)
 
-    def traced(path: str, *, how: str) -> sqlite3.Connection:
-        connection = connect(path, how=how)
+    def traced(path: str, *, query: str) -> sqlite3.Connection:
+        connection = connect(path, query=query)
         connection.set_trace_callback(begin)
         return connection
 

@@ -442,7 +442,7 @@ async def test_ledger_keeps_origin_of_url(ledger: str, save_directory: Path, tmp
             else:
                 await act(browser, resume="1")
             await until(browser, lambda states: states == ["failed"])
-            assert "user" not in {row.asked.origin for row in list_newest(ledger, 9)}
+            assert "user" not in {row.request.origin for row in list_newest(ledger, 9)}
     assert os.listdir(save_directory) == []
 
 
