@@ -14,7 +14,7 @@ import protocols.step
 import resolver
 from protocols import errors
 from resolver import Kind
-from resolver.cli.arguments import VERBS
+from resolver.cli.arguments import VERB_NAMES
 from resolver.cli.config import configurable
 from resolver.cli.show_config import EffectiveSetting
 from resolver.cli.vocabulary import RULES, STATUSES
@@ -93,7 +93,7 @@ def exceeded(limit: str) -> int:
 
 
 def test_contract_lists_every_command() -> None:
-    assert {names(row[0])[0] for row in rows(CONTRACT, "The command")} == set(VERBS)
+    assert {names(row[0])[0] for row in rows(CONTRACT, "The command")} == set(VERB_NAMES)
 
 
 def test_configuration_page_names_keys_that_differ_from_options() -> None:

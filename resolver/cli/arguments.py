@@ -14,12 +14,11 @@ from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
 from resolver.cli.options import LOCAL, PROXY_POLICY, CommandOptions, Option, rows
 from resolver.cli.values import UsageError, pair, suggest_nearest
-from resolver.cli.vocabulary import SHELLS
-from resolver.cli.vocabulary import VERBS as TABLE
+from resolver.cli.vocabulary import SHELLS, VERBS
 from resolver.policy.schemes import check_gateway
 
-VERBS = frozenset(verb.name for verb in TABLE)
-ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
+VERB_NAMES = frozenset(verb.name for verb in VERBS)
+ONLINE_NAMES = frozenset(verb.name for verb in VERBS if verb.online)
 
 
 class Command(CommandOptions):
@@ -35,8 +34,8 @@ class Command(CommandOptions):
 
     gateways: dict[str, str]
 
-    def __init__(self, verb: str, urls: list[str], given: dict[str, Any], extracts: str | None) -> None:
-        values, self.configuration = _apply_defaults(given, verb)
+    def __init__(self, verb: str, urls: list[str], options: dict[str, Any], extracts: str | None) -> None:
+        values, self.configuration = _apply_defaults(options, verb)
         vars(self).update(values)
         self.verb, self.urls, self.extracts = verb, tuple(urls), extracts
 
@@ -69,7 +68,7 @@ class Command(CommandOptions):
         return tuple((name, value) for name, value in named if value is not None)
 
     @property
-    def walks(self) -> bool:
+    def has_trees(self) -> bool:
         """Return whether the URLs are roots of trees (`-r`, `--glob`), with each file saved separately."""
         return self.verb == "get" and (self.recursive or self.glob) and self.format is None
 
@@ -84,7 +83,7 @@ def read(argv: list[str]) -> Command | None:
         UsageError: the command line is not valid.
     """
     if argv[:1] == ["help"]:  # an argument of `help` may be the name of an option
-        return _help(argv[1:])
+        return _make_help(argv[1:])
     if argv[:1] == ["ledger"]:  # by default, `ledger --failed` writes to standard output
         argv = ["--failed=-" if argument == "--failed" else argument for argument in argv]
     if argv[:1] == ["bulk"]:  # `bulk --warc` has no FILE, because its archives are written below --out
@@ -93,40 +92,40 @@ def read(argv: list[str]) -> Command | None:
     for argument in argv:
         if "\0" in argument:
             raise UsageError(f"argument {argument!r}: must not contain NUL")
-    words, given = parse(argv[:end])
+    words, options = parse(argv[:end])
     words += argv[end + 1 :]
-    if "version" in given:
+    if "version" in options:
         return None
-    if "help" in given:
-        return _help([word for word in words[:1] if word in VERBS])
-    verb = _verb(words)
+    if "help" in options:
+        return _make_help([word for word in words[:1] if word in VERB_NAMES])
+    verb = _find_verb(words)
     if verb is None:
-        return _command("get", words, given)
+        return _make_command("get", words, options)
     if words[:2] == ["warc", "extract"]:
-        return _extraction(words[2:], given)
+        return _make_extraction(words[2:], options)
     if verb in ("man", "completion"):  # these commands must work with an invalid configuration file
-        given = {**given, "config": "none"}
-    return _command(verb, words[1:], given)
+        options = {**options, "config": "none"}
+    return _make_command(verb, words[1:], options)
 
 
-def _extraction(words: list[str], given: dict[str, Any]) -> Command:
+def _make_extraction(words: list[str], options: dict[str, Any]) -> Command:
     """Convert `warc extract FILE URL...` to `get` with `--from-warc FILE`, with the options of `get`."""
-    if not words or "from_warc" in given:
+    if not words or "from_warc" in options:
         raise UsageError("warc extract: expected ARCHIVE [URL]..., without --from-warc")
     archive, *urls = words
-    extracts = None if urls or "lists" in given else archive
-    return _command("get", urls, {**given, "from_warc": [archive]}, extracts)
+    extracts = None if urls or "lists" in options else archive
+    return _make_command("get", urls, {**options, "from_warc": [archive]}, extracts)
 
 
-def _help(words: list[str]) -> Command:
+def _make_help(words: list[str]) -> Command:
     """Return the help command, without other options.
 
     The configuration file is not read, because help must be available if the file is invalid.
     """
-    return _command("help", words, {"config": "none"})
+    return _make_command("help", words, {"config": "none"})
 
 
-def _apply_defaults(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
+def _apply_defaults(options: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
     """Return the values of all options, and the configuration.
 
     The configuration contains the source of each value.
@@ -135,24 +134,24 @@ def _apply_defaults(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], C
     repeatable option, values of the command line are appended to the configured values. If the command does
     not use an option, the configured value of the option is ignored. Raises `UsageError`.
     """
-    configuration = load(given.get("config"))
+    configuration = load(options.get("config"))
     values, sources = {}, {}
     for row in rows():
         name = row.name
-        said = configuration.settings.get(name) if verb in (*row.verbs.split(), "config") else None
-        sources[name] = _source(row, None if said is None else said.source, given=name in given)
-        default: Any = row.unset if said is None else said.value
-        values[name] = [*default, *given.get(name, ())] if row.many else given.get(name, default)
-    return values, configuration._replace(sources=sources, given=given)
+        setting = configuration.settings.get(name) if verb in (*row.verbs.split(), "config") else None
+        sources[name] = _source(row, None if setting is None else setting.source, is_typed=name in options)
+        default: Any = row.unset if setting is None else setting.value
+        values[name] = [*default, *options.get(name, ())] if row.many else options.get(name, default)
+    return values, configuration._replace(sources=sources, options=options)
 
 
-def _source(row: Option, of_file: str | None, *, given: bool) -> str:
-    if of_file is None or (given and not row.many):
-        return "the command line" if given else "default"
-    return f"{of_file}, and the command line" if given else of_file
+def _source(row: Option, file_source: str | None, *, is_typed: bool) -> str:
+    if file_source is None or (is_typed and not row.many):
+        return "the command line" if is_typed else "default"
+    return f"{file_source}, and the command line" if is_typed else file_source
 
 
-def _verb(words: list[str]) -> str | None:
+def _find_verb(words: list[str]) -> str | None:
     """Return the first argument if it is the name of a command.
 
     The result is `None` if it is a URL.
@@ -162,27 +161,31 @@ def _verb(words: list[str]) -> str | None:
     """
     if not words or ":" in words[0] or words[0].startswith("-"):
         return None
-    if words[0] in VERBS:
+    if words[0] in VERB_NAMES:
         return words[0]
     from resolver.cli.habits import ADVICE_BY_COMMAND
     from resolver.cli.hints import proposal  # lazy import: few command lines need it
 
     url, word = proposal(words[0]), words[0].lower()
     if url is not None:
-        meant = f"; did you mean {url} ?"
+        suggestion = f"; did you mean {url} ?"
     else:
         advice = ADVICE_BY_COMMAND.get(word)
-        meant = suggest_nearest(word, VERBS) if advice is None else f"; {advice}"
-    raise UsageError(f"{words[0]!r} is neither a command nor a URL (no colon): nothing was fetched{meant}")
+        suggestion = suggest_nearest(word, VERB_NAMES) if advice is None else f"; {advice}"
+    raise UsageError(
+        f"{words[0]!r} is neither a command nor a URL (no colon): nothing was fetched{suggestion}"
+    )
 
 
-def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | None = None) -> Command:
-    command = Command(verb, urls, given, extracts)
+def _make_command(
+    verb: str, urls: list[str], options: dict[str, Any], extracts: str | None = None
+) -> Command:
+    command = Command(verb, urls, options, extracts)
     if extracts is not None and command.recursive:
         raise UsageError("-r needs a URL: warc extract FILE without URLs extracts all")
     _place_output(command)
     command.quiet = command.quiet or command.silent
-    command.gateways = _gateways(command.gateway)
+    command.gateways = _parse_gateways(command.gateway)
     if verb == "config":  # shows the settings of all commands, in any combination
         if len(urls) > 1:
             raise UsageError("config: expected at most one URL")
@@ -217,8 +220,7 @@ def _place_output(command: Command) -> None:
         command.output = None
 
 
-#: Subcommands of `warc`.
-_OF_ARCHIVES = (("ls",), ("check",))
+_WARC_SUBCOMMANDS = (("ls",), ("check",))
 
 
 def _check_listening(command: Command) -> None:
@@ -235,7 +237,7 @@ def _check_listening(command: Command) -> None:
     if command.listen_cert is None and not command.insecure:
         needed = "use --listen-cert FILE for TLS, or accept this with --insecure"
         raise UsageError(f"--listen {command.listen}: pages would be sent unencrypted ({needed})")
-    if command.configuration.given.get("policy", "untrusted") != "untrusted":
+    if command.configuration.options.get("policy", "untrusted") != "untrusted":
         raise UsageError("--listen with a non-loopback address requires --policy untrusted")
     if command.file_root is not None:
         raise UsageError("--listen with a non-loopback address cannot be combined with --file-root")
@@ -249,7 +251,7 @@ def _check_proxy(command: Command) -> None:
     for row in rows():  # An option without an effect is an error, because the user may rely on it.
         if command.configuration.sources[row.name] == "the command line" and "proxy" not in row.verbs.split():
             raise UsageError(f"proxy does not take {row.long}")
-    policy = command.configuration.given.get("policy", PROXY_POLICY)
+    policy = command.configuration.options.get("policy", PROXY_POLICY)
     if listens_to_others(command) and policy != "untrusted":
         raise UsageError("--listen with a non-loopback address requires --policy untrusted")
     command.policy = policy
@@ -275,13 +277,12 @@ def listens_to_others(command: Command) -> bool:
     return command.listen is not None and not ip_address(command.listen).is_loopback
 
 
-def _given(command: Command) -> list[Option]:
-    """Return the options that the command line sets."""
-    return [row for row in rows() if command.configuration.given.get(row.name) not in (None, False, [])]
+def _typed_rows(command: Command) -> list[Option]:
+    return [row for row in rows() if command.configuration.options.get(row.name) not in (None, False, [])]
 
 
 #: Options of outbound connections, which cannot be combined with `--from-warc`.
-_WAY_OUT = frozenset(
+_OUTBOUND_OPTIONS = frozenset(
     {
         *("warc", "proxy", "cert", "cacert", "pin", "tls", "only_ipv4", "only_ipv6", "user", "password_file"),
         *("netrc", "netrc_file", "cookies", "mirrors", "segments", "rate", "tries"),
@@ -294,8 +295,8 @@ def _check_archives(command: Command) -> None:
     """Reject options of outbound connections if the command reads archives. Raises `UsageError`."""
     if command.at is not None and not command.from_warc:
         raise UsageError("--at needs --from-warc")
-    for row in _given(command) if command.from_warc else ():
-        if row.name in _WAY_OUT:
+    for row in _typed_rows(command) if command.from_warc else ():
+        if row.name in _OUTBOUND_OPTIONS:
             raise UsageError(f"{row.long} cannot be combined with --from-warc, which sends nothing")
 
 
@@ -313,7 +314,7 @@ def _check_words(command: Command) -> None:
         raise UsageError("open: expected one URL")
     if verb == "open" and (command.during is not None or command.until is not None or command.send):
         raise UsageError("open does not take --for, --until or --send (cat records sessions)")
-    if verb == "warc" and (command.lists or urls[:1] not in _OF_ARCHIVES or len(urls) < 2):
+    if verb == "warc" and (command.lists or urls[:1] not in _WARC_SUBCOMMANDS or len(urls) < 2):
         raise UsageError("warc: expected ls, check or extract, then files")
     if command.under is not None and urls[:1] != ("ls",):
         raise UsageError("--under needs warc ls")
@@ -335,12 +336,12 @@ def _check_words(command: Command) -> None:
 
 def _check_urls(command: Command) -> None:
     without = ("extract", "schemes", "mcp", "serve", "proxy", "ledger", "man", "help")
-    if command.configuration.given.get("null") and not command.lists:
+    if command.configuration.options.get("null") and not command.lists:
         raise UsageError("--null needs a list (-i LIST, or - for standard input)")
     if not command.urls and not command.lists and command.extracts is None and command.verb not in without:
-        if "://" in command.configuration.given.get("output", ""):  # curl has `-O URL`, without a name
+        if "://" in command.configuration.options.get("output", ""):  # curl has `-O URL`, without a name
             raise UsageError("missing URL: -O needs a name; without -O, the URL gives the name")
-        if command.configuration.given.get("mirrors"):  # wget has `--mirror URL`
+        if command.configuration.options.get("mirrors"):  # wget has `--mirror URL`
             raise UsageError("missing URL: --mirror names another location of the URL; -r saves a tree")
         raise UsageError("missing URL (see resolve --help)")
 
@@ -352,15 +353,15 @@ def _check_output(command: Command) -> None:
 
     `explain` accepts these options because it describes the effect of `get`.
     """
-    verb, given = command.verb, command.configuration.given
+    verb, options = command.verb, command.configuration.options
     to_file = command.output is not None and command.output != "-"
-    to_directory = command.directory is not None and not given.keys().isdisjoint(("directory", "output"))
+    to_directory = command.directory is not None and not options.keys().isdisjoint(("directory", "output"))
     for name in ("warc_size", "warc_dedup", "warc_cookies") if command.warc is None else ():
-        if given.get(name):
+        if options.get(name):
             raise UsageError(f"--{name.replace('_', '-')} needs --warc")
     if verb not in ("get", "explain") and (to_file or to_directory):
         raise UsageError(f"-O FILE and -d DIR are for get: {verb} writes to standard output")
-    if verb == "get" and given.get("separator") and command.output != "-":
+    if verb == "get" and options.get("separator") and command.output != "-":
         raise UsageError("--separator is for bodies on standard output: it needs cat, or -O -")
     if command.html and command.json:
         raise UsageError("--html and --json cannot be combined")
@@ -377,7 +378,7 @@ def _check_output(command: Command) -> None:
 
 
 #: Options of `get` that are valid only for a single file, with a name from its URL.
-_ONE_FILE = frozenset(
+_ONE_FILE_OPTIONS = frozenset(
     {
         *("output", "directory", "recursive", "ledger", "dry_run"),
         *("meta", "checksum", "mirrors", "host_directories", "cut_dirs"),
@@ -388,13 +389,13 @@ _ONE_FILE = frozenset(
 def _check_attachments(command: Command) -> None:
     """Check the options of `--attachments`. Raises `UsageError`."""
     if command.attachments is None:
-        if command.configuration.given.get("parts") and command.verb == "get":
+        if command.configuration.options.get("parts") and command.verb == "get":
             raise UsageError("--parts needs --attachments")
         return
     if command.verb != "get":
         raise UsageError("--attachments is only for get")
-    for row in _given(command):
-        if row.name in _ONE_FILE:
+    for row in _typed_rows(command):
+        if row.name in _ONE_FILE_OPTIONS:
             raise UsageError(f"--attachments cannot be combined with {row.long}")
     if command.exists in ("resume", "newer"):
         raise UsageError(f"--attachments cannot be combined with --exists {command.exists}")
@@ -405,11 +406,11 @@ def _check_trees(command: Command) -> None:
 
     Without `-r`, a configured value of such an option is ignored.
     """
-    if command.configuration.given.get("recursive") and command.verb in ("cat", "ls", "info"):
+    if command.configuration.options.get("recursive") and command.verb in ("cat", "ls", "info"):
         raise UsageError(f"-r is for get: {command.verb} does not read the directories below a URL")
     if command.recursive and command.output is not None and command.format is None:
         raise UsageError("-r saves several files: cannot write them to -O FILE (use -d DIR)")
-    if command.format is not None and command.configuration.given.get("format") and not command.recursive:
+    if command.format is not None and command.configuration.options.get("format") and not command.recursive:
         raise UsageError("--format needs -r: it saves all articles of a group")
     if command.format is not None:
         if command.dry_run or command.delete:
@@ -418,16 +419,16 @@ def _check_trees(command: Command) -> None:
     if command.dry_run and command.output == "-":
         raise UsageError("--dry-run cannot be combined with -O -")
     for name in ("recursive", "delete", "output", "format", "follow") if command.glob else ():
-        if command.configuration.given.get(name):
+        if command.configuration.options.get(name):
             raise UsageError(f"--glob and --{name} cannot be combined")
     if command.mlsd and command.nlst:
         raise UsageError("--mlsd and --nlst cannot be combined")
     for name in ("depth", "accept", "reject", "accept_regex", "delete"):
-        if command.configuration.given.get(name) and not command.recursive:
+        if command.configuration.options.get(name) and not command.recursive:
             raise UsageError(f"--{name.replace('_', '-')} needs -r")
 
 
-def _gateways(texts: list[str]) -> dict[str, str]:
+def _parse_gateways(texts: list[str]) -> dict[str, str]:
     if not texts:
         return {}
     try:
@@ -444,7 +445,7 @@ def _gateways(texts: list[str]) -> dict[str, str]:
 THREADS = 16
 
 #: The reason why an option of other commands is not valid for `bulk`, by option name.
-_NOT_HERE = {
+_REASON_BY_OPTION = {
     "cookies": "a cookie file cannot be shared by several machines",
     "user": "it is for hosts of the command line (for hosts of a list use --netrc)",
     "password_file": "it is for hosts of the command line (for hosts of a list use --netrc)",
@@ -465,14 +466,14 @@ def _check_bulk(command: Command) -> None:
     """
     if not command.lists:
         raise UsageError("bulk: expected lists of URLs (files, - for standard input, or URLs)")
-    for row in _given(command):
+    for row in _typed_rows(command):
         if "bulk" not in row.verbs.split():
-            why = f": {_NOT_HERE[row.name]}" if row.name in _NOT_HERE else ""
-            raise UsageError(f"bulk does not take {row.long}{why}")
+            reason = f": {_REASON_BY_OPTION[row.name]}" if row.name in _REASON_BY_OPTION else ""
+            raise UsageError(f"bulk does not take {row.long}{reason}")
     if any(text.startswith("quota=") for text in command.limit):
         raise UsageError("bulk does not take --limit quota: it limits one process")
     # The configured value of `warc` is ignored, because the value is a file path for other commands.
-    command.warc = command.configuration.given.get("warc")
+    command.warc = command.configuration.options.get("warc")
     if command.warc not in (None, "-"):
         raise UsageError("bulk --warc: expected no FILE (each worker writes an archive below --out)")
     if command.parquet and command.jsonl:

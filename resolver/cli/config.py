@@ -161,7 +161,7 @@ class Configuration(NamedTuple):
         hosts: sections by host or host:port, in lower case.
         mirrors: URLs of mirrors by URL prefix.
         sources: the source of each option's value.
-        given: values from the command line.
+        options: values from the command line, by option name.
     """
 
     path: str | None = None
@@ -169,7 +169,7 @@ class Configuration(NamedTuple):
     hosts: Mapping[str, HostSection] = {}
     mirrors: Mapping[str, ConfiguredValue] = {}
     sources: Mapping[str, str] = {}
-    given: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}
 
 
 def load(named: str | None) -> Configuration:
@@ -485,7 +485,7 @@ def merge_values(
 
 
 def _host(settings: Mapping[str, ConfiguredValue], configuration: Configuration) -> Host:
-    said = {key: setting.value for key, setting in settings.items() if key not in configuration.given}
+    said = {key: setting.value for key, setting in settings.items() if key not in configuration.options}
     return Host(
         limits=_limits(settings, configuration) if BOUNDS & settings.keys() else None,
         proxy=said.get("proxy"),
@@ -497,7 +497,7 @@ def _host(settings: Mapping[str, ConfiguredValue], configuration: Configuration)
 
 def _limits(settings: Mapping[str, ConfiguredValue], configuration: Configuration) -> Limits:
     limits = Limits()
-    for layer in (_values(configuration.settings), _values(settings), configuration.given):
+    for layer in (_values(configuration.settings), _values(settings), configuration.options):
         limits = with_limits(limits, layer)
     return limits
 
@@ -512,4 +512,4 @@ def settings_at(host: str, port: int, configuration: Configuration) -> dict[str,
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())
         found = merge_values(found, section.settings)
-    return {key: each for key, each in found.items() if key == "limit" or key not in configuration.given}
+    return {key: each for key, each in found.items() if key == "limit" or key not in configuration.options}

@@ -28,21 +28,21 @@ class _SwitchAction(argparse.Action):
 #: Short options of other clients that `resolve` rejects, with the equivalent option of `resolve`. For
 #: example, curl has `-x PROXY URL`. Without this error, `resolve` would fetch URL without the proxy. aria2
 #: has `-x N` for the number of connections.
-_FOREIGN = {"-x": "--proxy URL, or --segments N"}
+_FOREIGN_OPTIONS = {"-x": "--proxy URL, or --segments N"}
 
 
 class _ForeignAction(argparse.Action):
     """The action of a short option of another client: an error that suggests the option in `const`."""
 
     def __call__(self, parser: object, namespace: object, values: object, flag: object = None) -> NoReturn:
-        raise _refused(f"unknown option {flag}; did you mean {self.const}?")
+        raise _make_usage_error(f"unknown option {flag}; did you mean {self.const}?")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
             message += "; write a value that starts with - as OPTION=VALUE"
-        raise _refused(message)
+        raise _make_usage_error(message)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Return the values of an argument, and keep the value `--` of an option, as in `--separator=--`.
@@ -65,11 +65,11 @@ def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
     try:
         namespace, unknown = _parser(argv).parse_known_intermixed_args(argv)
     except argparse.ArgumentError as error:
-        raise _refused(str(error)) from error
+        raise _make_usage_error(str(error)) from error
     if arguments := [argument for argument in unknown if argument.startswith("-")]:
-        raise _refused(_describe_unknown(arguments))
-    given = vars(namespace)
-    return given.pop("urls"), given
+        raise _make_usage_error(_describe_unknown(arguments))
+    options = vars(namespace)
+    return options.pop("urls"), options
 
 
 def _describe_unknown(arguments: list[str]) -> str:
@@ -96,7 +96,7 @@ def _describe_unknown(arguments: list[str]) -> str:
 _SURPLUS_VALUE = r"(?s)ignored explicit argument .*"
 
 
-def _refused(message: str) -> UsageError:
+def _make_usage_error(message: str) -> UsageError:
     return UsageError(f"{re.sub(_SURPLUS_VALUE, 'takes no value', message)} (see resolve --help)")
 
 
@@ -108,7 +108,7 @@ def _parser(argv: list[str]) -> argparse.ArgumentParser:
     # Long names cannot be abbreviated. The options that `argv` does not have would take 6 ms.
     flags = {argument.partition("=")[0] for argument in argv}
     parser.add_argument("urls", nargs="*")
-    for flag, option in _FOREIGN.items():
+    for flag, option in _FOREIGN_OPTIONS.items():
         parser.add_argument(flag, action=_ForeignAction, nargs="?", const=option, default=argparse.SUPPRESS)
     for row in rows():
         if len(row.flags) == 1 and row.long not in flags:

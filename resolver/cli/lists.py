@@ -19,7 +19,7 @@ from protocols.errors import IntegrityError, InvalidUrl, LocalError, ResolveErro
 from protocols.location import Finding
 from protocols.text import Masked, own_text
 from resolver.cli import streams
-from resolver.cli.arguments import ONLINE, Command
+from resolver.cli.arguments import ONLINE_NAMES, Command
 from resolver.cli.secrets import CommandSecrets
 from resolver.cli.session_settings import policy_of
 from resolver.files.archive import open_archive
@@ -92,7 +92,7 @@ def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[Li
                 redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True, end=end
             )
         elif is_url(name):
-            if command.verb not in ONLINE:
+            if command.verb not in ONLINE_NAMES:
                 raise LocalError(f"{redact(name)}: {command.verb} cannot fetch a list: it works offline")
         else:
             base = None if command.referrer is None else parse(command.referrer)

@@ -67,6 +67,6 @@ def _words(command: Command, path: str) -> str:
     """
     urls = [redact(url) for url in command.urls]
     lists = [f"-i {redact(each)}" for each in command.lists]
-    recursive = ["--glob" if command.glob else "-r"] if command.walks else []
+    recursive = ["--glob" if command.glob else "-r"] if command.has_trees else []
     words = ["resolve", command.verb, *recursive, "--warc", path, *lists, *urls]
     return " ".join(word.replace("\r", " ").replace("\n", " ") for word in words)

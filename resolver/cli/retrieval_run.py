@@ -105,7 +105,7 @@ def _watcher(command: Command) -> Watcher:
         display_of(command),
         aloud=command.verbose,
         quiet=command.is_quiet,
-        trees=command.walks,
+        trees=command.has_trees,
         diagrams=diagrams,
     )
 
@@ -136,7 +136,7 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
 
 def _may_be_data(command: Command) -> bool:
     """Return whether the value of `-d` is not a directory, and looks like data for curl's `-d`."""
-    directory = command.configuration.given.get("directory")
+    directory = command.configuration.options.get("directory")
     if directory is None or os.path.lexists(directory):
         return False
     from resolver.cli.habits import looks_like_data  # lazy: the table of other clients is long
@@ -155,7 +155,7 @@ class _RetrievalRun:
         self._tally = tally
         self._policy = policy_of(command)
         self._limits = limits_of(command)
-        self._trees = command.walks
+        self._trees = command.has_trees
         self._several = self._trees or bool(command.lists) or len(command.urls) > 1
         self._options_for = options_of(
             command,
@@ -246,7 +246,7 @@ class _RetrievalRun:
         command = self._command
         if command.yes or command.dry_run or not _may_be_data(command) or not streams.is_conversation():
             return True
-        name = redact(command.configuration.given["directory"])
+        name = redact(command.configuration.options["directory"])
         streams.complain(Masked(f"-d {name}: this option names a directory; resolve sends no request body"))
         return await streams.ask(f"save below a new directory {name!r}?")
 

@@ -134,7 +134,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
     from resolver.web.running import find_entry
     from resolver.web.server import run_server
 
-    if not command.configuration.given.keys() - _ASIDE:
+    if not command.configuration.options.keys() - _ASIDE:
         there = await trio.to_thread.run_sync(find_entry)
         if there is not None:
             return await _lead_on(command, there[0].process, there[1])

@@ -153,7 +153,7 @@ def _list_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> I
     for table, option in (("gateways", "gateway"), ("limits", "limit")):
         rows = {text.partition("=")[0]: text for text in getattr(command, option)}
         sources = dict.fromkeys(rows, command.configuration.sources[option])
-        given = {text.partition("=")[0] for text in command.configuration.given.get(option, ())}
+        given = {text.partition("=")[0] for text in command.configuration.options.get(option, ())}
         for text in narrower[option].value if option in narrower else ():
             if (name := text.partition("=")[0]) not in given:
                 rows[name], sources[name] = text, narrower[option].source

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.cli.arguments import VERBS
+from resolver.cli.arguments import VERB_NAMES
 from resolver.cli.options import rows
 from tests.resolver.cli.command import Done, resolve
 from tests.resolver.cli.places import Places
@@ -22,7 +22,7 @@ from tests.sampled import FULL
 STATUSES = frozenset({*range(16), 130, 141, 143})
 #: All commands except those that run until they are stopped, and those that start processes
 #: (`tests/resolver/cli/test_bulk.py`).
-ENDING = [verb for verb in VERBS if verb not in ("serve", "open", "bulk")]
+ENDING = [verb for verb in VERB_NAMES if verb not in ("serve", "open", "bulk")]
 FLAGS = [flag for row in rows() for flag in row.flags]
 VALUES = (
     *("", "0", "1", "-1", "nan", "x", "a:b", "x=y", "-", "--", "there", ".", "/proc", "no/such/folder"),
