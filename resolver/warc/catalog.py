@@ -23,7 +23,7 @@ from resolver.warc.check import ComputedDigest, PayloadPeek, short_key
 from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, normalize_target, read_answer
 from resolver.warc.metadata import Json, ReplayedConnection, end_of, read_events, ways_of
 from resolver.warc.records import (
-    AT_ONCE,
+    MAX_READ,
     Budget,
     DamagedRecord,
     DamagedSpan,
@@ -31,7 +31,7 @@ from resolver.warc.records import (
     RecordSource,
     RecordStream,
     WarcRecord,
-    open_stretch,
+    open_stream,
     read_head,
     read_records,
 )
@@ -76,18 +76,18 @@ def open_block(
         ChecksumMismatch: The block does not match its digest. For a block of more than `HELD` bytes, the
             error is raised at the end of the block.
     """
-    stretch = open_stretch(source, seat.offset, budget)
+    stream = open_stream(source, seat.offset, budget)
     head = None
     try:
-        if stretch is not None:
+        if stream is not None:
             for _ in range(seat.number):
-                _pass_over(stretch)
-            head = read_head(stretch)
+                _pass_over(stream)
+            head = read_head(stream)
     except DamagedRecord as error:
         raise _make_changed(str(error)) from error
-    if head is None or stretch is None:
+    if head is None or stream is None:
         raise _make_changed("no record begins there")
-    return head, _verify_pieces(head, _pieces(stretch, head))
+    return head, _verify_pieces(head, _pieces(stream, head))
 
 
 def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
@@ -104,18 +104,18 @@ def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
     return bytes(held)
 
 
-def _pass_over(stretch: RecordStream) -> None:
-    head = read_head(stretch)
+def _pass_over(stream: RecordStream) -> None:
+    head = read_head(stream)
     left = 0 if head is None else head.length + _BEHIND
-    while left and (octets := stretch.read(min(left, AT_ONCE))):
+    while left and (octets := stream.read(min(left, MAX_READ))):
         left -= len(octets)
 
 
-def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
+def _pieces(stream: RecordStream, head: RecordHead) -> Iterator[bytes]:
     left = head.length
     while left:
         try:
-            octets = stretch.read(min(left, AT_ONCE))
+            octets = stream.read(min(left, MAX_READ))
         except DamagedRecord as error:
             raise _make_changed(str(error)) from error
         if not octets:

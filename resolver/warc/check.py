@@ -356,7 +356,7 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
         yield ArchiveFinding("", 0, "warc:field", "WARC-Date is not a date")
     for name in head.list_repeated():
         yield ArchiveFinding("", 0, "warc:field", f"{name} is repeated: the first value counts")
-    if record.shares:
+    if record.shares_member:
         yield ArchiveFinding("", 0, "warc:member", "another record follows in the same gzip member")
     yield from _check_digests(head, facts)
     if facts.is_short and head.get_first("WARC-Truncated") is None:

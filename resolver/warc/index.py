@@ -26,7 +26,7 @@ from resolver.files.archive import open_archive
 from resolver.url.parsing import parse, redact
 from resolver.warc.check import Payload, read_claim
 from resolver.warc.group import CapturedObject
-from resolver.warc.records import Budget, DamagedRecord, RecordHead, RecordSource, open_stretch, read_one
+from resolver.warc.records import Budget, DamagedRecord, RecordHead, RecordSource, open_stream, read_one
 from resolver.warc.writing import Fields, digest_text
 
 _WWW = re.compile(r"www\d*\.")
@@ -181,7 +181,7 @@ def read_hints(source: RecordSource) -> Iterator[CdxHint | None]:
         LocalError: The file is not an index, or has too many lines.
     """
     columns: dict[str, int] = {}
-    for number, line in enumerate(_lines(source)):
+    for number, line in enumerate(_read_lines(source)):
         if number >= MOST_LINES:
             raise LocalError(f"the index has more than {MOST_LINES} lines")
         text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
@@ -193,13 +193,13 @@ def read_hints(source: RecordSource) -> Iterator[CdxHint | None]:
         yield _parse_columns(text, columns) if columns else _parse_json(text)
 
 
-def _lines(source: RecordSource) -> Iterator[bytes]:
-    begun, budget = 0, Budget(0)
+def _read_lines(source: RecordSource) -> Iterator[bytes]:
+    start, budget = 0, Budget(0)
     try:
-        while (stretch := open_stretch(source, begun, budget)) is not None:
-            while line := stretch.line(MOST_LINE):
+        while (stream := open_stream(source, start, budget)) is not None:
+            while line := stream.read_line(MOST_LINE):
                 yield line
-            begun = stretch.end
+            start = stream.end
     except DamagedRecord as error:
         raise LocalError(f"not an archive index: {error}") from error
 

@@ -26,10 +26,10 @@ from protocols.location import Headers
 GZIP = b"\x1f\x8b\x08"
 
 #: The maximum number of bytes that one step reads from a file, and that one step decompresses.
-AT_ONCE = 65_536
+MAX_READ = 65_536
 #: The size in bytes of the first read at a position of the file. Each further read has twice the size. So a
 #: failed attempt to parse a record at a damaged position takes little time.
-AT_FIRST = 1_024
+FIRST_READ = 1_024
 
 #: The `wbits` value of zlib for the gzip format with the maximum window size.
 GZIP_ONLY = 31
@@ -40,13 +40,13 @@ class DamagedRecord(Exception):
 
     Attributes:
         is_cut: whether the record is truncated but otherwise valid.
-        is_other: whether the record seems to be complete but has an unsupported format.
+        is_unsupported: whether the record seems to be complete but has an unsupported format.
     """
 
-    def __init__(self, message: str, *, is_cut: bool = False, is_other: bool = False) -> None:
+    def __init__(self, message: str, *, is_cut: bool = False, is_unsupported: bool = False) -> None:
         super().__init__(message)
         self.is_cut = is_cut
-        self.is_other = is_other
+        self.is_unsupported = is_unsupported
 
 
 class RecordSource(Protocol):
@@ -68,27 +68,27 @@ class Budget:
 
     #: The maximum compression ratio of deflate (1032 bytes for one byte, zlib.net/zlib_tech.html), plus 1 for
     #: the compressed byte.
-    _DENSEST = 1_033
+    _MAX_RATIO = 1_033
 
     def __init__(self, begin: int, *, times: int = 8, spare: int = 67_108_864) -> None:
         self._begin = self._furthest = begin
         self._times = times
         self._spare = spare
-        self._again = 0
+        self._repeated = 0
 
-    def take(self, begin: int, end: int, made: int) -> None:
-        """Count the read bytes from offset `begin` to `end`, and the `made` bytes decompressed from them.
+    def take(self, begin: int, end: int, unpacked: int) -> None:
+        """Count the read bytes from offset `begin` to `end`, and the `unpacked` bytes decompressed from them.
 
         Raises:
             LocalError: The limit is exceeded.
         """
-        fresh = max(0, end - max(begin, self._furthest))
+        new_bytes = max(0, end - max(begin, self._furthest))
         self._furthest = max(self._furthest, end)
-        self._again += max(0, end - begin + made - fresh * self._DENSEST)
-        if self._again > self._spare + self._times * (self._furthest - self._begin):
+        self._repeated += max(0, end - begin + unpacked - new_bytes * self._MAX_RATIO)
+        if self._repeated > self._spare + self._times * (self._furthest - self._begin):
             raise LocalError(
-                f"too many damaged or overlapping records: up to byte {self._furthest}, {self._again} bytes"
-                f" were read and unpacked again (keep the records before the first damage)"
+                f"too many damaged or overlapping records: up to byte {self._furthest}, "
+                f"{self._repeated} bytes were read and unpacked again (keep the records before the first damage)"
             )
 
 
@@ -99,21 +99,21 @@ class RecordStream:
         self._source = source
         self._next = offset
         self._budget = budget
-        self._at_once = AT_FIRST
-        self._held = b""
-        self._at = 0
+        self._read_size = FIRST_READ
+        self._buffer = b""
+        self._position = 0
 
     @property
     def end(self) -> int:
         """Return the current offset in the file."""
-        return self._next - (len(self._held) - self._at)
+        return self._next - (len(self._buffer) - self._position)
 
     def read(self, size: int) -> bytes:
         """Return at most `size` bytes; the result is empty at the end. Raises `DamagedRecord`."""
         if self.is_at_end():
             return b""
-        piece = self._held[self._at : self._at + size]
-        self._at += len(piece)
+        piece = self._buffer[self._position : self._position + size]
+        self._position += len(piece)
         return piece
 
     def read_all(self, size: int) -> bytes:
@@ -131,27 +131,27 @@ class RecordStream:
 
     def is_at_end(self) -> bool:
         """Return whether all bytes were read. Raises `DamagedRecord`."""
-        if self._at == len(self._held):
-            self._held, self._at = self._read_more(), 0
-        return not self._held
+        if self._position == len(self._buffer):
+            self._buffer, self._position = self._read_more(), 0
+        return not self._buffer
 
-    def line(self, most: int) -> bytes:
+    def read_line(self, max_size: int) -> bytes:
         """Return the next line with its line end; at the end of the stream the line may be incomplete.
 
         Raises:
-            DamagedRecord: The line is longer than `most` bytes.
+            DamagedRecord: The line is longer than `max_size` bytes.
         """
         pieces: list[bytes] = []
         length = 0
         while True:
             if self.is_at_end():
                 return b"".join(pieces)
-            end = self._held.find(b"\n", self._at) + 1
-            piece = self._held[self._at : end or len(self._held)]
+            end = self._buffer.find(b"\n", self._position) + 1
+            piece = self._buffer[self._position : end or len(self._buffer)]
             length += len(piece)
-            if length > most:
-                raise DamagedRecord(f"a line of a head is longer than {most} bytes")
-            self._at += len(piece)
+            if length > max_size:
+                raise DamagedRecord(f"a line of a head is longer than {max_size} bytes")
+            self._position += len(piece)
             pieces.append(piece)
             if end:
                 return b"".join(pieces)
@@ -163,9 +163,9 @@ class RecordStream:
         return octets
 
     def _read(self) -> bytes:
-        octets = self._source.read_at(self._next, self._at_once)
+        octets = self._source.read_at(self._next, self._read_size)
         self._next += len(octets)
-        self._at_once = min(2 * self._at_once, AT_ONCE)
+        self._read_size = min(2 * self._read_size, MAX_READ)
         return octets
 
 
@@ -189,7 +189,7 @@ class GzipMember(RecordStream):
             packed = self._packed or self._read()
             begin = self._next - len(packed)
             try:
-                octets = self._unpacker.decompress(packed, self._at_once)
+                octets = self._unpacker.decompress(packed, self._read_size)
             except zlib.error as error:
                 # zlib does not report the number of decompressed bytes before the error.
                 self._budget.take(begin, begin, len(packed))
@@ -203,7 +203,7 @@ class GzipMember(RecordStream):
         return b""
 
 
-def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStream | None:
+def open_stream(source: RecordSource, offset: int, budget: Budget) -> RecordStream | None:
     """Return the compressed or uncompressed stream at an offset, or None at the end of the file."""
     beginning = source.read_at(offset, len(GZIP))
     if not beginning:
@@ -214,13 +214,13 @@ def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStr
 # The header of a record (WARC 1.1, 4 and 5).
 
 #: The limits of a record header (S16): the bytes of a line, the number of lines, and the total bytes.
-MOST_LINE = 65_536
-MOST_LINES = 1_000
-MOST_HEAD = 262_144
+MAX_LINE = 65_536
+MAX_LINES = 1_000
+MAX_HEAD = 262_144
 
 _VERSIONS = (b"WARC/1.0", b"WARC/1.1")
 #: The first bytes of other archive formats.
-_OTHERS = (
+_OTHER_FORMATS = (
     (re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n"), "a WARC version other than 1.0 and 1.1"),
     (re.compile(rb"filedesc:"), "an ARC file, the predecessor of WARC"),
     (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), "compressed with zstd (decompress it first)"),
@@ -233,7 +233,7 @@ _DATE = re.compile(
     re.ASCII,
 )
 #: The header fields that may be repeated.
-_SEVERAL = frozenset({"warc-concurrent-to", "warc-protocol"})
+_REPEATABLE = frozenset({"warc-concurrent-to", "warc-protocol"})
 
 
 class RecordHead(NamedTuple):
@@ -279,29 +279,29 @@ class RecordHead(NamedTuple):
         return [
             name
             for name in self.fields.keys()  # noqa: SIM118 - pairs are what it iterates over
-            if name not in _SEVERAL and len(self.fields.get_list(name)) > 1
+            if name not in _REPEATABLE and len(self.fields.get_list(name)) > 1
         ]
 
 
-def read_head(stretch: RecordStream) -> RecordHead | None:
+def read_head(stream: RecordStream) -> RecordHead | None:
     """Return the next record header, or None at the end of the stream. Raises `DamagedRecord`."""
-    first = stretch.line(MOST_LINE)
+    first = stream.read_line(MAX_LINE)
     if not first:
         return None
     if _strip_end(first) not in _VERSIONS:
-        for beginning, what in _OTHERS:
+        for beginning, format_name in _OTHER_FORMATS:
             if beginning.match(first):
-                raise DamagedRecord(f"unsupported format: {what}", is_other=True)
+                raise DamagedRecord(f"unsupported format: {format_name}", is_unsupported=True)
         raise DamagedRecord("no WARC record begins here")
-    fields = Headers(tuple(_fields(stretch, MOST_HEAD - len(first))))
-    return RecordHead(fields, _length(fields.get_list("Content-Length")))
+    fields = Headers(tuple(_read_fields(stream, MAX_HEAD - len(first))))
+    return RecordHead(fields, _parse_length(fields.get_list("Content-Length")))
 
 
-def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
+def _read_fields(stream: RecordStream, max_size: int) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
-    for _ in range(MOST_LINES):
-        line = stretch.line(min(MOST_LINE, most))
-        most -= len(line)
+    for _ in range(MAX_LINES):
+        line = stream.read_line(min(MAX_LINE, max_size))
+        max_size -= len(line)
         if not line.endswith(b"\n"):
             raise DamagedRecord("the file ends within a head", is_cut=True)
         text = _strip_end(line)
@@ -311,24 +311,24 @@ def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
             raise DamagedRecord("a line of a head holds a NUL")
         if text[0] in b" \t" and pairs:  # WARC 1.0 allows folded lines.
             name, value = pairs[-1]
-            pairs[-1] = (name, f"{value} {_text(text)}".strip())
+            pairs[-1] = (name, f"{value} {_decode(text)}".strip())
             continue
         octets, colon, value_octets = text.partition(b":")
         if not colon or not _TOKEN.fullmatch(octets):
             raise DamagedRecord("a line of a head lacks a name and a colon")
-        pairs.append((octets.decode("ascii"), _text(value_octets)))
-    raise DamagedRecord(f"a head has more than {MOST_LINES} lines")
+        pairs.append((octets.decode("ascii"), _decode(value_octets)))
+    raise DamagedRecord(f"a head has more than {MAX_LINES} lines")
 
 
 def _strip_end(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _text(octets: bytes) -> str:
+def _decode(octets: bytes) -> str:
     return octets.decode("utf-8", "surrogateescape").strip(" \t")
 
 
-def _length(values: list[str]) -> int:
+def _parse_length(values: list[str]) -> int:
     if len(values) != 1:
         raise DamagedRecord(f"expected one Content-Length, got {len(values)}")
     if not _LENGTH.fullmatch(values[0]):
@@ -361,7 +361,7 @@ _END = b"\r\n\r\n"
 _FIRST = b"WARC/1."
 #: The end of a record and the start of the next record in an uncompressed file. Some programs write LF
 #: instead of CR LF.
-_BEGINS = (b"\r\n\r\n" + _FIRST, b"\n\n" + _FIRST)
+_STARTS = (b"\r\n\r\n" + _FIRST, b"\n\n" + _FIRST)
 
 
 class WarcReader(Protocol):
@@ -380,7 +380,7 @@ class WarcRecord(Generic[R]):
     Attributes:
         offset: the start of the record, or of its gzip member, in the file.
         end: the end of the record, or of its gzip member, in the file.
-        shares: whether another record follows in the same gzip member. That record may be damaged.
+        shares_member: whether another record follows in the same gzip member. That record may be damaged.
         reader: the reader that received the block.
     """
 
@@ -388,7 +388,7 @@ class WarcRecord(Generic[R]):
     end: int
     head: RecordHead
     reader: R
-    shares: bool
+    shares_member: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,13 +407,13 @@ class DamagedSpan:
 
 
 def read_records(
-    source: RecordSource, reader_of: Callable[[RecordHead], R], offset: int = 0
+    source: RecordSource, make_reader: Callable[[RecordHead], R], offset: int = 0
 ) -> Iterator[WarcRecord[R] | DamagedSpan]:
     """Yield all records and damaged spans of a file in order.
 
     Args:
         source: The file.
-        reader_of: A function that returns the reader for the block of a record.
+        make_reader: A function that returns the reader for the block of a record.
         offset: The offset of the first record.
 
     Raises:
@@ -421,89 +421,89 @@ def read_records(
     """
     budget = Budget(offset)
     packed = source.read_at(offset, len(GZIP)) == GZIP
-    begun: int | None = offset
-    while begun is not None and (stretch := open_stretch(source, begun, budget)) is not None:
+    start: int | None = offset
+    while start is not None and (stream := open_stream(source, start, budget)) is not None:
         try:
-            if isinstance(stretch, GzipMember) != packed:
+            if isinstance(stream, GzipMember) != packed:
                 raise DamagedRecord("file mixes gzip-compressed and uncompressed records")
-            while (record := _read_record(stretch, begun, reader_of)) is not None:
+            while (record := _read_record(stream, start, make_reader)) is not None:
                 yield record
-                begun = begun if packed else stretch.end
-            begun = stretch.end
+                start = start if packed else stream.end
+            start = stream.end
         except DamagedRecord as error:
-            if error.is_other and begun == 0:
+            if error.is_unsupported and start == 0:
                 raise LocalError(str(error)) from error
             search = _find_next_member if packed else _find_next_plain
-            resumes = search(source, begun + 1, budget)
-            yield DamagedSpan(begun, str(error), resumes, error.is_cut and resumes is None)
-            begun = resumes
+            resumes = search(source, start + 1, budget)
+            yield DamagedSpan(start, str(error), resumes, error.is_cut and resumes is None)
+            start = resumes
 
 
-def read_one(source: RecordSource, offset: int, reader_of: Callable[[RecordHead], R]) -> WarcRecord[R]:
+def read_one(source: RecordSource, offset: int, make_reader: Callable[[RecordHead], R]) -> WarcRecord[R]:
     """Return the record at `offset`.
 
     Raises:
         DamagedRecord: A complete record does not start at `offset`, or the reader stopped reading.
     """
-    stretch = open_stretch(source, offset, Budget(offset))
-    record = None if stretch is None else _read_record(stretch, offset, reader_of)
+    stream = open_stream(source, offset, Budget(offset))
+    record = None if stream is None else _read_record(stream, offset, make_reader)
     if record is None:
         raise DamagedRecord("the file ends before the record")
     return record
 
 
 def _read_record(
-    stretch: RecordStream, begun: int, reader_of: Callable[[RecordHead], R]
+    stream: RecordStream, start: int, make_reader: Callable[[RecordHead], R]
 ) -> WarcRecord[R] | None:
     """Return the next complete record, or None at the end of the stream."""
-    head = read_head(stretch)
+    head = read_head(stream)
     if head is None:
         return None
-    reader = reader_of(head)
-    left = head.length
-    while left:
-        octets = stretch.read(min(left, AT_ONCE))
+    reader = make_reader(head)
+    remaining = head.length
+    while remaining:
+        octets = stream.read(min(remaining, MAX_READ))
         if not octets:
-            raise DamagedRecord(f"the file ends {left} bytes before the end of a block", is_cut=True)
-        left -= len(octets)
+            raise DamagedRecord(f"the file ends {remaining} bytes before the end of a block", is_cut=True)
+        remaining -= len(octets)
         reader.take(octets)
-    end = stretch.read_all(len(_END))
+    end = stream.read_all(len(_END))
     if end != _END:
         raise DamagedRecord(
             "CR LF CR LF is missing after a block: the length is wrong", is_cut=_END.startswith(end)
         )
-    shares = isinstance(stretch, GzipMember) and not stretch.is_at_end()
-    return WarcRecord(begun, stretch.end, head, reader, shares)
+    shares_member = isinstance(stream, GzipMember) and not stream.is_at_end()
+    return WarcRecord(start, stream.end, head, reader, shares_member)
 
 
 def _find_next_member(source: RecordSource, offset: int, budget: Budget) -> int | None:
     """Return the offset of the next gzip member that contains a record."""
-    for place, _ in _places(source, offset, (GZIP,), budget):
+    for start, _ in _find_all(source, offset, (GZIP,), budget):
         with suppress(DamagedRecord):
-            if GzipMember(source, place, budget).read_all(len(_FIRST)) == _FIRST:
-                return place
+            if GzipMember(source, start, budget).read_all(len(_FIRST)) == _FIRST:
+                return start
     return None
 
 
 def _find_next_plain(source: RecordSource, offset: int, budget: Budget) -> int | None:
     """Return the offset of the next uncompressed record after the end of another record."""
-    for place, found in _places(source, offset, _BEGINS, budget):
-        return place + len(found) - len(_FIRST)
+    for start, separator in _find_all(source, offset, _STARTS, budget):
+        return start + len(separator) - len(_FIRST)
     return None
 
 
-def _places(
-    source: RecordSource, offset: int, wanted: Sequence[bytes], budget: Budget
+def _find_all(
+    source: RecordSource, offset: int, patterns: Sequence[bytes], budget: Budget
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the offset and the text of each occurrence of the byte strings, in order and without overlaps."""
-    pattern = re.compile(b"|".join(map(re.escape, wanted)))
-    overlap = max(map(len, wanted)) - 1
-    size = AT_FIRST
+    pattern = re.compile(b"|".join(map(re.escape, patterns)))
+    overlap = max(map(len, patterns)) - 1
+    size = FIRST_READ
     while octets := source.read_at(offset, size):
         budget.take(offset, offset + len(octets), 0)
-        for found in pattern.finditer(octets):
-            yield offset + found.start(), found[0]
+        for match in pattern.finditer(octets):
+            yield offset + match.start(), match[0]
         if len(octets) <= overlap:
             return
         offset += len(octets) - overlap
-        size = min(2 * size, AT_ONCE)
+        size = min(2 * size, MAX_READ)

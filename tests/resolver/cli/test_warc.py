@@ -49,7 +49,7 @@ def records(path: Path) -> list[StoredRecord]:
     found = []
     for each in read_records(Octets(path.read_bytes()), Kept):
         assert isinstance(each, WarcRecord), each
-        assert not each.shares
+        assert not each.shares_member
         found.append(StoredRecord(each.head, bytes(each.reader.block)))
     return found
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from resolver import Headers, LocalError
 from resolver.warc.check import Payload
-from resolver.warc.records import AT_ONCE, DamagedSpan, RecordHead, WarcRecord, read_records
+from resolver.warc.records import MAX_READ, DamagedSpan, RecordHead, WarcRecord, read_records
 from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record, source_of
 
 
@@ -77,7 +77,7 @@ def test_read_records_of_hostile_files_stop_at_damage(expected: dict[str, Any]) 
     damage = next((index for index, each in enumerate(found) if isinstance(each, DamagedSpan)), None)
     whole = found[:damage]
     assert len(whole) == expected["records"]
-    assert source.most <= AT_ONCE
+    assert source.most <= MAX_READ
     if damage is not None:
         first = found[damage]
         assert isinstance(first, DamagedSpan)
@@ -108,7 +108,7 @@ def test_read_records_finds_record_after_wrong_length() -> None:
     assert found[2].offset == len(good) + len(record(b"1234567", length="3"))
 
 
-@pytest.mark.parametrize("begin", [AT_ONCE - 12, AT_ONCE - 3, AT_ONCE, 3 * AT_ONCE - 7])
+@pytest.mark.parametrize("begin", [MAX_READ - 12, MAX_READ - 3, MAX_READ, 3 * MAX_READ - 7])
 def test_read_records_finds_record_at_any_position(begin: int) -> None:
     for octets in (record(), packed(record())):
         start = octets[:3] if octets[:2] == b"\x1f\x8b" else b"WARC"
@@ -146,7 +146,7 @@ def test_read_records_names_other_formats(octets: bytes, words: str) -> None:
         (record(WARC_X="a\0b"), "NUL"),
         (record().replace(b"WARC-Date:", b"WARC Date:"), "lacks a name"),
         (record().replace(b"WARC-Date:", b"WARC-Date"), "lacks a name"),
-        (record(WARC_X="x" * AT_ONCE), "longer than"),
+        (record(WARC_X="x" * MAX_READ), "longer than"),
         (record(WARC_X="\r\nX: ".join("x" * 1000)), "1000 lines"),
         (record(WARC_X="\r\nX: ".join(["x" * 60_000] * 5)), "longer than"),
         (record(length="4"), "CR LF CR LF"),
@@ -177,7 +177,7 @@ def test_read_records_accepts_lenient_heads() -> None:
 
 def test_read_records_of_shared_member() -> None:
     found = _read(packed(record(b"a") + record(b"b")))
-    assert [each.shares for each in found if isinstance(each, WarcRecord)] == [True, False]
+    assert [each.shares_member for each in found if isinstance(each, WarcRecord)] == [True, False]
     assert [each.offset for each in found] == [0, 0]
 
 
