@@ -47,7 +47,7 @@ from resolver.warc.group import (
     type_of,
 )
 from resolver.warc.group import DialogueRecord as Events
-from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer, mask_answer, masked_fields
+from resolver.warc.http import MAX_HEAD, AnswerSpan, ChunkDecoder, find_answer, mask_answer, masked_fields
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
@@ -227,14 +227,14 @@ class HttpCapture:
             is_whole: Whether a response without a length was received completely.
             keeps_cookies: Whether cookie values in the response stay unmasked.
         """
-        request = self.asked.read_first(MOST_HEAD)
+        request = self.asked.read_first(MAX_HEAD)
         is_head = request.startswith(b"HEAD ")
         masked = [f"request:{name}" for name in masked_fields(request)]
-        came = self._came.read_first(MOST_HEAD)
+        came = self._came.read_first(MAX_HEAD)
         answer = find_answer(came)
 
         def mask(octets: bytes) -> tuple[bytes, list[str]]:
-            return mask_answer(octets, asked_secretly=bool(masked), keeps_cookies=keeps_cookies, hide=hide)
+            return mask_answer(octets, has_secrets=bool(masked), keeps_cookies=keeps_cookies, hide=hide)
 
         said: list[tuple[str, bytes]] = []
         if answer is None:
@@ -251,7 +251,7 @@ class HttpCapture:
         if is_head:
             said = [("send", request), *said, ("receive", head)]
             return HttpCaptureFacts(None, None, True, True, answer.version, said, {}, masked, None)
-        coded, length = answer.coded, answer.length
+        coded, length = answer.is_coded, answer.length
         begin = answer.interim + len(answer.head)
         size = self._came.size - begin
         if length is not None:

@@ -20,7 +20,7 @@ from protocols.errors import (
 )
 from resolver.url.parsing import parse
 from resolver.warc.check import ComputedDigest, PayloadPeek, short_key
-from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, normalize_target, read_answer
+from resolver.warc.http import MAX_HEAD, AnswerSpan, find_answer, normalize_target, read_answer
 from resolver.warc.metadata import Json, ReplayedConnection, end_of, read_events, ways_of
 from resolver.warc.records import (
     MAX_READ,
@@ -375,7 +375,7 @@ def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] 
     for part in parts:
         found = part.answer()
         place = None if found is None else _RANGE.search(found.head)
-        if found is None or place is None or found.coded or not _is_same(answer, found):
+        if found is None or place is None or found.is_coded or not _is_same(answer, found):
             continue
         begin, head = int(place[1]), found.interim + len(found.head)
         end = begin + part.length - head
@@ -484,7 +484,7 @@ class FoundCapture:
 
     @property
     def _has_head(self) -> bool:
-        return self.head.media_type == "application/http" and 0 < self.head.length <= MOST_HEAD
+        return self.head.media_type == "application/http" and 0 < self.head.length <= MAX_HEAD
 
     def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
         """Open a block with the budget of its gzip member.
@@ -532,7 +532,7 @@ def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         theirs is not None
         and ours is not None
         and ours.status == theirs.status
-        and ours.coded == theirs.coded
+        and ours.is_coded == theirs.is_coded
     )
     if fits and theirs is not None and ours is not None:
         yield ours.head

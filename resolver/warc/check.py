@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.location import JsonValue
 from resolver.url.parsing import redact
-from resolver.warc.http import BODILESS, HEAD_END, MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
+from resolver.warc.http import BODILESS, HEAD_END, MAX_HEAD, AnswerSpan, ChunkDecoder, find_answer
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records
 
 # The digests of records (WARC 1.1, 5.8), and the payload from which a digest is computed (WARC 1.1, 2).
@@ -70,7 +70,7 @@ class ComputedDigest:
     """A digest that is computed incrementally, for comparison with the digest in a record field."""
 
     def __init__(self, text: str | None) -> None:
-        self._absent = text is None
+        self._is_absent = text is None
         self._claim = None if text is None else read_claim(text)
         self._hash = (
             None if self._claim is None else hashlib.new(self._claim.algorithm, usedforsecurity=False)
@@ -82,7 +82,7 @@ class ComputedDigest:
 
     def verdict(self) -> Verdict:
         if self._claim is None or self._hash is None:
-            return "absent" if self._absent else "unknown"
+            return "absent" if self._is_absent else "unknown"
         return "verified" if self._hash.digest() == self._claim.digest else "mismatch"
 
 
@@ -96,21 +96,21 @@ class Payload:
     def __init__(self, head: RecordHead) -> None:
         self.answer: AnswerSpan | None = None
         self._has_head = head.media_type == "application/http"
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._unchunked: ChunkDecoder | None = None
 
     def take(self, octets: bytes) -> bytes:
         """Return the payload bytes in `octets`; after an invalid response head, the result is empty."""
         if self._has_head and self.answer is None:
-            if len(self._held) > MOST_HEAD:
+            if len(self._buffer) > MAX_HEAD:
                 return b""
-            self._held += octets
-            self.answer = find_answer(bytes(self._held))
+            self._buffer += octets
+            self.answer = find_answer(bytes(self._buffer))
             if self.answer is None:
                 return b""
-            octets = bytes(self._held[self.answer.interim + len(self.answer.head) :])
-            self._held.clear()
-            self._unchunked = ChunkDecoder(self.answer.head) if self.answer.coded else None
+            octets = bytes(self._buffer[self.answer.interim + len(self.answer.head) :])
+            self._buffer.clear()
+            self._unchunked = ChunkDecoder(self.answer.head) if self.answer.is_coded else None
         return octets if self._unchunked is None else self._unchunked.take(octets)
 
     @property
@@ -155,16 +155,16 @@ class HttpHead:
 
     def __init__(self) -> None:
         self.octets: bytes | None = None
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def take(self, octets: bytes) -> bytes:
         """Return the bytes of `octets` that belong to the body."""
         if self.octets is not None:
             return octets
-        looked_at = max(0, len(self._held) - 3)
-        self._held += octets
-        end = HEAD_END.search(self._held, looked_at)
-        if end is None and len(self._held) <= MOST_HEAD:
+        searched = max(0, len(self._buffer) - 3)
+        self._buffer += octets
+        end = HEAD_END.search(self._buffer, searched)
+        if end is None and len(self._buffer) <= MAX_HEAD:
             return b""
         return self._end_head(0 if end is None else end.end())
 
@@ -174,13 +174,13 @@ class HttpHead:
 
     @property
     def status(self) -> int | None:
-        found = _STATUS.match(self.octets or b"")
-        return None if found is None else int(found[1])
+        match = _STATUS.match(self.octets or b"")
+        return None if match is None else int(match[1])
 
-    def _end_head(self, at: int) -> bytes:
-        held, self._held = bytes(self._held), bytearray()
-        self.octets = held[:at]
-        return held[at:]
+    def _end_head(self, end: int) -> bytes:
+        octets, self._buffer = bytes(self._buffer), bytearray()
+        self.octets = octets[:end]
+        return octets[end:]
 
 
 class BlockInspection:
@@ -212,14 +212,14 @@ class BlockInspection:
         is_decoded = self._chunks is not None and self._chunks.is_whole
         if payload == "mismatch" and is_decoded and self._decoded.verdict() == "verified":
             payload = "verified"
-        is_whole_here = self.head.type == "response" and self._status not in BODILESS
+        has_body = self.head.type == "response" and self._status not in BODILESS
         return BlockFacts(
             block=self._block.verdict(),
             payload="absent" if self.head.type == "revisit" and payload != "unknown" else payload,
             status=self._status,
-            promised=self._promised if is_whole_here else None,
+            promised=self._promised if has_body else None,
             present=self._present,
-            is_cut=is_whole_here and self._chunks is not None and not is_decoded,
+            is_cut=has_body and self._chunks is not None and not is_decoded,
         )
 
     def _take_body(self, octets: bytes) -> None:
@@ -234,18 +234,18 @@ class BlockInspection:
             return
         self._status = head.status
         answer = AnswerSpan(0, head.octets)
-        if answer.coded:
+        if answer.is_coded:
             self._chunks = ChunkDecoder(head.octets)
         self._promised = answer.length
 
 
 #: The maximum number of stored record IDs, and also of stored references. IDs and references together use
 #: about 100 MB of memory.
-MOST_KNOWN = 1_000_000
+MAX_KNOWN = 1_000_000
 
 _REFERENCES = ("WARC-Concurrent-To", "WARC-Refers-To", "WARC-Warcinfo-ID")
 #: Fields that every record must have (WARC 1.1, 5).
-_NEEDED = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
+_REQUIRED_FIELDS = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
 
 
 class ArchiveFinding(NamedTuple):
@@ -266,13 +266,13 @@ class ArchiveCheck:
         damaged: the number of damaged spans.
     """
 
-    def __init__(self, most: int = MOST_KNOWN) -> None:
+    def __init__(self, max_records: int = MAX_KNOWN) -> None:
         self.records = 0
         self.damaged = 0
-        self._most = most
-        self._known: dict[bytes, bool] = {}
-        self._wanted: list[_ReferredRecord] = []
-        self._knows_all = True
+        self._max_records = max_records
+        self._is_revisit_by_key: dict[bytes, bool] = {}
+        self._references: list[_ReferredRecord] = []
+        self._is_complete = True
 
     def read(self, source: RecordSource, name: str) -> Iterator[ArchiveFinding]:
         """Yield the findings about one file, in order.
@@ -280,47 +280,47 @@ class ArchiveCheck:
         Raises:
             LocalError: The file is not a WARC file.
         """
-        for found in read_records(source, BlockInspection):
-            if isinstance(found, DamagedSpan):
+        for item in read_records(source, BlockInspection):
+            if isinstance(item, DamagedSpan):
                 self.damaged += 1
-                yield _damage(name, found)
+                yield _describe_damage(name, item)
                 continue
             self.records += 1
-            for said in _check_record(found):
-                yield said._replace(file=name, offset=found.offset)
-            self._note(found.head, name, found.offset)
+            for finding in _check_record(item):
+                yield finding._replace(file=name, offset=item.offset)
+            self._add_record(item.head, name, item.offset)
 
     def end(self) -> Iterator[ArchiveFinding]:
         """Yield the findings about references; call this method after all files were read."""
-        for wanted in self._wanted:
-            known = self._known.get(wanted.digest)
-            if known is None and self._knows_all:
-                message = f"{wanted.field} refers to {wanted.id}, which is not in the files read"
-                yield ArchiveFinding(wanted.file, wanted.offset, "warc:reference", message)
-            elif known and wanted.is_original:
+        for reference in self._references:
+            is_revisit = self._is_revisit_by_key.get(reference.digest)
+            if is_revisit is None and self._is_complete:
+                message = f"{reference.field} refers to {reference.id}, which is not in the files read"
+                yield ArchiveFinding(reference.file, reference.offset, "warc:reference", message)
+            elif is_revisit and reference.is_original:
                 message = (
-                    f"WARC-Refers-To refers to {wanted.id}, which is a revisit itself and is not followed"
+                    f"WARC-Refers-To refers to {reference.id}, which is a revisit itself and is not followed"
                 )
-                yield ArchiveFinding(wanted.file, wanted.offset, "warc:revisit", message)
-        if not self._knows_all:
-            message = f"more than {self._most} records: not all references were checked"
+                yield ArchiveFinding(reference.file, reference.offset, "warc:revisit", message)
+        if not self._is_complete:
+            message = f"more than {self._max_records} records: not all references were checked"
             yield ArchiveFinding("", 0, "warc:reference", message)
 
-    def _note(self, head: RecordHead, file: str, offset: int) -> None:
-        if head.id is not None and self._has_room(len(self._known)):
-            self._known[short_key(head.id)] = head.type == "revisit"
+    def _add_record(self, head: RecordHead, file: str, offset: int) -> None:
+        if head.id is not None and self._has_room(len(self._is_revisit_by_key)):
+            self._is_revisit_by_key[short_key(head.id)] = head.type == "revisit"
         for field in _REFERENCES:
             for id in head.fields.get_list(field):
-                if self._has_room(len(self._wanted)):
+                if self._has_room(len(self._references)):
                     is_original = field == "WARC-Refers-To" and head.type == "revisit"
-                    self._wanted.append(
+                    self._references.append(
                         _ReferredRecord(file, offset, field, id[:200], short_key(id), is_original)
                     )
 
-    def _has_room(self, taken: int) -> bool:
-        if taken >= self._most:
-            self._knows_all = False
-        return taken < self._most
+    def _has_room(self, count: int) -> bool:
+        if count >= self._max_records:
+            self._is_complete = False
+        return count < self._max_records
 
 
 class _ReferredRecord(NamedTuple):
@@ -337,19 +337,19 @@ def short_key(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-def _damage(file: str, found: DamagedSpan) -> ArchiveFinding:
-    if found.is_cut:
+def _describe_damage(file: str, span: DamagedSpan) -> ArchiveFinding:
+    if span.is_cut:
         after = "; all records before are complete"
-    elif found.resumes is None:
+    elif span.resumes is None:
         after = "; no record follows"
     else:
-        after = f"; the next record is at byte {found.resumes}"
-    return ArchiveFinding(file, found.offset, "warc:damaged", found.message + after, is_fault=True)
+        after = f"; the next record is at byte {span.resumes}"
+    return ArchiveFinding(file, span.offset, "warc:damaged", span.message + after, is_fault=True)
 
 
 def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFinding]:
     head, facts = record.head, record.reader.facts()
-    for name in _NEEDED:
+    for name in _REQUIRED_FIELDS:
         if head.get_first(name) is None:
             yield ArchiveFinding("", 0, "warc:field", f"field {name} is missing")
     if head.get_first("WARC-Date") is not None and head.date is None:
@@ -394,7 +394,7 @@ _LISTINGS = {
     "text/x-prospero-answer": "directory",
 }
 #: The number of bytes that are read at the end of a dialogue, to find the outcome in the last line.
-_MOST_END = 65_536
+_MAX_END = 65_536
 _DIALOGUE = b"dialogue: "
 _OUTCOMES = frozenset({"done", "truncated", "failed", "info"})
 
@@ -428,22 +428,22 @@ class ListedRecord(NamedTuple):
 
 
 def list_records(
-    source: RecordSource, wanted: Callable[[str], bool] | None = None
+    source: RecordSource, is_selected: Callable[[str], bool] | None = None
 ) -> Iterator[ListedRecord | DamagedSpan]:
     """Yield the complete records and the damaged spans of a file in order.
 
     Args:
         source: The file.
-        wanted: A filter for URLs. None selects all records.
+        is_selected: A filter for URLs. None selects all records.
 
     Raises:
         LocalError: The file is not a WARC file.
     """
-    for found in read_records(source, PayloadPeek):
-        if isinstance(found, DamagedSpan):
-            yield found
-        elif wanted is None or (found.head.target is not None and wanted(found.head.target)):
-            yield ListedRecord(found.offset, found.head, found.reader.kind())
+    for item in read_records(source, PayloadPeek):
+        if isinstance(item, DamagedSpan):
+            yield item
+        elif is_selected is None or (item.head.target is not None and is_selected(item.head.target)):
+            yield ListedRecord(item.offset, item.head, item.reader.kind())
 
 
 class PayloadPeek:
@@ -457,7 +457,7 @@ class PayloadPeek:
 
     def take(self, octets: bytes) -> None:
         if self.type == "metadata":
-            self._end = (self._end + octets)[-_MOST_END:]
+            self._end = (self._end + octets)[-_MAX_END:]
         elif self.http is not None:
             self.http.take(octets)
 

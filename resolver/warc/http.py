@@ -17,19 +17,19 @@ from resolver.url import registry
 from resolver.url.parsing import build
 
 #: The maximum size in bytes of the parsed heads, including the heads of interim responses.
-MOST_HEAD = 262_144
+MAX_HEAD = 262_144
 
 # A search for a pattern is fast if the pattern begins with a fixed byte, such as the LF of the previous line.
 HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9](?![0-9])")
 _STATUS = re.compile(rb"HTTP/(1\.[01]) ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
-_CODED = re.compile(rb"\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_TRANSFER_CODING = re.compile(rb"\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 #: A header field: the name, the colon, and the value with continuation lines.
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
 #: A line of a head that is not a header field.
-_OTHER = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
+_OTHER_LINE = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
 #: Header fields that are never masked, even if they contain a sent secret, because readers of a record need
 #: these fields.
 _FRAMING = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
@@ -41,7 +41,7 @@ _HIDDEN = b"****"
 #: Response fields that contain cookies. A session cookie is secret even without a login.
 _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
 #: Response fields whose value is derived from a sent secret.
-_PROVED = frozenset({b"authentication-info"})
+_PROOFS = frozenset({b"authentication-info"})
 #: Matches a head in which a cookie, a proof or the password of a URL may be masked.
 _MAY_HIDE = re.compile(rb"@|\n(?:set-cookie|authentication-info)", re.IGNORECASE)
 #: HTTP status codes of responses that have no body, even if they have a Content-Length field.
@@ -56,32 +56,32 @@ class AnswerSpan(NamedTuple):
 
     @property
     def status(self) -> int | None:
-        found = _STATUS.match(self.head)
-        return None if found is None else int(found[2])
+        match = _STATUS.match(self.head)
+        return None if match is None else int(match[2])
 
     @property
     def version(self) -> str | None:
         """Return the HTTP version in the form of the WARC-Protocol field."""
-        found = _STATUS.match(self.head)
-        return None if found is None else f"http/{found[1].decode('ascii')}"
+        match = _STATUS.match(self.head)
+        return None if match is None else f"http/{match[1].decode('ascii')}"
 
     @property
-    def coded(self) -> bool:
+    def is_coded(self) -> bool:
         """Return whether the body has a transfer coding."""
-        return _CODED.search(self.head) is not None
+        return _TRANSFER_CODING.search(self.head) is not None
 
     @property
     def length(self) -> int | None:
         """Return the body length in bytes that the head states."""
         if self.status in BODILESS:
             return 0
-        found = None if self.coded else _LENGTH.search(self.head)
-        return None if found is None else int(found[1])
+        match = None if self.is_coded else _LENGTH.search(self.head)
+        return None if match is None else int(match[1])
 
     @property
     def media_type(self) -> str | None:
-        found = _TYPE.search(self.head)
-        return None if found is None else found[1].decode("latin-1").strip().lower() or None
+        match = _TYPE.search(self.head)
+        return None if match is None else match[1].decode("latin-1").strip().lower() or None
 
 
 def find_answer(octets: bytes) -> AnswerSpan | None:
@@ -96,22 +96,22 @@ def find_answer(octets: bytes) -> AnswerSpan | None:
 
 def read_answer(pieces: Iterator[bytes]) -> tuple[bytes, AnswerSpan | None]:
     """Read chunks until the heads are complete; return the bytes read, and the heads or None."""
-    held = b""
+    received = b""
     for octets in pieces:
-        held += octets
-        if (found := find_answer(held)) is not None or len(held) > MOST_HEAD:
-            return held, found
-    return held, None
+        received += octets
+        if (answer := find_answer(received)) is not None or len(received) > MAX_HEAD:
+            return received, answer
+    return received, None
 
 
 def masked_fields(request: bytes) -> list[str]:
     """Return the names of the request fields whose values are masked, in lower case."""
     head = request.partition(b"\r\n\r\n")[0] if _HIDDEN in request else b""
-    return [found[1].decode("latin-1").lower() for found in _MASKED.finditer(head)]
+    return [match[1].decode("latin-1").lower() for match in _MASKED.finditer(head)]
 
 
 def mask_answer(
-    head: bytes, *, asked_secretly: bool, keeps_cookies: bool, hide: Callable[[bytes], bytes]
+    head: bytes, *, has_secrets: bool, keeps_cookies: bool, hide: Callable[[bytes], bytes]
 ) -> tuple[bytes, list[str]]:
     """Return the heads with masked secrets, and the names of the masked fields."""
     names: list[str] = []
@@ -119,20 +119,20 @@ def mask_answer(
         if _MAY_HIDE.search(head) is None:
             return head, names
         hide = bytes  # No part of the head contains a secret.
-    given = (frozenset() if keeps_cookies else _COOKIES) | (_PROVED if asked_secretly else frozenset())
+    masked_names = (frozenset() if keeps_cookies else _COOKIES) | (_PROOFS if has_secrets else frozenset())
 
-    def masked(found: re.Match[bytes]) -> bytes:
-        name, value = found[1].lower(), found[3]
+    def mask_field(match: re.Match[bytes]) -> bytes:
+        name, value = match[1].lower(), match[3]
         clean = _IN_URL.sub(rb"\1" + _HIDDEN + b"@", value) if b"@" in value else value
-        shown = _HIDDEN if name in given else hide(clean)
+        shown = _HIDDEN if name in masked_names else hide(clean)
         if shown != value:
             names.append(hide(name).decode("latin-1"))
-        return (found[1] if name in _FRAMING else hide(found[1])) + found[2] + shown
+        return (match[1] if name in _FRAMING else hide(match[1])) + match[2] + shown
 
     status = _STATUS.match(head)
     begin = 0 if status is None else status.end(2)
     reason, end, fields = head[begin:].partition(b"\n")
-    shown = _FIELD.sub(masked, _OTHER.sub(lambda found: hide(found[0]), fields))
+    shown = _FIELD.sub(mask_field, _OTHER_LINE.sub(lambda match: hide(match[0]), fields))
     return head[:begin] + hide(reason) + end + shown, names
 
 
@@ -140,7 +140,7 @@ class ChunkDecoder:
     """A decoder for a chunked body, which stops at the end of the body or at invalid data."""
 
     def __init__(self, head: bytes) -> None:
-        self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD)
+        self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
         self._machine.send(h11.Request(method="GET", target="/", headers=[("Host", "archive.invalid")]))
         self._machine.send(h11.EndOfMessage())
         self.is_whole = self._is_over = False
@@ -150,28 +150,28 @@ class ChunkDecoder:
         """Return the decoded bytes; the result is empty after the end of the body or after invalid data."""
         if self._is_over or not octets:  # For h11, empty bytes mean the end of the connection.
             return b""
-        made: list[bytes] = []
+        pieces: list[bytes] = []
         try:
             self._machine.receive_data(octets)
             while isinstance(
                 event := self._machine.next_event(), h11.Data | h11.Response | h11.InformationalResponse
             ):
                 if isinstance(event, h11.Data):
-                    made.append(bytes(event.data))
+                    pieces.append(bytes(event.data))
         except h11.RemoteProtocolError:
             self._is_over = True
         else:
             self.is_whole = self._is_over = isinstance(event, h11.EndOfMessage)
-        return b"".join(made)
+        return b"".join(pieces)
 
 
 # The two forms of a record's URL: the WARC-Target-URI field, and the normalized form for searches.
 
 #: Characters that a URL must not contain (RFC 3986 section 2).
-_NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
+_FORBIDDEN = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
 
 
-def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> str:
+def make_target(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> str:
     """Return the value of the WARC-Target-URI field: the URL without password, fragment and zone.
 
     Args:
@@ -185,7 +185,7 @@ def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> 
         if getattr(url, name, None) is not None
     }
     text = build(replace(url, **absent)) if absent else url.text
-    return _NEVER.sub(_escape_match, hide(text))
+    return _FORBIDDEN.sub(_escape_match, hide(text))
 
 
 def normalize_target(url: Url) -> str:
@@ -202,10 +202,10 @@ def normalize_target(url: Url) -> str:
             plain["port"] = None
         if row is None or not row.userinfo:
             plain["user"] = None
-    text = _NEVER.sub(_escape_match, build(replace(url, **plain)))
+    text = _FORBIDDEN.sub(_escape_match, build(replace(url, **plain)))
     is_bare = row is not None and row.kept_as == "exchange" and "/" not in text.partition("://")[2]
     return f"{text}/" if is_bare and "?" not in text else text  # RFC 9110 section 4.2.3
 
 
-def _escape_match(found: re.Match[str]) -> str:
-    return "".join(f"%{octet:02X}" for octet in found[0].encode("utf-8", "surrogateescape"))
+def _escape_match(match: re.Match[str]) -> str:
+    return "".join(f"%{octet:02X}" for octet in match[0].encode("utf-8", "surrogateescape"))

@@ -472,7 +472,7 @@ class _HashedPayload:
         answer = self._payload.answer
         if answer is not None and answer.status != _OK:
             return False
-        is_coded = answer is not None and answer.coded
+        is_coded = answer is not None and answer.is_coded
         said = self._kept._replace(
             sha256=self._digest.hexdigest(),
             size=self._size,

@@ -28,7 +28,7 @@ from resolver.url import registry
 from resolver.version import VERSION
 from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
-from resolver.warc.http import target_of
+from resolver.warc.http import make_target
 from resolver.warc.index import EarlierArchives, IndexBuilder, IndexLine, RevisitOriginal, Revisits, key_of
 from resolver.warc.records import GZIP, GZIP_ONLY, DamagedSpan, RecordHead, read_records
 from resolver.warc.writing import Fields, RecordBlock, fields_block
@@ -510,7 +510,7 @@ class CaptureRecording:
         if via is None and request.referrer is not None:
             via = request.referrer.url
         hide = self._mask.hide_in_text if is_redirect else str
-        target = target_of(url, has_user=row.userinfo, hide=hide)
+        target = make_target(url, has_user=row.userinfo, hide=hide)
         subject = CaptureSubject(
             target=target,
             shown=self._mask.hide_in_text(url.shown),

@@ -88,7 +88,8 @@ class Budget:
         if self._repeated > self._spare + self._times * (self._furthest - self._begin):
             raise LocalError(
                 f"too many damaged or overlapping records: up to byte {self._furthest}, "
-                f"{self._repeated} bytes were read and unpacked again (keep the records before the first damage)"
+                f"{self._repeated} bytes were read and unpacked again "
+                "(keep the records before the first damage)"
             )
 
 

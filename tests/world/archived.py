@@ -25,7 +25,7 @@ from resolver.testing.world import LoopName, Schedule
 from resolver.url.parsing import parse
 from resolver.warc import recorder as recording
 from resolver.warc.check import ArchiveCheck, Payload
-from resolver.warc.http import target_of
+from resolver.warc.http import make_target
 from resolver.warc.records import DamagedSpan, RecordHead, WarcRecord, read_one, read_records
 from tests.world.scenario import Life, Run, Transport, Wanted, check_content, fetch_all, read
 
@@ -202,4 +202,4 @@ class ArchiveRun(Run):
 
 
 def _target(wanted: Wanted) -> str:
-    return target_of(parse(wanted.url), has_user=True)
+    return make_target(parse(wanted.url), has_user=True)

@@ -55,8 +55,6 @@ def test_http_capture_masks_cookies_unless_kept(
 )
 def test_mask_answer_hides_password_after_long_scheme(value: bytes, kept: bytes) -> None:
     head = b"HTTP/1.1 200 OK\r\nLink: %b\r\n\r\n"
-    masked, names = mask_answer(
-        head % value, asked_secretly=False, keeps_cookies=False, hide=lambda each: each
-    )
+    masked, names = mask_answer(head % value, has_secrets=False, keeps_cookies=False, hide=lambda each: each)
     assert masked == head % kept
     assert names == (["link"] if value != kept else [])
