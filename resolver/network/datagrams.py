@@ -111,7 +111,7 @@ class UdpSocket:
         if self._settings.report is not None:
             self._settings.report(Received(self._settings.url, octets))
         if self._settings.tap is not None:
-            self._settings.tap.received(self, octets)
+            self._settings.tap.record_received(self, octets)
         return Datagram(octets, canonical(address), port)
 
     def switch_to(self, address: str) -> None:

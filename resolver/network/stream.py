@@ -672,7 +672,7 @@ class TappedStream(SocketStream):
     def has_only_data(self) -> None:
         super().has_only_data()
         if self._settings.tap is not None:
-            self._settings.tap.has_only_data(self)
+            self._settings.tap.mark_data_connection(self)
 
     async def send(self, *lines: Line) -> None:
         await super().send(*lines)
@@ -684,7 +684,7 @@ class TappedStream(SocketStream):
         known = bool(self._ahead)  # The recorder already stores the bytes that a reader put back.
         octets = await super().receive()
         if octets and not known and self._settings.tap is not None:
-            self._settings.tap.received(self, octets)
+            self._settings.tap.record_received(self, octets)
         return octets
 
     async def move(self, sink: Sink, count: int | None) -> int:
@@ -715,7 +715,7 @@ class TappedStream(SocketStream):
 
     async def aclose(self) -> None:
         if self._sock.fileno() != -1 and self._settings.tap is not None:
-            self._settings.tap.closed(self, by_peer=self._at_end)
+            self._settings.tap.record_closed(self, by_peer=self._at_end)
         await super().aclose()
 
 

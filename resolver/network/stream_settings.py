@@ -69,26 +69,26 @@ class TlsFacts(NamedTuple):
 class Tap(Protocol):
     """A recorder of the bytes on connections, called in the order of the network operations.
 
-    The parameter `way` of each method identifies the connection. Each method may raise `LocalError`, for
-    example if the disk is full.
+    The parameter `connection` of each method identifies the connection. Each method may raise `LocalError`,
+    for example if the disk is full.
     """
 
-    def record_connected(self, way: Hashable, link: TappedConnection) -> None:
+    def record_connected(self, connection: Hashable, link: TappedConnection) -> None:
         """Record a new or reused connection."""
 
-    def record_secured(self, way: Hashable, tls: TlsFacts) -> None:
+    def record_secured(self, connection: Hashable, tls: TlsFacts) -> None:
         """Record an established TLS layer."""
 
-    def has_only_data(self, way: Hashable) -> None:
+    def mark_data_connection(self, connection: Hashable) -> None:
         """Record that the connection is a data connection, which belongs to a control connection."""
 
-    def record_sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
+    def record_sent(self, connection: Hashable, shown: bytes, *, masked: bool) -> None:
         """Record sent bytes; `masked` is true if some bytes are replaced by `****`."""
 
-    def received(self, way: Hashable, octets: bytes) -> None:
+    def record_received(self, connection: Hashable, octets: bytes) -> None:
         """Record received bytes."""
 
-    def closed(self, way: Hashable, *, by_peer: bool) -> None:
+    def record_closed(self, connection: Hashable, *, by_peer: bool) -> None:
         """Record that a connection was closed, first by the peer if `by_peer` is true."""
 
 

@@ -40,11 +40,11 @@ from resolver.warc.group import (
     DialogueEvent,
     RecordGroup,
     SpooledBytes,
-    end_of,
-    metadata_of,
-    resource_of,
-    truncation_of,
-    type_of,
+    choose_media_type,
+    make_end,
+    make_metadata,
+    make_resource,
+    name_truncation,
 )
 from resolver.warc.group import DialogueRecord as Events
 from resolver.warc.http import MAX_HEAD, AnswerSpan, ChunkDecoder, find_answer, mask_answer, masked_fields
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 # some commands, the last reply, the packets of the last reply, or the names in a local directory.
 
 
-class _AnswerSpan(NamedTuple):
+class _ReplySpan(NamedTuple):
     """The replies to the commands of one send call; `begin` is their offset in the temporary file."""
 
     words: tuple[str, ...]
@@ -72,15 +72,15 @@ class _AnswerSpan(NamedTuple):
 class AnswerListing:
     """A recorder of the replies that form a listing.
 
-    The settings `wanted` select the replies, and `spool` is the temporary file for the replies.
+    The settings select the replies, and `spool` is the temporary file for the replies.
     """
 
-    def __init__(self, wanted: KeptListing, spool: SpooledBytes) -> None:
-        self._wanted = wanted
+    def __init__(self, settings: KeptListing, spool: SpooledBytes) -> None:
+        self._settings = settings
         self._spool = spool
-        self._stretches: list[_AnswerSpan] = []
+        self._spans: list[_ReplySpan] = []
         self._ranges: list[tuple[int, int]] = []
-        self._current: _AnswerSpan | None = None
+        self._current: _ReplySpan | None = None
         self._first = b""
         self._file: LocalFile | None = None
 
@@ -89,21 +89,21 @@ class AnswerListing:
 
     def record_sent(self, octets: bytes) -> None:
         """Record sent commands; the bytes received after them are the replies to these commands."""
-        self._settle()
-        if self._wanted.how == "last":
-            self._stretches, self._ranges = [], []
-            self._current = _AnswerSpan((), self._spool.size)
-        elif self._wanted.how == "answers":
-            words = tuple(self._word(line) for line in octets.splitlines())
-            if not all(word.partition("_")[0] in self._wanted.commands for word in words):
+        self._complete_reply()
+        if self._settings.how == "last":
+            self._spans, self._ranges = [], []
+            self._current = _ReplySpan((), self._spool.size)
+        elif self._settings.how == "answers":
+            words = tuple(self._parse_command(line) for line in octets.splitlines())
+            if not all(word.partition("_")[0] in self._settings.commands for word in words):
                 return
             # The client requested the listing again, so the earlier replies are discarded.
-            if self._stretches and words[0] == self._stretches[0].words[0]:
-                self._stretches, self._ranges = [], []
-            self._current = _AnswerSpan(words, self._spool.size)
+            if self._spans and words[0] == self._spans[0].words[0]:
+                self._spans, self._ranges = [], []
+            self._current = _ReplySpan(words, self._spool.size)
 
     @staticmethod
-    def _word(line: bytes) -> str:
+    def _parse_command(line: bytes) -> str:
         words = line.decode("latin-1").upper().split()
         return "_".join(words[:2] if words[:1] == ["LIST"] else words[:1])
 
@@ -113,27 +113,27 @@ class AnswerListing:
             self._first += octets[: 1 - len(self._first)]
             self._spool.write(octets)
 
-    def _settle(self) -> None:
+    def _complete_reply(self) -> None:
         """Complete the replies to the last commands, without an error reply (4xx or 5xx)."""
         current, self._current = self._current, None
-        is_no = self._wanted.how == "answers" and self._first in (b"4", b"5")
-        if current is not None and self._first and not is_no:
-            self._stretches.append(current)
+        is_error = self._settings.how == "answers" and self._first in (b"4", b"5")
+        if current is not None and self._first and not is_error:
+            self._spans.append(current)
             self._ranges.append((current.begin, self._spool.size))
         self._first = b""
 
     def record_step(self, step: Step, answer: object) -> None:
         """Record the result of a step of the dialogue."""
-        how = self._wanted.how
-        if how == "packets" and isinstance(step, ExchangeDatagrams) and isinstance(answer, DatagramReply):
-            self._put(b"".join(answer.pieces))
-        elif how == "names" and isinstance(step, OpenFile):
+        method = self._settings.how
+        if method == "packets" and isinstance(step, ExchangeDatagrams) and isinstance(answer, DatagramReply):
+            self._replace_all(b"".join(answer.pieces))
+        elif method == "names" and isinstance(step, OpenFile):
             self._file = cast("LocalFile", answer)
-        elif how == "names" and isinstance(step, ReadNames) and self._file is not None:
+        elif method == "names" and isinstance(step, ReadNames) and self._file is not None:
             names = cast("list[bytes]", answer)
-            self._put(b"".join(_line(name, self._file.status_of(name)) for name in names))
+            self._replace_all(b"".join(_encode_entry(name, self._file.status_of(name)) for name in names))
 
-    def _put(self, octets: bytes) -> None:
+    def _replace_all(self, octets: bytes) -> None:
         """Replace all stored bytes by `octets`."""
         begin = self._spool.size
         self._spool.write(octets)
@@ -141,11 +141,11 @@ class AnswerListing:
 
     def finish(self) -> tuple[str, RecordBlock]:
         """Return the media type of the listing, and a block with all replies."""
-        self._settle()
+        self._complete_reply()
         commands: list[str] = []
-        for stretch in self._stretches:
-            commands += stretch.words
-        media_type = self._wanted.media_type
+        for span in self._spans:
+            commands += span.words
+        media_type = self._settings.media_type
         if commands:
             media_type += f'; commands="{" ".join(_drop_repeated(commands))}"'
         ranges = list(self._ranges)
@@ -164,16 +164,16 @@ def _drop_repeated(commands: list[str]) -> list[str]:
     return commands
 
 
-def _line(name: bytes, status: FileStatus) -> bytes:
+def _encode_entry(name: bytes, status: FileStatus) -> bytes:
     """Return an entry of a local directory as a line of JSON."""
     modified = None if status.modified is None else status.modified.isoformat().replace("+00:00", "Z")
-    said = {
+    members = {
         "name": name.decode("latin-1"),
         "kind": status.kind.value,
         "size": status.size,
         "modified": modified,
     }
-    return json.dumps(said, separators=(",", ":")).encode("ascii") + b"\n"
+    return json.dumps(members, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 # An HTTP request and its response are stored in two records, with the bytes of the connection.
@@ -191,7 +191,7 @@ class HttpCaptureFacts(NamedTuple):
     """The records of an HTTP exchange.
 
     Attributes:
-        said: the bytes outside the records, such as interim responses.
+        events: the bytes outside the records, such as interim responses.
         body: the JSON members of the event that describes the body.
     """
 
@@ -200,22 +200,22 @@ class HttpCaptureFacts(NamedTuple):
     is_head: bool
     is_whole: bool
     version: str | None
-    said: list[tuple[str, bytes]]
+    events: list[tuple[str, bytes]]
     body: dict[str, JsonValue]
     masked: list[str]
     expected: int | None
 
 
 class HttpCapture:
-    """The bytes of an HTTP request (`asked`) and of its response."""
+    """The bytes of an HTTP request and of its response."""
 
-    def __init__(self, way: Hashable, spool: Callable[[], SpooledBytes], came: SpooledBytes) -> None:
-        self.way = way
-        self.asked = spool()
-        self._came = came
+    def __init__(self, key: Hashable, spool: Callable[[], SpooledBytes], received: SpooledBytes) -> None:
+        self.key = key
+        self.request = spool()
+        self._received = received
 
     def close(self) -> None:
-        self.asked.close()
+        self.request.close()
 
     def make_records(
         self, hide: Callable[[bytes], bytes], *, is_whole: bool, keeps_cookies: bool
@@ -227,54 +227,54 @@ class HttpCapture:
             is_whole: Whether a response without a length was received completely.
             keeps_cookies: Whether cookie values in the response stay unmasked.
         """
-        request = self.asked.read_first(MAX_HEAD)
+        request = self.request.read_first(MAX_HEAD)
         is_head = request.startswith(b"HEAD ")
         masked = [f"request:{name}" for name in masked_fields(request)]
-        came = self._came.read_first(MAX_HEAD)
-        answer = find_answer(came)
+        received = self._received.read_first(MAX_HEAD)
+        answer = find_answer(received)
 
         def mask(octets: bytes) -> tuple[bytes, list[str]]:
             return mask_answer(octets, has_secrets=bool(masked), keeps_cookies=keeps_cookies, hide=hide)
 
-        said: list[tuple[str, bytes]] = []
+        events: list[tuple[str, bytes]] = []
         if answer is None:
-            octets, names = mask(came)
+            octets, names = mask(received)
             masked += [f"response:{name}" for name in names]
-            said = [("send", request), *([("receive", octets)] if octets else [])]
-            return HttpCaptureFacts(None, None, is_head, False, None, said, {}, masked, None)
+            events = [("send", request), *([("receive", octets)] if octets else [])]
+            return HttpCaptureFacts(None, None, is_head, False, None, events, {}, masked, None)
         head, names = mask(answer.head)
         if answer.interim:
-            interim, early_names = mask(came[: answer.interim])
+            interim, early_names = mask(received[: answer.interim])
             names = early_names + names
-            said.append(("receive", interim))
+            events.append(("receive", interim))
         masked += [f"response:{name}" for name in dict.fromkeys(names)]
         if is_head:
-            said = [("send", request), *said, ("receive", head)]
-            return HttpCaptureFacts(None, None, True, True, answer.version, said, {}, masked, None)
+            events = [("send", request), *events, ("receive", head)]
+            return HttpCaptureFacts(None, None, True, True, answer.version, events, {}, masked, None)
         coded, length = answer.is_coded, answer.length
         begin = answer.interim + len(answer.head)
-        size = self._came.size - begin
+        size = self._received.size - begin
         if length is not None:
             is_whole = size >= length
             size = min(size, length)  # Bytes after the stated length are not part of the body.
         raw, payload, count = sha1(usedforsecurity=False), sha256(), 0
         block = sha1(head, usedforsecurity=False)
         unchunked = ChunkDecoder(answer.head) if coded else None
-        for piece in self._came.pieces(begin, size):
+        for piece in self._received.pieces(begin, size):
             block.update(piece)
-            made = piece if unchunked is None else unchunked.take(piece)
-            raw.update(made)
-            payload.update(made)
-            count += len(made)
+            content = piece if unchunked is None else unchunked.take(piece)
+            raw.update(content)
+            payload.update(content)
+            count += len(content)
         if unchunked is not None:
             is_whole = unchunked.is_whole
         digest = digest_text(raw.digest())
-        kept = CapturedObject(
+        captured = CapturedObject(
             type="response",
             content_type=RESPONSE,
             block=RecordBlock(
                 len(head) + size,
-                lambda: chain((head,), self._came.pieces(begin, size)),
+                lambda: chain((head,), self._received.pieces(begin, size)),
                 digest_text(block.digest()),
             ),
             head=head,
@@ -285,19 +285,21 @@ class HttpCapture:
             truncated=None,
             status=answer.status,
             media_type=AnswerSpan(0, head).media_type,
-            is_found=request.startswith(b"GET "),
+            is_indexed=request.startswith(b"GET "),
         )
         body: dict[str, JsonValue] = {
             "count": size,
-            "block": [len(head), kept.block.size],
+            "block": [len(head), captured.block.size],
             "framing": "chunks" if coded else "none" if length is None else "length",
             "ended": "reset" if not is_whole else "terminator" if coded else "length",
         }
         if is_whole and not coded and length is None:
             body["ended"] = "close"
-        asked = RecordBlock(self.asked.size, self.asked.pieces)
+        request_block = RecordBlock(self.request.size, self.request.pieces)
         expected = None if is_whole else length
-        return HttpCaptureFacts(kept, asked, False, is_whole, answer.version, said, body, masked, expected)
+        return HttpCaptureFacts(
+            captured, request_block, False, is_whole, answer.version, events, body, masked, expected
+        )
 
 
 T = TypeVar("T")
@@ -315,31 +317,31 @@ class Capture:
     object are collected in `_block`. Outside HTTP, each received byte belongs either to the dialogue or
     to the body. Bytes of the dialogue are recorded in events, and bytes of the body are only counted. The
     `pending` bytes of a connection are received bytes that no reader has consumed. During a `CopyBody` step,
-    `_passing` is the name of the body's source.
+    `_copy_source` is the name of the body's source.
     """
 
-    def __init__(self, subject: CaptureSubject, keeper: CaptureSink, mask: Mask) -> None:
+    def __init__(self, subject: CaptureSubject, sink: CaptureSink, mask: Mask) -> None:
         self._subject = subject
-        self._keeper = keeper
+        self._sink = sink
         self._mask = mask
         self._reply: Reply | None = None
-        self._block = keeper.spool()
+        self._block = sink.spool()
         self._exchange: HttpCapture | None = None
-        kept = subject.listing_kept
-        self._answers = None if kept is None else AnswerListing(kept, keeper.spool())
-        self._is_framed = kept is not None and kept.how == "last"
-        self._passing: str | None = None
-        self._framed = False
+        listing = subject.listing_kept
+        self._answers = None if listing is None else AnswerListing(listing, sink.spool())
+        self._keeps_last_reply = listing is not None and listing.how == "last"
+        self._copy_source: str | None = None
+        self._has_filter = False
         self._command = b""
         self._is_whole = False
         self._is_over = False
-        self._known: dict[Hashable, TappedConnection] = {}
-        self._tls: dict[Hashable, TlsFacts] = {}
+        self._tapped: dict[Hashable, TappedConnection] = {}
+        self._tls_facts: dict[Hashable, TlsFacts] = {}
         self._begin()
 
     def _begin(self) -> None:
-        self._events = Events(self._keeper.now(), self._mask.hide)
-        self._ways: dict[Hashable, CapturedConnection] = {}
+        self._events = Events(self._sink.now(), self._mask.hide)
+        self._connections: dict[Hashable, CapturedConnection] = {}
         self._main: CapturedConnection | None = None
         subject = self._subject
         begin: dict[str, JsonValue] = {"format": 1, "url": subject.shown, "origin": subject.origin}
@@ -347,8 +349,8 @@ class Capture:
             begin["attempt"] = subject.attempt
         self._events.add(self._events.begun, 0, "begin", begin)
 
-    def _add(self, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
-        return self._events.add(self._keeper.now(), way, event, members)
+    def _add_event(self, connection: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
+        return self._events.add(self._sink.now(), connection, event, members)
 
     @property
     def size(self) -> int:
@@ -357,15 +359,15 @@ class Capture:
 
     # the bytes of the connections
 
-    def record_connected(self, way: Hashable, link: TappedConnection) -> None:
-        self._known[way] = link
-        self._take(way, link)
+    def record_connected(self, key: Hashable, link: TappedConnection) -> None:
+        self._tapped[key] = link
+        self._add_connection(key, link)
 
-    def _take(self, key: Hashable, link: TappedConnection) -> CapturedConnection:
-        way = self._ways[key] = CapturedConnection(len(self._ways) + 1, key, link)
-        self._main = way
-        way.opened = self._add(
-            way.number,
+    def _add_connection(self, key: Hashable, link: TappedConnection) -> CapturedConnection:
+        connection = self._connections[key] = CapturedConnection(len(self._connections) + 1, key, link)
+        self._main = connection
+        connection.opened = self._add_event(
+            connection.number,
             "connect",
             {
                 "host": link.host,
@@ -376,20 +378,24 @@ class Capture:
                 "reused": link.reused,
             },
         )
-        return way
+        return connection
 
-    def _way(self, key: Hashable) -> CapturedConnection:
+    def _get_connection(self, key: Hashable) -> CapturedConnection:
         """Return a connection of this capture.
 
         A connection that was opened before the capture is first added to the capture as a reused connection.
         """
-        found = self._ways.get(key)
-        return self._take(key, self._known[key]._replace(reused=True)) if found is None else found
+        connection = self._connections.get(key)
+        return (
+            self._add_connection(key, self._tapped[key]._replace(reused=True))
+            if connection is None
+            else connection
+        )
 
-    def record_secured(self, way: Hashable, tls: TlsFacts) -> None:
-        self._tls[way] = tls
-        self._add(
-            self._way(way).number,
+    def record_secured(self, key: Hashable, tls: TlsFacts) -> None:
+        self._tls_facts[key] = tls
+        self._add_event(
+            self._get_connection(key).number,
             "tls",
             {
                 "version": tls.version,
@@ -402,63 +408,65 @@ class Capture:
             },
         )
 
-    def has_only_data(self, way: Hashable) -> None:
-        data = self._way(way)
+    def mark_data_connection(self, key: Hashable) -> None:
+        data = self._get_connection(key)
         data.has_only_data = True
         if data.opened is not None:
             data.opened.members["role"] = "data"
         self._main = next(
-            (each for each in reversed(self._ways.values()) if not each.has_only_data), self._main
+            (other for other in reversed(self._connections.values()) if not other.has_only_data), self._main
         )
 
-    def record_sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
-        found = self._way(way)
+    def record_sent(self, key: Hashable, shown: bytes, *, masked: bool) -> None:
+        connection = self._get_connection(key)
         self._command = shown.partition(b" ")[0].strip()
         if self._subject.kept_as == "exchange":
             if is_request(shown):
                 if self._exchange is not None:
                     self._end_exchange(None)
-                    found = self._way(way)
-                self._exchange = HttpCapture(way, self._keeper.spool, self._block)
-            if self._exchange is not None and self._exchange.way == way:
-                self._exchange.asked.write(shown)
+                    connection = self._get_connection(key)
+                self._exchange = HttpCapture(key, self._sink.spool, self._block)
+            if self._exchange is not None and self._exchange.key == key:
+                self._exchange.request.write(shown)
                 return
         # The password of an anonymous FTP login is usually an email address, so it is masked.
         if self._subject.kept_as == "data" and _PASSWORD.search(shown):
             shown, masked = _PASSWORD.sub(rb"\1 ****", shown), True
         if self._answers is not None:
             self._answers.record_sent(shown)
-        joins = found.link.transport == "tcp"
-        self._events.say(self._keeper.now(), found.number, "send", shown, joins=joins, masked=masked)
+        joins = connection.link.transport == "tcp"
+        self._events.add_data(self._sink.now(), connection.number, "send", shown, joins=joins, masked=masked)
 
-    def received(self, way: Hashable, octets: bytes) -> None:
-        found = self._way(way)
-        if self._exchange is not None and self._exchange.way == way:
+    def record_received(self, key: Hashable, octets: bytes) -> None:
+        connection = self._get_connection(key)
+        if self._exchange is not None and self._exchange.key == key:
             self._block.write(octets)
-        elif found.has_only_data:
-            self._count(found, len(octets))
+        elif connection.has_only_data:
+            self._count_body(connection, len(octets))
             if self._subject.kept_as == "data":
                 self._block.write(octets)
-        elif self._passing == "connection":
-            self._count(found, len(octets))
-            found.last = octets
-        elif found.link.transport == "udp":
-            self._events.say(self._keeper.now(), found.number, "receive", octets, joins=False, masked=False)
+        elif self._copy_source == "connection":
+            self._count_body(connection, len(octets))
+            connection.last = octets
+        elif connection.link.transport == "udp":
+            self._events.add_data(
+                self._sink.now(), connection.number, "receive", octets, joins=False, masked=False
+            )
         else:
-            found.pending += octets
+            connection.pending += octets
 
-    def closed(self, way: Hashable, *, by_peer: bool) -> None:
-        found = self._way(way)
-        self._heard(found, 0)
-        if by_peer and found.body is not None and found.ended == "stopped":
-            found.ended = "close"
+    def record_closed(self, key: Hashable, *, by_peer: bool) -> None:
+        connection = self._get_connection(key)
+        self._record_pending(connection, 0)
+        if by_peer and connection.body is not None and connection.ended == "stopped":
+            connection.ended = "close"
         how = "orderly"
-        self._add(found.number, "close", {"by": "peer" if by_peer else "us", "how": how})
+        self._add_event(connection.number, "close", {"by": "peer" if by_peer else "us", "how": how})
 
-    def _count(self, way: CapturedConnection, octets: int) -> None:
-        if way.body is None:
-            way.body = self._add(way.number, "body", {})
-        way.count += octets
+    def _count_body(self, connection: CapturedConnection, octets: int) -> None:
+        if connection.body is None:
+            connection.body = self._add_event(connection.number, "body", {})
+        connection.count += octets
 
     # the steps of the dialogue
 
@@ -489,48 +497,50 @@ class Capture:
             case Receive() | AwaitData() if self._exchange is None:
                 return step._replace(reader=self._watch_reader(step.reader))
             case CopyBody(source=source):
-                self._passing = source
-                self._framed = self._framed or step.filter is not None
-                if source == "connection" and (way := self._main) is not None and way.pending:
-                    self._count(way, len(way.pending))
-                    way.last, way.pending = bytes(way.pending), bytearray()
+                self._copy_source = source
+                self._has_filter = self._has_filter or step.filter is not None
+                if source == "connection" and (connection := self._main) is not None and connection.pending:
+                    self._count_body(connection, len(connection.pending))
+                    connection.last, connection.pending = bytes(connection.pending), bytearray()
             case StartBody(reply=reply):
                 self._reply = reply
-                if self._is_framed and self._main is not None and self._subject.wants != "facts":
+                if self._keeps_last_reply and self._main is not None and self._subject.wants != "facts":
                     self._main.turn_into_body(self._events)
         return step
 
     def _record_copied(self, step: CopyBody, answer: object) -> None:
-        self._passing = None
-        way = self._main
-        if step.source == "connection" and way is not None and isinstance(answer, CopiedBody):
-            over = way.count - answer.octets
-            if 0 < over <= len(way.last):  # The last `over` bytes of the block follow the body.
-                way.pending[:0] = way.last[-over:]
-                way.count -= over
-            way.ended = "length" if step.count is not None else way.ended
+        self._copy_source = None
+        connection = self._main
+        if step.source == "connection" and connection is not None and isinstance(answer, CopiedBody):
+            excess = connection.count - answer.octets
+            if 0 < excess <= len(connection.last):  # The last `excess` bytes of the block follow the body.
+                connection.pending[:0] = connection.last[-excess:]
+                connection.count -= excess
+            connection.ended = "length" if step.count is not None else connection.ended
 
     def _watch_reader(self, reader: Reader[T]) -> Reader[T]:
-        def heeding(buffer: Buffer) -> Generator[Rest | None, None, T]:
+        def read_and_record(buffer: Buffer) -> Generator[Rest | None, None, T]:
             value = yield from reader(buffer)
             if self._main is not None:
-                self._heard(self._main, len(buffer))
+                self._record_pending(self._main, len(buffer))
             return value
 
-        return heeding
+        return read_and_record
 
-    def _heard(self, way: CapturedConnection, left: int) -> None:
-        """Record all pending bytes, except the last `left` bytes, as received."""
-        heard = bytes(way.pending[: len(way.pending) - left])
-        if not heard:
+    def _record_pending(self, connection: CapturedConnection, unread: int) -> None:
+        """Record all pending bytes, except the last `unread` bytes, as received."""
+        octets = bytes(connection.pending[: len(connection.pending) - unread])
+        if not octets:
             return
-        del way.pending[: len(heard)]
+        del connection.pending[: len(octets)]
         if self._answers is not None:
-            self._answers.record_received(heard)
+            self._answers.record_received(octets)
         if self._reply is not None and self._subject.kept_as == "body":
-            self._count(way, len(heard))
+            self._count_body(connection, len(octets))
         else:
-            self._events.say(self._keeper.now(), way.number, "receive", heard, joins=True, masked=False)
+            self._events.add_data(
+                self._sink.now(), connection.number, "receive", octets, joins=True, masked=False
+            )
 
     # the body
 
@@ -539,7 +549,7 @@ class Capture:
         if self._subject.kept_as == "body":
             self._block.write(octets)
 
-    def body_ended(self) -> None:
+    def record_body_end(self) -> None:
         """Record that the complete body was read."""
         self._is_whole = True
 
@@ -578,37 +588,37 @@ class Capture:
         assert exchange is not None
         is_whole = self._is_whole and error is None
         facts = exchange.make_records(
-            self._mask.hide, is_whole=is_whole, keeps_cookies=self._keeper.keeps_cookies
+            self._mask.hide, is_whole=is_whole, keeps_cookies=self._sink.keeps_cookies
         )
-        way = self._way(exchange.way)
-        now = self._keeper.now()
-        for event, octets in facts.said:
-            self._events.say(now, way.number, event, octets, joins=True, masked=False)
+        connection = self._get_connection(exchange.key)
+        now = self._sink.now()
+        for event, octets in facts.events:
+            self._events.add_data(now, connection.number, event, octets, joins=True, masked=False)
         truncated = None
         if facts.object is not None:
             if not facts.is_whole:
-                truncated = truncation_of(error, late=late)
-            self._events.add(now, way.number, "body", facts.body)
+                truncated = name_truncation(error, late=late)
+            self._events.add(now, connection.number, "body", facts.body)
         if truncated is not None and facts.object is not None:
             facts = facts._replace(object=facts.object._replace(truncated=truncated))
         outcome = "info" if facts.is_head else "failed" if facts.object is None else _outcome(truncated)
         failed = error if isinstance(error, ResolveError) and outcome in ("failed", "truncated") else None
         masked, expected = facts.masked, facts.expected
-        end = end_of(outcome, failed, self._reply, facts.object, self._mask, masked, expected)
-        self._keep(way, facts.version, end, facts.object, facts.request)
+        end = make_end(outcome, failed, self._reply, facts.object, self._mask, masked, expected)
+        self._write_group(connection, facts.version, end, facts.object, facts.request)
         exchange.close()
         self._exchange = None
         if not self._is_over:
             self._block.close()
-            self._block = self._keeper.spool()
+            self._block = self._sink.spool()
             self._begin()
 
     def _end_object(self, error: BaseException | None, *, late: bool) -> None:
-        way = self._main
-        for each in list(self._ways.values()):
-            self._heard(each, 0)
+        connection = self._main
+        for opened in list(self._connections.values()):
+            self._record_pending(opened, 0)
         reply, size = self._reply, self._block.size
-        if way is None and error is None and reply is not None and reply.target is not None:
+        if connection is None and error is None and reply is not None and reply.target is not None:
             return  # The URL only refers to another URL, so no request was sent.
         is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
         is_session = self._subject.kept_as == "words" and self._is_whole and error is None
@@ -616,65 +626,65 @@ class Capture:
         if not is_object or (error is not None and not size):
             outcome = "done" if is_session else "info" if error is None and is_info else "failed"
             self._finish_bodies(error, None)
-            end = end_of(outcome, error, reply, None, self._mask)
-            self._keep(way, self._subject.protocol, end, None, None)
+            end = make_end(outcome, error, reply, None, self._mask)
+            self._write_group(connection, self._subject.protocol, end, None, None)
             return
-        truncated = None if self._is_whole and error is None else truncation_of(error, late=late)
+        truncated = None if self._is_whole and error is None else name_truncation(error, late=late)
         assert reply is not None
         if truncated is None and (reply.start or reply.stop is not None):
-            truncated = truncation_of(None, late=False)
+            truncated = name_truncation(None, late=False)
         if self._answers is not None and reply.listing is not None and reply.records is None:
             media_type, block = self._answers.finish()
         else:
-            media_type = type_of(self._subject, reply, self._command, self._mask)
+            media_type = choose_media_type(self._subject, reply, self._command, self._mask)
             block = RecordBlock(size, self._block.pieces)
-        kept = resource_of(media_type, block, truncated)
+        captured = make_resource(media_type, block, truncated)
         self._finish_bodies(error, None if block.size != size else size)
-        end = end_of(_outcome(truncated), error, reply, kept, self._mask)
-        self._keep(way, self._subject.protocol, end, kept, None)
+        end = make_end(_outcome(truncated), error, reply, captured, self._mask)
+        self._write_group(connection, self._subject.protocol, end, captured, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
         """Add an event for each connection that describes the bytes of the object."""
-        bodies = [way for way in list(self._ways.values()) if way.body is not None]
+        connections = [each for each in list(self._connections.values()) if each.body is not None]
         verified = set() if self._reply is None else self._reply.verified
-        for way in bodies:
-            ended = way.ended
+        for connection in connections:
+            ended = connection.ended
             if error is not None:
                 ended = "reset"
             elif "terminator" in verified:
                 ended = "terminator"
             elif "close-notify" in verified:
                 ended = "close_notify"
-            changed = self._framed and (way.count != size or "terminator" in verified)
+            changed = self._has_filter and (connection.count != size or "terminator" in verified)
             framing = "length" if ended == "length" else "dots" if changed else "none"
-            if self._is_framed:
+            if self._keeps_last_reply:
                 framing = "messages"
-            elif self._subject.kept_as == "body" and not self._framed and ended == "terminator":
+            elif self._subject.kept_as == "body" and not self._has_filter and ended == "terminator":
                 framing = "dots"
-            whole: JsonValue = [0, size] if len(bodies) == 1 and size is not None else None
-            way.describe(framing, ended, whole)
+            block: JsonValue = [0, size] if len(connections) == 1 and size is not None else None
+            connection.describe(framing, ended, block)
 
-    def _keep(
+    def _write_group(
         self,
-        way: CapturedConnection | None,
+        connection: CapturedConnection | None,
         protocol: str | None,
         end: dict[str, JsonValue],
-        kept: CapturedObject | None,
+        captured: CapturedObject | None,
         request: RecordBlock | None,
     ) -> None:
-        now = self._keeper.now()
-        tls = None if way is None else self._tls.get(way.key)
+        now = self._sink.now()
+        tls = None if connection is None else self._tls_facts.get(connection.key)
         group = RecordGroup(
             subject=self._subject,
             date=self._events.begun,
-            address=None if way is None else way.link.address,
+            address=None if connection is None else connection.link.address,
             protocols=[word for word in (protocol, None if tls is None else tls.version) if word],
             cipher=None if tls is None else tls.cipher,
-            object=kept,
+            object=captured,
             request=request,
-            metadata=metadata_of(self._subject, self._events, now, end),
+            metadata=make_metadata(self._subject, self._events, now, end),
         )
-        self._keeper.keep(group)
+        self._sink.write_group(group)
 
 
 def _outcome(truncated: str | None) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Python's built-in table of media types, which does not depend on the files of the machine.
 _TYPES = MimeTypes()
-_ANY = "application/octet-stream"
+_DEFAULT_TYPE = "application/octet-stream"
 
 
 class CaptureSubject(NamedTuple):
@@ -61,7 +61,7 @@ class CapturedObject(NamedTuple):
         head: the head of an HTTP response.
         truncated: the reason why the object is incomplete, or None.
         digest: the digest of the payload, which is set even if the record lacks a digest field.
-        is_found: whether the URL alone identifies the object. Otherwise the index omits the object.
+        is_indexed: whether the URL alone identifies the object. Otherwise the index omits the object.
     """
 
     type: Literal["response", "resource"]
@@ -75,7 +75,7 @@ class CapturedObject(NamedTuple):
     status: int | None
     media_type: str | None
     digest: str
-    is_found: bool = True
+    is_indexed: bool = True
 
 
 class RecordGroup(NamedTuple):
@@ -91,7 +91,7 @@ class RecordGroup(NamedTuple):
     metadata: bytes
 
 
-def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> CapturedObject:
+def make_resource(media_type: str, block: RecordBlock, truncated: str | None) -> CapturedObject:
     """Return the captured object of a protocol other than HTTP."""
     raw, payload = sha1(usedforsecurity=False), sha256()
     for piece in block.pieces():
@@ -113,20 +113,20 @@ def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> C
     )
 
 
-def type_of(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -> str:
+def choose_media_type(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -> str:
     """Return the media type of an object.
 
     For an FTP listing, the command that requested the listing determines the type. For an FTP file, the file
     name determines the type, because FTP does not state a media type.
     """
     if subject.kept_as != "data":
-        return mask.hide_in_text(reply.media_type or _ANY)
+        return mask.hide_in_text(reply.media_type or _DEFAULT_TYPE)
     if reply.kind is Kind.DIRECTORY:
         return f"text/x-{subject.protocol}-{command.decode('ascii', 'replace').lower()}"
-    return _TYPES.guess_type(subject.target.partition(";")[0])[0] or _ANY
+    return _TYPES.guess_type(subject.target.partition(";")[0])[0] or _DEFAULT_TYPE
 
 
-def truncation_of(error: BaseException | None, *, late: bool) -> str:
+def name_truncation(error: BaseException | None, *, late: bool) -> str:
     """Return the reason why an object is incomplete, for the field WARC-Truncated."""
     if late:
         return "time"
@@ -138,11 +138,11 @@ def truncation_of(error: BaseException | None, *, late: bool) -> str:
     return "unspecified"
 
 
-def end_of(
+def make_end(
     outcome: str,
     error: BaseException | None,
     reply: Reply | None,
-    kept: CapturedObject | None,
+    captured: CapturedObject | None,
     mask: Mask,
     masked: list[str] | None = None,
     expected: int | None = None,
@@ -155,10 +155,10 @@ def end_of(
     end: dict[str, JsonValue] = {"outcome": outcome}
     if isinstance(error, ResolveError):
         message = mask.hide_in_text(error.message)
-        told: dict[str, JsonValue] = {"code": type(error).__name__, "message": message}
+        members: dict[str, JsonValue] = {"code": type(error).__name__, "message": message}
         if isinstance(error, Declined) and error.code is not None:
-            told["reply"] = mask.hide_in_text(error.code)
-        end["error"] = told
+            members["reply"] = mask.hide_in_text(error.code)
+        end["error"] = members
         if isinstance(error, Truncated):
             expected = error.expected
     if reply is not None:
@@ -167,11 +167,11 @@ def end_of(
             end["charset"] = mask.hide_in_text(reply.charset)
         if reply.modified is not None:
             end["modified"] = reply.modified.isoformat()
-        end |= _facts_of(reply, mask) if masked is None else {}
-    if kept is not None:
-        end |= {"size": kept.size, "sha256": kept.sha256}
-        if kept.status is not None:
-            end["status"] = kept.status
+        end |= _make_facts(reply, mask) if masked is None else {}
+    if captured is not None:
+        end |= {"size": captured.size, "sha256": captured.sha256}
+        if captured.status is not None:
+            end["status"] = captured.status
     elif reply is not None and outcome == "info":
         end["size"] = reply.size
     end["verified"] = [] if reply is None else [*sorted(reply.verified)]
@@ -185,7 +185,7 @@ def end_of(
     return end
 
 
-def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
+def _make_facts(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
     """Return the optional metadata of a reply."""
     masked = mask.facts(reply)
     suggested: bytes | None = masked["suggested"]
@@ -199,7 +199,7 @@ def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
     return {"announced": reply.size, **{name: fact for name, fact in facts.items() if fact is not None}}
 
 
-def metadata_of(
+def make_metadata(
     subject: CaptureSubject, events: DialogueRecord, now: datetime, end: dict[str, JsonValue]
 ) -> bytes:
     """Return the block of the metadata record."""
@@ -221,9 +221,9 @@ def metadata_of(
 FORMAT = 1
 
 #: The maximum size of a recorded dialogue in bytes. If the limit is reached, one line records the truncation.
-MOST = 1_048_576
+MAX_DIALOGUE = 1_048_576
 #: The approximate size in bytes of an event without its data.
-_EACH = 100
+_EVENT_SIZE = 100
 
 _LINE = "dialogue: "
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
@@ -234,7 +234,7 @@ class DialogueEvent:
     """An event of a dialogue, `at` seconds after the first event; `octets` may grow until the next event."""
 
     at: float
-    way: int
+    connection: int
     event: str
     members: dict[str, JsonValue] = field(default_factory=dict)
     octets: bytearray | None = None
@@ -251,37 +251,44 @@ class DialogueRecord:
         self._is_cut = False
         self._last = 0.0
 
-    def add(self, now: datetime, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
+    def add(self, now: datetime, connection: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         """Add an event and return it; the caller may change its members until `lines` is called."""
-        happened = DialogueEvent(self._compute_elapsed(now), way, event, members)
-        self._keep(happened, _EACH)
-        return happened
+        entry = DialogueEvent(self._compute_elapsed(now), connection, event, members)
+        self._append(entry, _EVENT_SIZE)
+        return entry
 
-    def say(self, now: datetime, way: int, event: str, octets: bytes, *, joins: bool, masked: bool) -> None:
+    def add_data(
+        self, now: datetime, connection: int, event: str, octets: bytes, *, joins: bool, masked: bool
+    ) -> None:
         """Add sent or received bytes, as a new event or at the end of the previous event of the same kind."""
         last = self._events[-1] if self._events else None
-        if joins and last is not None and last.octets is not None and (last.way, last.event) == (way, event):
+        if (
+            joins
+            and last is not None
+            and last.octets is not None
+            and (last.connection, last.event) == (connection, event)
+        ):
             if self._has_room(len(octets)):
                 last.octets += octets
             if masked:
                 last.members["masked"] = ["password"]
             return
         members: dict[str, JsonValue] = {"masked": ["password"]} if masked else {}
-        happened = DialogueEvent(self._compute_elapsed(now), way, event, members, bytearray(octets))
-        self._keep(happened, _EACH + len(octets))
+        entry = DialogueEvent(self._compute_elapsed(now), connection, event, members, bytearray(octets))
+        self._append(entry, _EVENT_SIZE + len(octets))
 
-    def last_heard(self, way: int) -> DialogueEvent | None:
+    def find_last_received(self, connection: int) -> DialogueEvent | None:
         """Return the last event if it contains received bytes of the connection."""
         last = self._events[-1] if self._events else None
-        return last if last is not None and (last.way, last.event) == (way, "receive") else None
+        return last if last is not None and (last.connection, last.event) == (connection, "receive") else None
 
-    def _keep(self, happened: DialogueEvent, size: int) -> None:
+    def _append(self, entry: DialogueEvent, size: int) -> None:
         if self._has_room(size):
-            self._events.append(happened)
+            self._events.append(entry)
 
     def _has_room(self, size: int) -> bool:
         self._size += size
-        if self._size > MOST and not self._is_cut:
+        if self._size > MAX_DIALOGUE and not self._is_cut:
             self._is_cut = True
             self._events.append(DialogueEvent(self._last, 0, "note", {"text": "cut"}))
         return not self._is_cut
@@ -293,17 +300,17 @@ class DialogueRecord:
 
     def lines(self, now: datetime, end: dict[str, JsonValue]) -> Iterator[str]:
         """Yield the lines of all events; the last line is `end`, even after a truncation."""
-        for happened in self._events:
-            yield _LINE + _json(happened, self._hide)
-        yield _LINE + _json(DialogueEvent(self._compute_elapsed(now), 0, "end", end), self._hide)
+        for entry in self._events:
+            yield _LINE + _encode_event(entry, self._hide)
+        yield _LINE + _encode_event(DialogueEvent(self._compute_elapsed(now), 0, "end", end), self._hide)
 
 
-def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
-    at = round(happened.at, 6) or 0
-    said: dict[str, JsonValue] = {"t": at, "c": happened.way, "event": happened.event}
-    if happened.octets is not None:
-        said["octets"] = hide(bytes(happened.octets)).decode("latin-1")
-    return _ENCODER.encode({**said, **happened.members})
+def _encode_event(entry: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
+    at = round(entry.at, 6) or 0
+    members: dict[str, JsonValue] = {"t": at, "c": entry.connection, "event": entry.event}
+    if entry.octets is not None:
+        members["octets"] = hide(bytes(entry.octets)).decode("latin-1")
+    return _ENCODER.encode({**members, **entry.members})
 
 
 # Dot-stuffing: an archive stores text without the final period and without the additional periods at the
@@ -340,10 +347,10 @@ class CapturedConnection:
 
     def turn_into_body(self, events: DialogueRecord) -> None:
         """Assign the last received bytes of this connection to the object instead of the dialogue."""
-        found = events.last_heard(self.number)
-        if found is not None and self.body is None:
-            self.body, self.count = found, len(found.octets or b"")
-            found.event, found.octets = "body", None
+        event = events.find_last_received(self.number)
+        if event is not None and self.body is None:
+            self.body, self.count = event, len(event.octets or b"")
+            event.event, event.octets = "body", None
 
     def describe(self, framing: str, ended: str, block: JsonValue) -> None:
         """Set the JSON members of the event that describes the bytes of the object on this connection."""
@@ -361,7 +368,7 @@ class SpooledBytes(Protocol):
 
     def pieces(self, begin: int = 0, size: int | None = None, /) -> Iterator[bytes]: ...
 
-    def read_first(self, most: int, /) -> bytes: ...
+    def read_first(self, max_size: int, /) -> bytes: ...
 
     def close(self) -> None: ...
 
@@ -376,4 +383,4 @@ class CaptureSink(Protocol):
 
     def spool(self) -> SpooledBytes: ...
 
-    def keep(self, group: RecordGroup, /) -> None: ...
+    def write_group(self, group: RecordGroup, /) -> None: ...

@@ -352,7 +352,7 @@ class Recorder:
     def spool(self) -> ByteSpool:
         return ByteSpool(self._directory)
 
-    def keep(self, group: RecordGroup) -> None:
+    def write_group(self, group: RecordGroup) -> None:
         """Write all records of a capture consecutively. Raises `LocalError`."""
         if self._is_there(group):
             return
@@ -428,7 +428,7 @@ class Recorder:
             type, head = kept.content_type if kept.head else None, RecordBlock.from_octets(kept.head)
             offset, length = self._volume.write("revisit", own.id, fields, type, head)
         mime = kept.media_type if original is None else "warc/revisit"
-        if kept.is_found:
+        if kept.is_indexed:
             key, date = key_of(own.target, group.subject.url), group.date
             line = IndexLine(key, own.target, date, mime, kept.status, kept.digest, length, offset)
             self._volume.rows.append(line)
@@ -587,7 +587,7 @@ class RecordedBody:
         try:
             octets = await anext(self._body)
         except StopAsyncIteration:
-            self._capture.body_ended()
+            self._capture.record_body_end()
             raise
         self._capture.record_body(octets)
         return octets

@@ -475,8 +475,8 @@ class SlowRecorder:
     def __init__(self, recorder: Recorder, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at_it, self._go = trio.Event(), threading.Event()
         self._token = trio.lowlevel.current_trio_token()
-        self._keep, self._url = recorder.keep, url
-        monkeypatch.setattr(recorder, "keep", self.keep)
+        self._keep, self._url = recorder.write_group, url
+        monkeypatch.setattr(recorder, "write_group", self.keep)
 
     def keep(self, group: RecordGroup) -> None:
         if group.subject.target == self._url:
@@ -535,13 +535,13 @@ async def test_warc_cancel_during_write_keeps_record(
 async def test_warc_small_record_needs_thread_only_to_wait(
     settings: dict[str, Any], is_here: bool, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, keep, found = threading.get_ident(), Recorder.keep, list[bool]()
+    here, keep, found = threading.get_ident(), Recorder.write_group, list[bool]()
 
     def record(recorder: Recorder, group: RecordGroup) -> None:
         found.append(threading.get_ident() == here)
         keep(recorder, group)
 
-    monkeypatch.setattr(Recorder, "keep", record)
+    monkeypatch.setattr(Recorder, "write_group", record)
     (folder / "large.txt").write_bytes(b"x" * 32_769)
     with Recorder("a.warc.gz", **settings) as recorder:
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:

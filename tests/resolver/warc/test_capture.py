@@ -33,11 +33,11 @@ def test_http_capture_masks_cookies_unless_kept(
 ) -> None:
     spool = partial(ByteSpool, str(tmp_path))
     with closing(spool()) as answer, closing(HttpCapture("way", spool, answer)) as exchange:
-        exchange.asked.write(asked + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
+        exchange.request.write(asked + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
         answer.write(came)
         facts = exchange.make_records(lambda octets: octets, is_whole=True, keeps_cookies=keeps)
         block = b"" if facts.object is None else b"".join(facts.object.block.pieces())
-    recorded = block + b"".join(octets for _, octets in facts.said)
+    recorded = block + b"".join(octets for _, octets in facts.events)
     assert recorded.count(b"sekret") == (came.count(b"sekret") if keeps else 0)
     assert (facts.masked == []) is keeps
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from protocols.text import Masked
 from resolver import LocalError
 from resolver.url.parsing import parse
-from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, resource_of
+from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, make_resource
 from resolver.warc.index import MOST_LINE, CdxHint, EarlierArchives, key_of, read_hints
 from resolver.warc.recorder import Recorder
 from resolver.warc.writing import RecordBlock
@@ -27,7 +27,7 @@ from tests.sampled import FULL
 BODY = b"twelve octet" * 50
 SHA1 = hashlib.sha1(BODY).digest()
 BASE32 = base64.b32encode(SHA1).decode()
-TEXT = resource_of("text/plain", RecordBlock.from_octets(BODY), None)
+TEXT = make_resource("text/plain", RecordBlock.from_octets(BODY), None)
 ANSWER = TEXT._replace(type="response", content_type="application/http;msgtype=response", head=b"x")
 RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=response"}
 
@@ -153,7 +153,7 @@ def test_find_tries_later_hints(tmp_path: Path) -> None:
 
 
 def test_find_ignores_small_and_truncated_blocks(tmp_path: Path) -> None:
-    small = resource_of("text/plain", RecordBlock.from_octets(BODY[:100]), None)
+    small = make_resource("text/plain", RecordBlock.from_octets(BODY[:100]), None)
     digest = f"sha1:{base64.b32encode(hashlib.sha1(BODY[:100]).digest()).decode()}"
     archive = record(BODY[:100], Content_Type="text/plain")
     assert find(tmp_path, archive, small, line(digest=digest)) is None
@@ -256,10 +256,10 @@ def test_recorder_writes_capture_after_truncated_capture_with_same_octets(tmp_pa
     )
     sizes = []
     for truncated in ("disconnect", None, None):
-        kept = resource_of("text/plain", RecordBlock.from_octets(BODY), truncated)
+        kept = make_resource("text/plain", RecordBlock.from_octets(BODY), truncated)
         with Recorder(path, once=True) as recorder:
             before = path.stat().st_size
-            recorder.keep(RecordGroup(subject, datetime.now(UTC), None, [], None, kept, None, b""))
+            recorder.write_group(RecordGroup(subject, datetime.now(UTC), None, [], None, kept, None, b""))
             sizes.append(path.stat().st_size - before)
     assert sizes[0] > sizes[1] > len(BODY)
     assert sizes[2] == 0
