@@ -17,7 +17,7 @@ from resolver.warc.catalog import Catalog, FoundCapture, choose_latest
 from resolver.warc.http import normalize_target
 
 _TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
-_AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?)?", re.ASCII)
+_MOMENT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?)?", re.ASCII)
 
 
 def read_moment(text: str) -> datetime:
@@ -28,9 +28,9 @@ def read_moment(text: str) -> datetime:
     Raises:
         NotConfigured: The text is not a time.
     """
-    match = _AT.fullmatch(text.strip())
+    match = _MOMENT.fullmatch(text.strip())
     if match is None:
-        raise _no_time(text)
+        raise _make_time_error(text)
     year, month, day, hour, minute, second, fraction = match.groups()
     try:
         begin = datetime(
@@ -44,15 +44,15 @@ def read_moment(text: str) -> datetime:
         )
         return _end_of(begin, [month, day, hour, minute, second], fraction)
     except (ValueError, OverflowError) as error:
-        raise _no_time(text) from error
+        raise _make_time_error(text) from error
 
 
-def _end_of(begin: datetime, said: list[str | None], fraction: str | None) -> datetime:
+def _end_of(begin: datetime, components: list[str | None], fraction: str | None) -> datetime:
     """Return the last microsecond of a period, such as a month."""
     if fraction is not None:
         return begin + timedelta(microseconds=int(fraction[1:7].ljust(6, "0")))
     spans = [None, None, timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)]
-    count = sum(each is not None for each in said)
+    count = sum(component is not None for component in components)
     last = timedelta(microseconds=1)
     if count == 0:
         return begin.replace(month=12, day=31) + timedelta(days=1) - last
@@ -64,7 +64,7 @@ def _end_of(begin: datetime, said: list[str | None], fraction: str | None) -> da
     return begin + span - last
 
 
-def _no_time(text: str) -> NotConfigured:
+def _make_time_error(text: str) -> NotConfigured:
     return NotConfigured(
         f"invalid time {text!r}: expected 2026-11-22T10:00:00Z, 2026-11 or 20261122100000 (UTC)"
     )
@@ -91,7 +91,7 @@ class Archive:
         if self.at is not None and self.at.tzinfo is None:
             self.at = self.at.replace(tzinfo=UTC)
         self._catalog = Catalog([])
-        self._opened = ExitStack()
+        self._files = ExitStack()
         try:
             for path in paths:
                 self._read(os.fspath(path))
@@ -101,7 +101,7 @@ class Archive:
 
     def _read(self, path: str) -> None:
         try:
-            self._catalog.read(self._opened.enter_context(open_archive(path)))
+            self._catalog.read(self._files.enter_context(open_archive(path)))
         except LocalError as error:
             raise LocalError(f"{path}: {error.message}") from error
 
@@ -119,27 +119,27 @@ class Archive:
 
     def close(self) -> None:
         """Close the files."""
-        self._opened.close()
+        self._files.close()
 
     def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
         """Return the best capture of a URL. Raises `NotFound`."""
-        catalog, sought = self._catalog, normalize_target(url)
-        objects, failed = catalog.objects(sought), catalog.find_alone(sought, "failed")
-        facts = catalog.find_alone(sought, "info") if wants_facts else []
+        catalog, target = self._catalog, normalize_target(url)
+        objects, failed = catalog.find_objects(target), catalog.find_without_object(target, "failed")
+        facts = catalog.find_without_object(target, "info") if wants_facts else []
         for candidates in ([*objects, *facts], failed):
-            if (taken := choose_latest(candidates, self.at)) is not None:
-                parts = [] if taken.is_whole else catalog.parts(sought, taken.date, self.at)
-                return FoundCapture(catalog, taken, parts)
-        if found := [*objects, *failed]:
-            first = min(each.date for each in found)
+            if (record := choose_latest(candidates, self.at)) is not None:
+                parts = [] if record.is_whole else catalog.find_ranges(target, record.date, self.at)
+                return FoundCapture(catalog, record, parts)
+        if records := [*objects, *failed]:
+            first = min(record.date for record in records)
             raise NotFound(
                 f"not in the archive at that time: the first capture is of {first:%Y-%m-%dT%H:%M:%SZ}"
             ).with_setting("at")
-        raise NotFound(_explain_nothing(catalog, sought))
+        raise NotFound(_explain_missing(catalog, target))
 
 
-def _explain_nothing(catalog: Catalog, sought: str) -> str:
-    other = sought.removesuffix("/") if sought.endswith("/") else f"{sought}/"
-    if catalog.objects(other):
+def _explain_missing(catalog: Catalog, target: str) -> str:
+    other = target.removesuffix("/") if target.endswith("/") else f"{target}/"
+    if catalog.find_objects(other):
         return f"not in the archive, which has {other}"
     return "not in the archive (`resolve warc ls FILE` lists its URLs)"

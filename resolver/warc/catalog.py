@@ -21,7 +21,7 @@ from protocols.errors import (
 from resolver.url.parsing import parse
 from resolver.warc.check import ComputedDigest, PayloadPeek, short_key
 from resolver.warc.http import MAX_HEAD, AnswerSpan, find_answer, normalize_target, read_answer
-from resolver.warc.metadata import Json, ReplayedConnection, end_of, read_events, ways_of
+from resolver.warc.metadata import Json, ReplayedConnection, find_end, list_connections, read_events
 from resolver.warc.records import (
     MAX_READ,
     Budget,
@@ -40,10 +40,10 @@ from resolver.warc.records import (
 
 #: The maximum size in bytes of a block that is read completely and verified before it is returned. For a
 #: larger block, the digest is verified only when the last bytes are returned.
-HELD = 1_048_576
+MAX_BUFFERED = 1_048_576
 
 #: The number of bytes between two records (CR LF CR LF).
-_BEHIND = 4
+_END_SIZE = 4
 
 
 class RecordPosition(NamedTuple):
@@ -61,66 +61,66 @@ class RecordPosition(NamedTuple):
 
 
 def open_block(
-    source: RecordSource, seat: RecordPosition, budget: Budget
+    source: RecordSource, position: RecordPosition, budget: Budget
 ) -> tuple[RecordHead, Iterator[bytes]]:
     """Return the header of a record, and the block as an iterator of chunks.
 
     Args:
         source: The file.
-        seat: The position of the record.
+        position: The position of the record.
         budget: The budget for all reads of the gzip member. The budget is necessary because each read
             decompresses all earlier bytes of the member.
 
     Raises:
         ProtocolError: The file was modified.
-        ChecksumMismatch: The block does not match its digest. For a block of more than `HELD` bytes, the
-            error is raised at the end of the block.
+        ChecksumMismatch: The block does not match its digest. For a block of more than `MAX_BUFFERED` bytes,
+            the error is raised at the end of the block.
     """
-    stream = open_stream(source, seat.offset, budget)
+    stream = open_stream(source, position.offset, budget)
     head = None
     try:
         if stream is not None:
-            for _ in range(seat.number):
-                _pass_over(stream)
+            for _ in range(position.number):
+                _skip_record(stream)
             head = read_head(stream)
     except DamagedRecord as error:
-        raise _make_changed(str(error)) from error
+        raise _make_error(str(error)) from error
     if head is None or stream is None:
-        raise _make_changed("no record begins there")
-    return head, _verify_pieces(head, _pieces(stream, head))
+        raise _make_error("no record begins there")
+    return head, _verify_pieces(head, _read_pieces(stream, head))
 
 
-def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
+def join_pieces(pieces: Iterator[bytes], max_size: int, subject: str) -> bytes:
     """Return the joined chunks.
 
     Raises:
-        LimitExceeded: The chunks have more than `most` bytes in total.
+        LimitExceeded: The chunks have more than `max_size` bytes in total.
     """
-    held = bytearray()
+    joined = bytearray()
     for octets in pieces:
-        held += octets
-        if len(held) > most:
-            raise LimitExceeded("body", f"the archive has {what} of more than {most} bytes")
-    return bytes(held)
+        joined += octets
+        if len(joined) > max_size:
+            raise LimitExceeded("body", f"the archive has {subject} of more than {max_size} bytes")
+    return bytes(joined)
 
 
-def _pass_over(stream: RecordStream) -> None:
+def _skip_record(stream: RecordStream) -> None:
     head = read_head(stream)
-    left = 0 if head is None else head.length + _BEHIND
-    while left and (octets := stream.read(min(left, MAX_READ))):
-        left -= len(octets)
+    remaining = 0 if head is None else head.length + _END_SIZE
+    while remaining and (octets := stream.read(min(remaining, MAX_READ))):
+        remaining -= len(octets)
 
 
-def _pieces(stream: RecordStream, head: RecordHead) -> Iterator[bytes]:
-    left = head.length
-    while left:
+def _read_pieces(stream: RecordStream, head: RecordHead) -> Iterator[bytes]:
+    remaining = head.length
+    while remaining:
         try:
-            octets = stream.read(min(left, MAX_READ))
+            octets = stream.read(min(remaining, MAX_READ))
         except DamagedRecord as error:
-            raise _make_changed(str(error)) from error
+            raise _make_error(str(error)) from error
         if not octets:
-            raise _make_changed(f"the file ends {left} bytes before the end of a block")
-        left -= len(octets)
+            raise _make_error(f"the file ends {remaining} bytes before the end of a block")
+        remaining -= len(octets)
         yield octets
 
 
@@ -134,40 +134,40 @@ def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]
         yield from pieces
         return
     digest = ComputedDigest(claim)
-    held: list[bytes] = []
-    is_short = head.length <= HELD
+    buffered: list[bytes] = []
+    is_short = head.length <= MAX_BUFFERED
     for octets in pieces:
         digest.take(octets)
         if is_short:
-            held.append(octets)
+            buffered.append(octets)
         else:
             yield octets
     if digest.verdict() == "mismatch":
         raise ChecksumMismatch("the archived block does not match its digest")
-    yield from held
+    yield from buffered
 
 
-def _make_changed(what: str) -> ProtocolError:
-    return ProtocolError(f"cannot read the archive again: {what}")
+def _make_error(reason: str) -> ProtocolError:
+    return ProtocolError(f"cannot read the archive again: {reason}")
 
 
 # The catalog is an in-memory index of captures by URL. All files are read once, sequentially, to build the
 # index. The catalog contains only complete records, including the records after a damaged span.
 
 #: The maximum number of records in all files. A catalog of so many records uses about 400 MB of memory.
-MOST = 1_000_000
+MAX_RECORDS = 1_000_000
 
 _OBJECTS = frozenset({"response", "resource", "revisit"})
-_SERVED = b"GET "
+_GET = b"GET "
 #: HTTP status codes of responses without a complete object: Partial Content (206) and Not Modified (304).
-_NO_OBJECTS = frozenset({"206", "304"})
+_PARTIAL = frozenset({"206", "304"})
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class CatalogRecord(NamedTuple):
     """An index entry of a record; `kind` is an HTTP status, an outcome, or the type of the object."""
 
-    seat: RecordPosition
+    position: RecordPosition
     type: str
     date: datetime
     kind: str
@@ -187,11 +187,11 @@ class CatalogQuery(PayloadPeek):
         super().__init__(head)
         self._is_request = self.type == "request"
         self._length = head.length
-        self.first = b""
+        self.method = b""
 
     def take(self, octets: bytes) -> None:
         if self._is_request:
-            self.first += octets[: len(_SERVED) - len(self.first)]
+            self.method += octets[: len(_GET) - len(self.method)]
         else:
             super().take(octets)
 
@@ -208,11 +208,11 @@ class Catalog:
 
     sources: list[RecordSource]
     _count: int = 0
-    _objects: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
-    _alone: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
-    _told: dict[bytes, RecordPosition] = field(default_factory=dict)
-    _by_id: dict[bytes, CatalogRecord] = field(default_factory=dict)
-    _unserved: set[bytes] = field(default_factory=set)
+    _objects_by_key: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
+    _without_object: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
+    _metadata_by_id: dict[bytes, RecordPosition] = field(default_factory=dict)
+    _records_by_id: dict[bytes, CatalogRecord] = field(default_factory=dict)
+    _unserved_ids: set[bytes] = field(default_factory=set)
 
     def read(self, source: RecordSource) -> None:
         """Add all records of a file to the catalog.
@@ -224,97 +224,99 @@ class Catalog:
         self.sources.append(source)
         damage: DamagedSpan | None = None
         offset, number = -1, 0
-        for found in read_records(source, CatalogQuery):
-            if isinstance(found, DamagedSpan):
-                damage = damage or found
+        for item in read_records(source, CatalogQuery):
+            if isinstance(item, DamagedSpan):
+                damage = damage or item
                 continue
-            number = number + 1 if found.offset == offset else 0
-            offset = found.offset
-            self._note(found, RecordPosition(file, offset, number))
+            number = number + 1 if item.offset == offset else 0
+            offset = item.offset
+            self._add_record(item, RecordPosition(file, offset, number))
         if damage is not None and self._count == before:
             raise LocalError(f"no complete record: byte {damage.offset}: {damage.message}")
 
-    def _note(self, record: WarcRecord[CatalogQuery], seat: RecordPosition) -> None:
+    def _add_record(self, record: WarcRecord[CatalogQuery], position: RecordPosition) -> None:
         self._count += 1
-        if self._count > MOST:
-            raise LocalError(f"more than {MOST} records (pass fewer files)")
+        if self._count > MAX_RECORDS:
+            raise LocalError(f"more than {MAX_RECORDS} records (pass fewer files)")
         head, type, id = record.head, record.reader.type, record.head.id
-        own = None if id is None else short_key(id)
-        companions = {short_key(each) for each in head.fields.get_list("WARC-Concurrent-To")}
+        key = None if id is None else short_key(id)
+        companion_keys = {short_key(companion) for companion in head.fields.get_list("WARC-Concurrent-To")}
         if type == "request":
-            if record.reader.first not in (_SERVED, b""):
-                self._unserved |= companions | ({own} if own is not None else set())
-        elif type == "metadata" and companions:
-            for each in companions:
-                self._told.setdefault(each, seat)
+            if record.reader.method not in (_GET, b""):
+                self._unserved_ids |= companion_keys | ({key} if key is not None else set())
+        elif type == "metadata" and companion_keys:
+            for companion in companion_keys:
+                self._metadata_by_id.setdefault(companion, position)
         elif type in _OBJECTS or type == "metadata":
-            self._take(record, seat, own)
-            if own is not None and companions & self._unserved:
-                self._unserved.add(own)
+            self._add_capture(record, position, key)
+            if key is not None and companion_keys & self._unserved_ids:
+                self._unserved_ids.add(key)
 
-    def _take(self, record: WarcRecord[CatalogQuery], seat: RecordPosition, own: bytes | None) -> None:
+    def _add_capture(
+        self, record: WarcRecord[CatalogQuery], position: RecordPosition, key: bytes | None
+    ) -> None:
         head, type, target = record.head, record.reader.type, record.head.target
-        sought = None if target is None else _make_key(target)
-        if sought is None:
+        url_key = None if target is None else _make_key(target)
+        if url_key is None:
             return
         is_whole = type == "revisit" or (
             head.get_first("WARC-Truncated") is None and not record.reader.is_short
         )
         date, kind = head.date or _EARLIEST, record.reader.kind()
-        taken = CatalogRecord(seat, type, date, kind, is_whole, head.length, own)
-        if own is not None:
-            self._by_id.setdefault(own, taken)
-        into = self._alone if type == "metadata" else self._objects
-        into.setdefault(sought, []).append(taken)
+        entry = CatalogRecord(position, type, date, kind, is_whole, head.length, key)
+        if key is not None:
+            self._records_by_id.setdefault(key, entry)
+        index = self._without_object if type == "metadata" else self._objects_by_key
+        index.setdefault(url_key, []).append(entry)
 
-    def objects(self, sought: str) -> list[CatalogRecord]:
+    def find_objects(self, target: str) -> list[CatalogRecord]:
         """Return the records with an object for a URL."""
-        found = self._objects.get(short_key(sought), [])
-        return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
+        rows = self._objects_by_key.get(short_key(target), [])
+        return [row for row in rows if row.id not in self._unserved_ids and row.kind not in _PARTIAL]
 
-    def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
+    def find_ranges(self, target: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
         """Return the ranges of an object that were received between `after` and `at`, ordered by time."""
-        found = [each for each in self._objects.get(short_key(sought), []) if each.kind == "206"]
-        served = [each for each in found if each.id not in self._unserved and each.type == "response"]
-        in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
-        return sorted(in_time, key=lambda each: each.date)
+        ranges = [row for row in self._objects_by_key.get(short_key(target), []) if row.kind == "206"]
+        served = [row for row in ranges if row.id not in self._unserved_ids and row.type == "response"]
+        received = [row for row in served if row.date >= after and (at is None or row.date <= at)]
+        return sorted(received, key=lambda row: row.date)
 
-    def find_alone(self, sought: str, outcome: str) -> list[CatalogRecord]:
+    def find_without_object(self, target: str, outcome: str) -> list[CatalogRecord]:
         """Return the captures of a URL that have no object; their outcome is `failed` or `info`."""
-        return [each for each in self._alone.get(short_key(sought), []) if each.kind == outcome]
+        return [row for row in self._without_object.get(short_key(target), []) if row.kind == outcome]
 
-    def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
-        """Return the position of the metadata record for the record `taken`, or None."""
-        if taken.type == "metadata":
-            return taken.seat
-        return None if taken.id is None else self._told.get(taken.id)
+    def find_metadata(self, record: CatalogRecord) -> RecordPosition | None:
+        """Return the position of the metadata record for a record, or None."""
+        if record.type == "metadata":
+            return record.position
+        return None if record.id is None else self._metadata_by_id.get(record.id)
 
-    def original(self, head: RecordHead) -> CatalogRecord | None:
+    def find_original(self, head: RecordHead) -> CatalogRecord | None:
         """Return the original record of a revisit.
 
         The original record is searched by its ID, and then by its URL and date. If the original is another
         revisit, the method returns None.
         """
-        found = self._by_id.get(short_key(head.get_first("WARC-Refers-To") or ""))
-        if found is None:
-            found = next(self._by_target(head), None)
-        return None if found is None or found.type not in ("response", "resource") else found
+        record = self._records_by_id.get(short_key(head.get_first("WARC-Refers-To") or ""))
+        if record is None:
+            record = next(self._by_target(head), None)
+        return None if record is None or record.type not in ("response", "resource") else record
 
     def _by_target(self, head: RecordHead) -> Iterator[CatalogRecord]:
         target, date = head.get_first("WARC-Refers-To-Target-URI"), head.get_first("WARC-Refers-To-Date")
-        sought = None if target is None else _make_key(target.removeprefix("<").removesuffix(">"))
-        for each in [] if sought is None else self._objects.get(sought, []):
-            if each.type != "revisit" and f"{each.date:%Y-%m-%dT%H:%M:%S}" == (date or "")[:19]:
-                yield each
+        url_key = None if target is None else _make_key(target.removeprefix("<").removesuffix(">"))
+        for record in [] if url_key is None else self._objects_by_key.get(url_key, []):
+            if record.type != "revisit" and f"{record.date:%Y-%m-%dT%H:%M:%S}" == (date or "")[:19]:
+                yield record
 
 
-def choose_latest(found: list[CatalogRecord], at: datetime | None) -> CatalogRecord | None:
+def choose_latest(rows: list[CatalogRecord], at: datetime | None) -> CatalogRecord | None:
     """Return the latest complete record up to the time `at`, or else the longest truncated record."""
-    by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
-    whole = [each for each in by_then if each.is_whole]
-    if whole or not by_then:
-        return whole[-1] if whole else None
-    return max(reversed(by_then), key=lambda each: each.length)
+    candidates = sorted((row for row in rows if at is None or row.date <= at), key=lambda row: row.date)
+    complete = [row for row in candidates if row.is_whole]
+    if complete or not candidates:
+        return complete[-1] if complete else None
+    return max(reversed(candidates), key=lambda row: row.length)
 
 
 def _make_key(target: str) -> bytes | None:
@@ -373,23 +375,23 @@ def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] 
     covered = first.length - answer.interim - len(answer.head)
     pieces: list[AnswerPiece] = []
     for part in parts:
-        found = part.answer()
-        place = None if found is None else _RANGE.search(found.head)
-        if found is None or place is None or found.is_coded or not _is_same(answer, found):
+        reply = part.answer()
+        match = None if reply is None else _RANGE.search(reply.head)
+        if reply is None or match is None or reply.is_coded or not _has_same_version(answer, reply):
             continue
-        begin, head = int(place[1]), found.interim + len(found.head)
+        begin, head = int(match[1]), reply.interim + len(reply.head)
         end = begin + part.length - head
-        if place[2] not in (b"*", b"%d" % answer.length) or not begin <= covered < end:
+        if match[2] not in (b"*", b"%d" % answer.length) or not begin <= covered < end:
             continue
         pieces.append(AnswerPiece(part, head + covered - begin))
         covered = end
     return pieces if covered == answer.length else None
 
 
-def _is_same(one: AnswerSpan, other: AnswerSpan) -> bool:
-    codings = [_value(_CODING, each) for each in (one, other)]
-    tags = [_value(_TAG, each) for each in (one, other)]
-    dates = [_value(_MODIFIED, each) for each in (one, other)]
+def _has_same_version(first: AnswerSpan, second: AnswerSpan) -> bool:
+    codings = [_read_field(_CODING, answer) for answer in (first, second)]
+    tags = [_read_field(_TAG, answer) for answer in (first, second)]
+    dates = [_read_field(_MODIFIED, answer) for answer in (first, second)]
     if codings[0] != codings[1]:
         return False
     if tags[0] is not None or tags[1] is not None:
@@ -397,33 +399,33 @@ def _is_same(one: AnswerSpan, other: AnswerSpan) -> bool:
     return dates[0] is not None and dates[0] == dates[1]
 
 
-def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
-    found = field.search(answer.head)
-    return None if found is None else found[1].strip()
+def _read_field(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
+    match = field.search(answer.head)
+    return None if match is None else match[1].strip()
 
 
 #: Protection against zip bombs: the maximum number of decompressed bytes for each compressed byte of a gzip
 #: member, over all reads of the member. A member is read several times, for the header, the metadata and the
 #: object. So the limit is about four times the maximum compression ratio of deflate. Usual compression ratios
 #: need about a hundredth of the limit.
-_MOST_TIMES = 4_096
+_MAX_RATIO = 4_096
 
 
 class FoundCapture:
     """A capture in an archive. `address` is the IP address of the peer that sent the object."""
 
-    def __init__(self, catalog: Catalog, taken: CatalogRecord, parts: list[CatalogRecord]) -> None:
+    def __init__(self, catalog: Catalog, record: CatalogRecord, parts: list[CatalogRecord]) -> None:
         self._catalog = catalog
-        self._taken = taken
+        self._record = record
         self._parts = parts
         self._budgets: dict[RecordPosition, Budget] = {}
-        self.date = taken.date
-        self.has_object = taken.type != "metadata"
+        self.date = record.date
+        self.has_object = record.type != "metadata"
 
     @cached_property
     def head(self) -> RecordHead:
         """Return the header of the capture's record."""
-        return self._open(self._taken.seat)[0]
+        return self._open(self._record.position)[0]
 
     @property
     def address(self) -> str | None:
@@ -432,38 +434,38 @@ class FoundCapture:
     @property
     def is_whole(self) -> bool:
         """Return whether the object is complete, perhaps together with ranges of a resumed download."""
-        if self._joined is not None:
+        if self._joined_parts is not None:
             return True
-        return self._taken.is_whole and (self._original is None or self._original.is_whole)
+        return self._record.is_whole and (self._original is None or self._original.is_whole)
 
     @cached_property
-    def _joined(self) -> list[AnswerPiece] | None:
+    def _joined_parts(self) -> list[AnswerPiece] | None:
         if not self._parts:
             return None
-        return find_parts(self._part(self._taken), [self._part(each) for each in self._parts])
+        return find_parts(self._part(self._record), [self._part(row) for row in self._parts])
 
-    def _part(self, taken: CatalogRecord) -> AnswerPart:
-        return AnswerPart(taken.length, lambda: self._open(taken.seat)[1])
+    def _part(self, record: CatalogRecord) -> AnswerPart:
+        return AnswerPart(record.length, lambda: self._open(record.position)[1])
 
     @cached_property
     def _original(self) -> CatalogRecord | None:
-        if self._taken.type != "revisit":
+        if self._record.type != "revisit":
             return None
-        found = self._catalog.original(self.head)
-        if found is None:
-            wanted = (
+        original = self._catalog.find_original(self.head)
+        if original is None:
+            reference = (
                 self.head.get_first("WARC-Refers-To-Target-URI")
                 or self.head.get_first("WARC-Refers-To")
                 or "?"
             )
-            raise NotFound(f"the archived revisit refers to {wanted}, which the given files lack")
-        return found
+            raise NotFound(f"the archived revisit refers to {reference}, which the given files lack")
+        return original
 
     @property
     def object_head(self) -> RecordHead:
         """Return the header of the record with the object; for a revisit, of the original record."""
         original = self._original
-        return self.head if original is None else self._open(original.seat)[0]
+        return self.head if original is None else self._open(original.position)[0]
 
     def block(self) -> Iterator[bytes]:
         """Return the bytes of the object.
@@ -475,67 +477,69 @@ class FoundCapture:
         """
         original = self._original
         if original is None:
-            own = self._open(self._taken.seat)[1]
-            return chain(own, *(each.part.skip_octets(each.skipped) for each in self._joined or ()))
-        pieces = self._open(original.seat)[1]
+            block = self._open(self._record.position)[1]
+            return chain(
+                block, *(piece.part.skip_octets(piece.skipped) for piece in self._joined_parts or ())
+            )
+        pieces = self._open(original.position)[1]
         if not self._has_head:
             return pieces
-        return _join_head(b"".join(self._open(self._taken.seat)[1]), pieces)
+        return _join_head(b"".join(self._open(self._record.position)[1]), pieces)
 
     @property
     def _has_head(self) -> bool:
         return self.head.media_type == "application/http" and 0 < self.head.length <= MAX_HEAD
 
-    def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
+    def _open(self, position: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
         """Open a block with the budget of its gzip member.
 
         All reads for one capture share the budget of a member, because one member may contain many ranges of
         a resumed response.
         """
-        member = seat._replace(number=0)
+        member = position._replace(number=0)
         if (budget := self._budgets.get(member)) is None:
-            budget = self._budgets[member] = Budget(seat.offset, times=_MOST_TIMES)
-        return open_block(self._catalog.sources[seat.file], seat, budget)
+            budget = self._budgets[member] = Budget(position.offset, times=_MAX_RATIO)
+        return open_block(self._catalog.sources[position.file], position, budget)
 
     @cached_property
     def events(self) -> list[Json]:
         """Return the recorded events of the dialogue; the list is empty without a recorded dialogue."""
-        seat = self._catalog.find_metadata(self._taken)
-        if seat is None:
+        position = self._catalog.find_metadata(self._record)
+        if position is None:
             return []
-        return read_events(self._open(seat)[1])
+        return read_events(self._open(position)[1])
 
     @property
     def end(self) -> Json:
-        return end_of(self.events)
+        return find_end(self.events)
 
     @cached_property
-    def ways(self) -> list[ReplayedConnection]:
+    def connections(self) -> list[ReplayedConnection]:
         """Return the recorded connections with the received bytes of each connection."""
-        return ways_of(self.events)
+        return list_connections(self.events)
 
     @cached_property
     def exchanges(self) -> list[ReplayedConnection]:
         """Return the recorded exchanges of datagrams."""
-        return [way for way in self.ways if way.transport == "udp" and way.heard]
+        return [link for link in self.connections if link.transport == "udp" and link.received]
 
 
-def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _join_head(revisit_block: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the response head of a revisit, and the body of the original record.
 
     In two cases, the original record is yielded unchanged. Either the revisit and the original have different
     body framing, or the revisit is a Not Modified (304) response.
     """
-    held, theirs = read_answer(pieces)
-    ours = find_answer(own)
+    octets, original = read_answer(pieces)
+    revisit = find_answer(revisit_block)
     fits = (
-        theirs is not None
-        and ours is not None
-        and ours.status == theirs.status
-        and ours.is_coded == theirs.is_coded
+        original is not None
+        and revisit is not None
+        and revisit.status == original.status
+        and revisit.is_coded == original.is_coded
     )
-    if fits and theirs is not None and ours is not None:
-        yield ours.head
-        held = held[theirs.interim + len(theirs.head) :]
-    yield held
+    if fits and original is not None and revisit is not None:
+        yield revisit.head
+        octets = octets[original.interim + len(original.head) :]
+    yield octets
     yield from pieces

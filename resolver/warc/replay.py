@@ -55,37 +55,37 @@ from resolver.warc.http import read_answer
 from resolver.warc.metadata import (
     Json,
     ReplayedConnection,
-    count,
-    error_of,
-    findings_of,
-    moment,
+    get_count,
+    get_moment,
+    make_error,
+    make_reply,
+    read_findings,
     read_verified,
-    reply_of,
 )
 
 # Streams that return the bytes of an archive instead of the bytes of a peer.
 
 _CUT = "the archived object is incomplete"
 #: The maximum number of bytes that `ArchivedStream.receive` returns in one call.
-_AT_ONCE = 65_536
+_MAX_PIECE = 65_536
 
 
 class ArchivedStream:
     """A `protocols.contract.Stream` of archived bytes.
 
-    The stream returns the bytes of `coming` and then the responses of `peer`, if a peer is set. With
+    The stream returns the bytes of `pieces` and then the responses of `peer`, if a peer is set. With
     `is_cut`, the stream raises `Disconnected` at the end of the bytes.
     """
 
     def __init__(
         self,
-        coming: Iterator[bytes],
+        pieces: Iterator[bytes],
         address: str,
         *,
         tls: bool,
         is_cut: bool = False,
         peer: ReplayPeer | None = None,
-        data_over: Callable[[], bool] = lambda: True,
+        is_data_over: Callable[[], bool] = lambda: True,
     ) -> None:
         self.peer = address
         self.secured = tls
@@ -93,39 +93,39 @@ class ArchivedStream:
         self.received = 0
         self.close_notify_seen = False
         self.is_over = False
-        self._answers: deque[Iterator[bytes | None]] = deque([coming])
+        self._answers: deque[Iterator[bytes | None]] = deque([pieces])
         self._peer = peer
-        self._data_over = data_over
+        self._is_data_over = is_data_over
         self._is_cut = is_cut
-        self._held = b""
-        self._waits = False
+        self._buffer = b""
+        self._is_waiting = False
 
     async def send(self, *lines: Line) -> None:
         """Pass the lines to the peer, if a peer is set."""
         if self._peer is not None:
-            for line in b"".join(each.octets for each in lines).splitlines():
-                self._answers.append(self._peer.answer(line))
+            for command in b"".join(line.octets for line in lines).splitlines():
+                self._answers.append(self._peer.answer(command))
 
     async def receive(self) -> bytes:
         await running().checkpoint()
-        octets = self._held or self._read_next()
+        octets = self._buffer or self._read_next()
         while octets is None:  # If a caller waits for data and for a timer, data takes precedence.
             await running().sleep_forever()
-        self._held = octets[_AT_ONCE:]
-        octets = octets[:_AT_ONCE]
+        self._buffer = octets[_MAX_PIECE:]
+        octets = octets[:_MAX_PIECE]
         self.received += len(octets)
         if not octets:
             self._end()
         return octets
 
     def _read_next(self) -> bytes | None:
-        if self._waits and not self._data_over():
+        if self._is_waiting and not self._is_data_over():
             return None
-        self._waits = False
+        self._is_waiting = False
         while self._answers:
             for octets in self._answers[0]:
-                if octets is None and not self._data_over():
-                    self._waits = True
+                if octets is None and not self._is_data_over():
+                    self._is_waiting = True
                     return None
                 if octets:
                     return octets
@@ -144,11 +144,11 @@ class ArchivedStream:
             octets = await self.receive()
             if not octets:
                 break
-            taken = octets if count is None else octets[: count - moved]
-            self._held = octets[len(taken) :] + self._held
-            self.received -= len(octets) - len(taken)
-            sink.write(taken)
-            moved += len(taken)
+            piece = octets if count is None else octets[: count - moved]
+            self._buffer = octets[len(piece) :] + self._buffer
+            self.received -= len(octets) - len(piece)
+            sink.write(piece)
+            moved += len(piece)
         return moved
 
     async def start_tls(self) -> None:
@@ -194,11 +194,11 @@ class ArchivedDatagrams:
 
     port = 0
 
-    def __init__(self, way: ReplayedConnection) -> None:
-        self.peer = way.address or ""
+    def __init__(self, connection: ReplayedConnection) -> None:
+        self.peer = connection.address or ""
         self.addresses = (self.peer,)
-        self._coming = iter(way.heard)
-        self._number = int.from_bytes(way.sent[0][1:3], "big") if way.sent else 0
+        self._packets = iter(connection.received)
+        self._number = int.from_bytes(connection.sent[0][1:3], "big") if connection.sent else 0
 
     def now(self) -> float:
         return running().current_time()
@@ -215,7 +215,7 @@ class ArchivedDatagrams:
 
     async def receive(self, deadline: float | None) -> Datagram | None:
         await running().checkpoint()
-        octets = next(self._coming, None)
+        octets = next(self._packets, None)
         if octets is None:
             raise Disconnected(_CUT)
         return Datagram(octets, self.peer, self.port)
@@ -233,9 +233,9 @@ class ArchivedDatagrams:
 # Archived local files and directories, from the machine on which the archive was written.
 
 #: The maximum size in bytes of an archived directory listing.
-_MOST = 67_108_864
+_MAX_LISTING = 67_108_864
 
-_NOTHING = FileStatus(kind=Kind.UNKNOWN, size=None, modified=None)
+_UNKNOWN = FileStatus(kind=Kind.UNKNOWN, size=None, modified=None)
 
 
 class ArchivedFile:
@@ -249,10 +249,10 @@ class ArchivedFile:
 
     async def read(self) -> bytes:
         for octets in self._pieces:
-            left = octets[self._skipped :]
-            self._skipped -= len(octets) - len(left)
-            if left:
-                return left
+            rest = octets[self._skipped :]
+            self._skipped -= len(octets) - len(rest)
+            if rest:
+                return rest
         return b""
 
     def modified_since(self) -> bool:
@@ -272,37 +272,37 @@ class ArchivedFile:
         return [*self._read()]
 
     def status_of(self, name: bytes) -> FileStatus:
-        return self._read().get(name, _NOTHING)
+        return self._read().get(name, _UNKNOWN)
 
     def _read(self) -> dict[bytes, FileStatus]:
         if self._names is None:
-            octets = join_pieces(self._pieces, _MOST, "a directory")
-            self._names = dict(filter(None, map(_entry, octets.splitlines())))
+            octets = join_pieces(self._pieces, _MAX_LISTING, "a directory")
+            self._names = dict(filter(None, map(_parse_entry, octets.splitlines())))
         return self._names
 
 
-def _entry(line: bytes) -> tuple[bytes, FileStatus] | None:
+def _parse_entry(line: bytes) -> tuple[bytes, FileStatus] | None:
     """Return the name and status from a line of a directory listing, or None for an invalid name."""
     try:
-        said = json.loads(line)
-        name = said["name"].encode("latin-1")
-        kind = Kind(said["kind"])
+        members = json.loads(line)
+        name = members["name"].encode("latin-1")
+        kind = Kind(members["kind"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if not name or b"/" in name or b"\0" in name or name in (b".", b".."):
         return None
-    event: Json = said
-    return name, FileStatus(kind=kind, size=count(event, "size"), modified=moment(event, "modified"))
+    event: Json = members
+    return name, FileStatus(kind=kind, size=get_count(event, "size"), modified=get_moment(event, "modified"))
 
 
-def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatus:
+def make_status(end: Json, size: int | None, *, is_directory: bool) -> FileStatus:
     """Return the file status of the archived object."""
     kind = Kind.DIRECTORY if is_directory else Kind.DOCUMENT
-    announced = count(end, "announced")
+    announced = get_count(end, "announced")
     return FileStatus(
         kind=kind,
         size=None if is_directory else size if announced is None else announced,
-        modified=moment(end, "modified"),
+        modified=get_moment(end, "modified"),
     )
 
 
@@ -312,7 +312,7 @@ _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
 #: year after a listing.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 #: The purposes of a retrieval that does not save the object.
-_LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
+_UNSAVED: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
 
@@ -325,30 +325,30 @@ class CaptureSearch(Protocol):
 class ArchiveGate(UrlGate):
     """A `UrlGate` that reads from an archive; the policy checks the URL as usual."""
 
-    def __init__(self, admission: Admission, find: CaptureSearch) -> None:
+    def __init__(self, admission: Admission, search: CaptureSearch) -> None:
         super().__init__(admission)
-        self._find_capture = find
+        self._search = search
         self._data: ArchivedStream | None = None
-        self._asked = 0
+        self._opened_count = 0
         self._takes_block = False
-        self._mistaken: ResolveError | None = None
+        self._search_error: ResolveError | None = None
         self.options = replace(self.options, tls="never", prompt=False, start=0, stop=None)
         if self.row is not None and self.row.kept_as == "data":
-            self.options = self._as_kept()
+            self.options = self._make_listing_options()
 
     @cached_property
-    def _found(self) -> FoundCapture:
+    def _capture(self) -> FoundCapture:
         """Return the capture of the URL.
 
         Raises:
             NotFound: The archive does not contain the URL.
             ResolveError: The archive contains only an error for the URL, which is raised again.
         """
-        found = self._find()
-        self._connector.peer = found.address
-        if not found.has_object and found.end.get("outcome") == "failed" and "error" in found.end:
-            raise error_of(found.end, found.date)
-        return found
+        capture = self._find()
+        self._connector.peer = capture.address
+        if not capture.has_object and capture.end.get("outcome") == "failed" and "error" in capture.end:
+            raise make_error(capture.end, capture.date)
+        return capture
 
     def _find(self) -> FoundCapture:
         """Return the capture of the URL.
@@ -358,15 +358,15 @@ class ArchiveGate(UrlGate):
         """
         url, row, want = self._admission.url, self.row, self.options.want
         try:
-            return self._find_capture(url, wants_facts=want == "facts")
+            return self._search(url, wants_facts=want == "facts")
         except NotFound:
-            if want in _LOOKED_AT or row is None or row.tree is None:
+            if want in _UNSAVED or row is None or row.tree is None:
                 raise
             with suppress(NotFound):
-                found = self._find_capture(row.tree.directory(url))
-                reply = reply_of(found.end)
+                capture = self._search(row.tree.directory(url))
+                reply = make_reply(capture.end)
                 if reply is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP):
-                    return found
+                    return capture
             raise
 
     # the object
@@ -378,11 +378,11 @@ class ArchiveGate(UrlGate):
         Other programs archive MLSD listings without a media type, so MLSD listings are detected by the form
         of their lines.
         """
-        found, row = self._found, self.row
-        media_type = found.object_head.get_first("Content-Type") or ""
-        is_foreign = found.has_object and not found.events and row is not None and row.kept_as == "data"
+        capture, row = self._capture, self.row
+        media_type = capture.object_head.get_first("Content-Type") or ""
+        is_foreign = capture.has_object and not capture.events and row is not None and row.kept_as == "data"
         if is_foreign and self._admission.url.text.endswith("/"):
-            lines = next(found.block(), b"").splitlines(keepends=True)
+            lines = next(capture.block(), b"").splitlines(keepends=True)
             if lines and all(map(_FACTS.match, [line for line in lines if line.endswith(b"\n")])):
                 return "text/x-ftp-mlsd"
         return media_type
@@ -390,11 +390,11 @@ class ArchiveGate(UrlGate):
     @property
     def _is_listing(self) -> bool:
         """Return whether the object is a listing that consists of archived replies."""
-        kept = None if self.row is None else self.row.listing_kept
-        return kept is not None and self._media_type.partition(";")[0].strip().lower() == kept.media_type
+        spec = None if self.row is None else self.row.listing_kept
+        return spec is not None and self._media_type.partition(";")[0].strip().lower() == spec.media_type
 
     @property
-    def _is_told(self) -> bool:
+    def _uses_metadata(self) -> bool:
         """Return whether the reply is built from the recorded metadata instead of the dialogue.
 
         The reply for a document of a plug-in scheme is built from metadata, because the replies at the end of
@@ -403,11 +403,11 @@ class ArchiveGate(UrlGate):
         row = self.row
         if row is None or registry.is_ours(row) or row.replayed is not None:
             return False
-        reply = reply_of(self._found.end)
+        reply = make_reply(self._capture.end)
         return reply is not None and reply.kind in (Kind.DOCUMENT, Kind.ARTICLE)
 
     @property
-    def _how(self) -> str:
+    def _method(self) -> str:
         """Return the name of the replay method, by the scheme definition and the archived object."""
         row = self.row
         if row is None:
@@ -415,22 +415,22 @@ class ArchiveGate(UrlGate):
         if row.kept_as != "body":
             return row.kept_as
         if row.listing_kept is None:
-            return "facts" if self._is_told else "stream"
+            return "facts" if self._uses_metadata else "stream"
         return row.listing_kept.how if self._is_listing or row.listing_kept.how == "names" else "facts"
 
-    def _as_kept(self) -> Options:
+    def _make_listing_options(self) -> Options:
         """Return options for a listing in the archived format, with the time of the capture as the clock."""
         try:
-            found, form = self._found, self._media_type.rpartition("-")[2]
+            capture, format_name = self._capture, self._media_type.rpartition("-")[2]
         except ResolveError:
             return self.options
-        then = min(max(found.date, _FIRST), _LAST)
+        date = min(max(capture.date, _FIRST), _LAST)
         return replace(
             self.options,
-            mlsd=form == "mlsd",
-            nlst=form == "nlst",
-            detailed=self.options.detailed or form == "list",
-            clock=lambda: then,
+            mlsd=format_name == "mlsd",
+            nlst=format_name == "nlst",
+            detailed=self.options.detailed or format_name == "list",
+            clock=lambda: date,
         )
 
     # the dialogue
@@ -444,36 +444,36 @@ class ArchiveGate(UrlGate):
 
     def _answer_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
         try:
-            found = self._found
+            capture = self._capture
         except ResolveError as error:
-            self._mistaken = error  # Some URLs only refer to other URLs, so no request is sent.
+            self._search_error = error  # Some URLs only refer to other URLs, so no request is sent.
             return (yield from dialogue)
-        is_told = not found.has_object and self._how != "exchange" and not found.exchanges
-        if is_told or (found.has_object and self._how == "facts"):
-            reply = reply_of(found.end)
-            if reply is not None or found.has_object:
+        lacks_object = not capture.has_object and self._method != "exchange" and not capture.exchanges
+        if lacks_object or (capture.has_object and self._method == "facts"):
+            reply = make_reply(capture.end)
+            if reply is not None or capture.has_object:
                 dialogue.close()
-                yield from self._give(reply or Reply(kind=Kind.DOCUMENT))
+                yield from self._yield_reply(reply or Reply(kind=Kind.DOCUMENT))
                 return None
         return (yield from self._replay_datagrams(dialogue))
 
-    def _give(self, reply: Reply) -> Dialogue[None]:
+    def _yield_reply(self, reply: Reply) -> Dialogue[None]:
         """Yield a reply with the recorded metadata and the archived bytes."""
-        found, end = self._found, self._found.end
-        reply.findings.extend(findings_of(end))
-        if reply.media_type is None and found.has_object and not end:
-            media_type = found.object_head.media_type
+        capture, end = self._capture, self._capture.end
+        reply.findings.extend(read_findings(end))
+        if reply.media_type is None and capture.has_object and not end:
+            media_type = capture.object_head.media_type
             reply = replace(reply, media_type=media_type)
         yield StartBody(reply)
-        if self.options.want == "facts" or not found.has_object:
+        if self.options.want == "facts" or not capture.has_object:
             return
         received = 0
-        for octets in found.block():
+        for octets in capture.block():
             received += len(octets)
             yield EmitBody(octets)
-        if not found.is_whole:
+        if not capture.is_whole:
             words = f"the archived object is incomplete: {received} bytes"
-            raise Truncated(words, received=received, expected=count(end, "expected"))
+            raise Truncated(words, received=received, expected=get_count(end, "expected"))
         reply.verified.update(read_verified(end))
 
     def _replay_datagrams(self, dialogue: Dialogue[object]) -> Dialogue[object]:
@@ -486,7 +486,7 @@ class ArchiveGate(UrlGate):
                 except StopIteration as done:
                     return cast(object, done.value)
                 try:
-                    answer = self._at_once(step)
+                    answer = self._answer_step(step)
                     if answer is None:
                         answer = yield step
                 except ResolveError as error:
@@ -496,124 +496,128 @@ class ArchiveGate(UrlGate):
         finally:
             dialogue.close()
 
-    def _at_once(self, step: Step) -> object:
+    def _answer_step(self, step: Step) -> object:
         """Return the result of a step from the archived content, because the datagrams were not archived."""
         if isinstance(step, OpenDatagrams):
-            self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
-            return OpenedConnection((self._found.address or "",), 1) if self._takes_block else None
+            self._takes_block = self._method == "packets" and self._opened_count >= len(
+                self._capture.exchanges
+            )
+            return OpenedConnection((self._capture.address or "",), 1) if self._takes_block else None
         if isinstance(step, ExchangeDatagrams) and self._takes_block:
-            answer = join_pieces(self._found.block(), self.limits.body, "an answer")
-            return DatagramReply((answer,), self._found.address or "")
+            answer = join_pieces(self._capture.block(), self.limits.body, "an answer")
+            return DatagramReply((answer,), self._capture.address or "")
         return None
 
     # connections and files
 
-    def _check(self) -> FoundCapture:
-        if self._mistaken is not None:
-            raise self._mistaken
-        return self._found
+    def _require_capture(self) -> FoundCapture:
+        if self._search_error is not None:
+            raise self._search_error
+        return self._capture
 
-    def _stream(self, *, tls: bool) -> ArchivedStream:
-        found, how = self._check(), self._how
+    def _make_stream(self, *, tls: bool) -> ArchivedStream:
+        capture, method = self._require_capture(), self._method
         peer: ReplayPeer | None = None
         if self.row is not None and self.row.replayed is not None:
-            peer = self._peer()
-            coming: Iterator[bytes] = iter((peer.greeting,))
+            peer = self._make_peer()
+            pieces: Iterator[bytes] = iter((peer.greeting,))
         else:
-            coming = self._exchange() if how == "exchange" else self._one_way()
-        is_cut = found.has_object and not found.is_whole and how != "data"
-        address = found.address or ""
-        return ArchivedStream(coming, address, tls=tls, is_cut=is_cut, peer=peer, data_over=self._is_over)
+            pieces = self._read_exchange() if method == "exchange" else self._read_connection()
+        is_cut = capture.has_object and not capture.is_whole and method != "data"
+        address = capture.address or ""
+        return ArchivedStream(pieces, address, tls=tls, is_cut=is_cut, peer=peer, is_data_over=self._is_over)
 
     def _is_over(self) -> bool:
         return self._data is None or self._data.is_over
 
-    def _peer(self) -> ReplayPeer:
-        found, row = self._found, self.row
+    def _make_peer(self) -> ReplayPeer:
+        capture, row = self._capture, self.row
         assert row is not None
         assert row.replayed is not None, "a scheme with archived answers must define replayed"
         commands = _COMMANDS.search(self._media_type)
-        end = found.end
-        if not found.has_object:
+        end = capture.end
+        if not capture.has_object:
             raise NotFound("the archive has only metadata for this URL")
-        announced = count(end, "announced")
-        if not end and found.is_whole:
-            announced = found.object_head.length
-        modified = None if (reply := reply_of(end)) is None else reply.modified
-        kept = ArchivedObject(
+        announced = get_count(end, "announced")
+        if not end and capture.is_whole:
+            announced = capture.object_head.length
+        modified = None if (reply := make_reply(end)) is None else reply.modified
+        archived = ArchivedObject(
             self._media_type.partition(";")[0].strip().lower(),
             () if commands is None else tuple(commands[1].split()),
             announced,
             modified,
-            found.block,
+            capture.block,
         )
-        peer: ReplayPeer = registry.load(row.replayed)(kept)
+        peer: ReplayPeer = registry.load(row.replayed)(archived)
         return peer
 
-    def _exchange(self) -> Iterator[bytes]:
+    def _read_exchange(self) -> Iterator[bytes]:
         """Yield an HTTP response, or only its head for a request of the metadata."""
-        found = self._found
-        if not found.has_object:
-            yield from (octets for way in found.ways for octets in way.heard)
+        capture = self._capture
+        if not capture.has_object:
+            yield from (octets for link in capture.connections for octets in link.received)
             return
         if self.options.want != "facts":
-            yield from found.block()
+            yield from capture.block()
             return
-        held, answer = read_answer(found.block())
-        yield held if answer is None else held[: answer.interim + len(answer.head)]
+        received, answer = read_answer(capture.block())
+        yield received if answer is None else received[: answer.interim + len(answer.head)]
 
-    def _one_way(self) -> Iterator[bytes]:
+    def _read_connection(self) -> Iterator[bytes]:
         """Yield the bytes of the connection: the bytes before the object, and the object with its framing."""
-        found = self._found
-        way = next((each for each in reversed(found.ways) if each.has_body), None)
-        if way is None:
-            way = next(iter(reversed(found.ways)), None)
-        heard = [] if way is None else way.heard
-        yield from heard
-        if not found.has_object:
+        capture = self._capture
+        link = next((link for link in reversed(capture.connections) if link.has_body), None)
+        if link is None:
+            link = next(iter(reversed(capture.connections)), None)
+        received = [] if link is None else link.received
+        yield from received
+        if not capture.has_object:
             return
-        if way is not None and way.framing == "dots" and found.is_whole:
-            yield from frame_pieces(found.block(), has_end=way.ended == "terminator")
+        if link is not None and link.framing == "dots" and capture.is_whole:
+            yield from frame_pieces(capture.block(), has_end=link.ended == "terminator")
         else:
-            yield from found.block()
+            yield from capture.block()
 
     @asynccontextmanager
     async def connect(self, *, tls: bool) -> AsyncIterator[ArchivedStream]:  # type: ignore[override]
-        yield self._stream(tls=tls)
+        yield self._make_stream(tls=tls)
 
     @asynccontextmanager
     async def acquire(  # type: ignore[override]
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> AsyncIterator[ArchivedConnection]:
-        yield ArchivedConnection(self._stream(tls=tls))
+        yield ArchivedConnection(self._make_stream(tls=tls))
 
     @asynccontextmanager
     async def join(  # type: ignore[override]
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AsyncIterator[ArchivedSlot]:
-        yield ArchivedSlot(self._stream(tls=tls), state)
+        yield ArchivedSlot(self._make_stream(tls=tls), state)
 
     @asynccontextmanager
     async def connect_data(self, port: int) -> AsyncIterator[ArchivedStream]:  # type: ignore[override]
-        found = self._check()
-        self._data = ArchivedStream(found.block(), found.address or "", tls=False, is_cut=not found.is_whole)
+        capture = self._require_capture()
+        self._data = ArchivedStream(
+            capture.block(), capture.address or "", tls=False, is_cut=not capture.is_whole
+        )
         yield self._data
         self._data.is_over = True
 
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[ArchivedDatagrams]:  # type: ignore[override]
-        asked = self._check().exchanges
-        if self._asked >= len(asked):
+        exchanges = self._require_capture().exchanges
+        if self._opened_count >= len(exchanges):
             raise NotFound("the archive lacks a part of the recorded exchange")
-        self._asked += 1
-        yield ArchivedDatagrams(asked[self._asked - 1])
+        self._opened_count += 1
+        yield ArchivedDatagrams(exchanges[self._opened_count - 1])
 
     @asynccontextmanager
     async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:  # type: ignore[override]
-        found = self._check()
-        size = found.object_head.length if found.has_object else None
-        status = status_from(found.end, size, is_directory=self._is_listing)
-        yield ArchivedFile(status, found.block() if found.has_object else iter(()))
+        capture = self._require_capture()
+        size = capture.object_head.length if capture.has_object else None
+        status = make_status(capture.end, size, is_directory=self._is_listing)
+        yield ArchivedFile(status, capture.block() if capture.has_object else iter(()))
 
     def derive_gate(self, location: str) -> UrlGate:
         self._admission.led_to(parse(location), self.source)

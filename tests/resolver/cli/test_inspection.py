@@ -283,7 +283,7 @@ def test_from_warc_file_url_does_not_open_local_file(folder: Path, sealed: None)
 def test_from_warc_record_count_is_bounded(
     folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resolver.warc.catalog.MOST", 2)
+    monkeypatch.setattr("resolver.warc.catalog.MAX_RECORDS", 2)
     (folder / "a.warc").write_bytes(record() * 2)
     assert resolve("cat", "--from-warc", "a.warc", "ftp://h.example/a").status == 0
     (folder / "a.warc").write_bytes(record() * 3)

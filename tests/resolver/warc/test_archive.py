@@ -15,7 +15,7 @@ from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
 from resolver.warc.catalog import RecordPosition, open_block
 from resolver.warc.records import Budget
-from resolver.warc.replay import status_from
+from resolver.warc.replay import make_status
 from tests.resolver.warc.archives import Octets, record
 
 URL = "http://h.example/a"
@@ -67,11 +67,11 @@ def test_open_block_of_missing_record_in_member_raises() -> None:
 @pytest.mark.parametrize(
     ("announced", "is_directory", "expected"), [(None, False, 5), (9, False, 9), (None, True, None)]
 )
-def test_status_from_end_of_fetch_has_size(
+def test_make_status_end_of_fetch_has_size(
     announced: int | None, is_directory: bool, expected: int | None
 ) -> None:
     end: dict[str, JsonValue] = {} if announced is None else {"announced": announced}
-    assert status_from(end, 5, is_directory=is_directory).size == expected
+    assert make_status(end, 5, is_directory=is_directory).size == expected
 
 
 def test_archive_output_close_error_is_a_local_error(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocols.location import JsonValue
-from resolver.warc.metadata import Json, ways_of
+from resolver.warc.metadata import Json, list_connections
 
 
 class Counted(dict[str, JsonValue]):
@@ -24,16 +24,16 @@ def _events(count: int) -> list[Json]:
     return [Counted(event="send", c=number, octets="a") for number in range(1, count + 1)]
 
 
-def test_ways_of_many_connections_take_linear_time() -> None:
+def test_list_connections_many_connections_take_linear_time() -> None:
     Counted.asked = 0
-    ways = ways_of(_events(500))
+    ways = list_connections(_events(500))
     assert [way.sent for way in ways] == [[b"a"]] * 500
     assert Counted.asked <= 10 * 500
 
 
-def test_ways_of_skips_events_with_invalid_numbers() -> None:
+def test_list_connections_skips_events_with_invalid_numbers() -> None:
     numbers: list[JsonValue] = [2, True, 0, -1, "1", [1], {}, None, 1.0, 1, 2]
     events: list[Json] = [
         {"event": "receive", "c": number, "octets": str(at)} for at, number in enumerate(numbers)
     ]
-    assert [way.heard for way in ways_of(events)] == [[b"9"], [b"0", b"10"]]
+    assert [link.received for link in list_connections(events)] == [[b"9"], [b"0", b"10"]]
