@@ -101,7 +101,7 @@ def make_resource(media_type: str, block: RecordBlock, truncated: str | None) ->
     return CapturedObject(
         type="resource",
         content_type=media_type,
-        block=block._replace(known=digest),
+        block=block._replace(computed=digest),
         head=b"",
         payload_digest=digest,
         digest=digest,

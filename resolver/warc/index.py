@@ -58,38 +58,38 @@ class IndexLine(NamedTuple):
     offset: int
     truncated: str | None = None
 
-    def line(self, filename: str) -> bytes:
-        said: dict[str, str] = {"url": self.url}
+    def encode(self, filename: str) -> bytes:
+        members: dict[str, str] = {"url": self.url}
         if self.mime is not None:
-            said["mime"] = self.mime
+            members["mime"] = self.mime
         if self.status is not None:
-            said["status"] = str(self.status)
+            members["status"] = str(self.status)
         if self.digest is not None:
-            said["digest"] = self.digest
-        said |= {"length": str(self.length), "offset": str(self.offset), "filename": filename}
-        return f"{self.key} {self.date:%Y%m%d%H%M%S} {json.dumps(said)}\n".encode("ascii", "replace")
+            members["digest"] = self.digest
+        members |= {"length": str(self.length), "offset": str(self.offset), "filename": filename}
+        return f"{self.key} {self.date:%Y%m%d%H%M%S} {json.dumps(members)}\n".encode("ascii", "replace")
 
     @staticmethod
-    def ending(filename: str) -> bytes:
+    def make_ending(filename: str) -> bytes:
         """Return the end of each line in the index of an archive."""
         return f'"filename": {json.dumps(filename)}}}\n'.encode()
 
 
-def key_of(target: str, url: Url | None = None) -> str:
+def make_key(target: str, url: Url | None = None) -> str:
     """Return the SURT key by which other programs search for a URL; `url` is the parsed target, if known."""
     try:
         url = url or parse(target)
     except InvalidUrl:
-        return _plain(target)
+        return _make_plain_key(target)
     if not isinstance(url, HostUrl) or not url.host:
-        return _plain(target)
+        return _make_plain_key(target)
     host = _WWW.sub("", url.host.lower(), count=1) if _WWW.match(url.host.lower()) else url.host.lower()
     if ":" not in host:  # SURT reverses host names and IPv4 addresses, but not IPv6 addresses.
         host = ",".join(reversed(host.split(".")))
     port = "" if url.port in (None, url.default_port) else f":{url.port}"
     rest = target.partition("://")[2]
-    found = re.search(r"[/?]", rest)
-    path, question, query = ("" if found is None else rest[found.start() :]).partition("?")
+    match = re.search(r"[/?]", rest)
+    path, question, query = ("" if match is None else rest[match.start() :]).partition("?")
     path = _normalize_escapes(path).lower() or "/"
     path = path if path.startswith("/") else f"/{path}"
     if len(path) > 1:
@@ -100,7 +100,7 @@ def key_of(target: str, url: Url | None = None) -> str:
     return f"{host}{port}){path}{question if query else ''}{query}"
 
 
-def _plain(target: str) -> str:
+def _make_plain_key(target: str) -> str:
     return re.sub(r":/+", ":/", _normalize_escapes(target).lower(), count=1)
 
 
@@ -117,20 +117,20 @@ class IndexBuilder:
 
     def __init__(self, head: RecordHead) -> None:
         self.head = head
-        self._is_wanted = head.type in _INDEXED
+        self._is_indexed = head.type in _INDEXED
         self._claim = head.get_first("WARC-Payload-Digest")
         self._payload = Payload(head)
         self._digest = sha1(usedforsecurity=False)
 
     def take(self, octets: bytes) -> None:
-        if self._is_wanted:
-            made = self._payload.take(octets)
+        if self._is_indexed:
+            content = self._payload.take(octets)
             if self._claim is None:
-                self._digest.update(made)
+                self._digest.update(content)
 
-    def row(self, offset: int, length: int) -> IndexLine | None:
+    def make_line(self, offset: int, length: int) -> IndexLine | None:
         head = self.head
-        if not self._is_wanted or head.target is None or head.date is None:
+        if not self._is_indexed or head.target is None or head.date is None:
             return None
         digest = self._claim or digest_text(self._digest.digest())
         answer = self._payload.answer
@@ -139,7 +139,7 @@ class IndexBuilder:
         if head.type == "revisit":
             mime, truncated = "warc/revisit", None
         status = None if answer is None else answer.status
-        key, date = key_of(head.target), head.date
+        key, date = make_key(head.target), head.date
         return IndexLine(key, head.target, date, mime, status, digest, length, offset, truncated)
 
 
@@ -150,8 +150,8 @@ class IndexBuilder:
 # a line and the number of lines are limited (S16). An index may be gzip-compressed.
 
 #: The maximum length of a line in bytes, and the maximum number of lines in an index.
-MOST_LINE = 65_536
-MOST_LINES = 20_000_000
+MAX_LINE = 65_536
+MAX_LINES = 20_000_000
 
 _OFFSET = re.compile(r"[0-9]{1,18}", re.ASCII)
 _SHA1 = 20
@@ -182,8 +182,8 @@ def read_hints(source: RecordSource) -> Iterator[CdxHint | None]:
     """
     columns: dict[str, int] = {}
     for number, line in enumerate(_read_lines(source)):
-        if number >= MOST_LINES:
-            raise LocalError(f"the index has more than {MOST_LINES} lines")
+        if number >= MAX_LINES:
+            raise LocalError(f"the index has more than {MAX_LINES} lines")
         text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
         if not number and text[1:5] == "CDX ":
             columns = {letter: at for at, letter in enumerate(text[5:].split(text[0]))}
@@ -197,7 +197,7 @@ def _read_lines(source: RecordSource) -> Iterator[bytes]:
     start, budget = 0, Budget(0)
     try:
         while (stream := open_stream(source, start, budget)) is not None:
-            while line := stream.read_line(MOST_LINE):
+            while line := stream.read_line(MAX_LINE):
                 yield line
             start = stream.end
     except DamagedRecord as error:
@@ -207,12 +207,12 @@ def _read_lines(source: RecordSource) -> Iterator[bytes]:
 def _parse_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
     words = text.split(" ")
 
-    def word(letter: str) -> str:
-        at = columns.get(letter, len(words))
-        return words[at] if at < len(words) else ""
+    def get_word(letter: str) -> str:
+        column = columns.get(letter, len(words))
+        return words[column] if column < len(words) else ""
 
-    offset = next((found for letter in _OFFSETS if _OFFSET.fullmatch(found := word(letter))), "")
-    return _hint(word(_CHECKSUM), word(_FILE), offset)
+    offset = next((digits for letter in _OFFSETS if _OFFSET.fullmatch(digits := get_word(letter))), "")
+    return _make_hint(get_word(_CHECKSUM), get_word(_FILE), offset)
 
 
 def _parse_json(text: str) -> CdxHint | None:
@@ -221,15 +221,15 @@ def _parse_json(text: str) -> CdxHint | None:
     if len(words) < 3:
         return None
     try:
-        said = json.loads(words[2])
+        members = json.loads(words[2])
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(members, dict):
         return None
-    return _hint(*(str(said.get(name, "")) for name in ("digest", "filename", "offset")))
+    return _make_hint(*(str(members.get(name, "")) for name in ("digest", "filename", "offset")))
 
 
-def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
+def _make_hint(digest: str, file: str, offset: str) -> CdxHint | None:
     """Return the hint with these values, or None for invalid values.
 
     Some programs omit the name of the digest algorithm, or write the file name with an outdated directory.
@@ -258,10 +258,10 @@ def _is_name(name: str) -> bool:
 
 #: The minimum size in bytes of a payload for deduplication. For a smaller payload, the revisit record is not
 #: shorter than the record of the object.
-LEAST = 512
+MIN_SIZE = 512
 #: The maximum number of stored payload keys, which use about 500 MB of memory. The oldest key is removed
 #: first.
-MOST_KNOWN = 1_000_000
+MAX_KNOWN = 1_000_000
 
 _OK = 200
 
@@ -287,37 +287,37 @@ class RevisitOriginal(NamedTuple):
 class Revisits:
     """The payloads that were archived in this run."""
 
-    def __init__(self, most: int = MOST_KNOWN) -> None:
-        self._most = most
-        self._known: dict[tuple[str, int, str], RevisitOriginal] = {}
+    def __init__(self, max_known: int = MAX_KNOWN) -> None:
+        self._max_known = max_known
+        self._originals: dict[tuple[str, int, str], RevisitOriginal] = {}
 
-    def find(self, kept: CapturedObject) -> RevisitOriginal | None:
+    def find(self, captured: CapturedObject) -> RevisitOriginal | None:
         """Return a record with the same payload, or None if none exists or a revisit saves no space."""
-        return self._known.get(payload_key(kept)) if is_worthwhile(kept) else None
+        return self._originals.get(make_payload_key(captured)) if is_worthwhile(captured) else None
 
-    def note(self, kept: CapturedObject, original: RevisitOriginal) -> None:
+    def add(self, captured: CapturedObject, original: RevisitOriginal) -> None:
         """Store the payload key of an object with its original record, for later revisit records."""
-        if not is_worthwhile(kept):
+        if not is_worthwhile(captured):
             return
-        if len(self._known) >= self._most:
-            del self._known[next(iter(self._known))]
-        self._known[payload_key(kept)] = original
+        if len(self._originals) >= self._max_known:
+            del self._originals[next(iter(self._originals))]
+        self._originals[make_payload_key(captured)] = original
 
 
-def is_worthwhile(kept: CapturedObject) -> bool:
+def is_worthwhile(captured: CapturedObject) -> bool:
     """Return whether a revisit record would save space."""
-    return kept.truncated is None and kept.size >= LEAST and kept.status in (None, _OK)
+    return captured.truncated is None and captured.size >= MIN_SIZE and captured.status in (None, _OK)
 
 
-def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
+def make_payload_key(captured: CapturedObject) -> tuple[str, int, str]:
     """Return the key of a payload, which is the same for equal payloads.
 
     Programs combine the HTTP head of the revisit record with the body of the original record. The key of a
     chunked body therefore differs from the key of the same body without chunks.
     """
-    is_coded = kept.payload_digest is None
-    how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""
-    return kept.sha256, kept.size, how
+    is_coded = captured.payload_digest is None
+    form = captured.content_type if captured.type != "response" else "chunks" if is_coded else ""
+    return captured.sha256, captured.size, form
 
 
 # Deduplication with earlier archives, through the indexes that the user configured.
@@ -331,8 +331,8 @@ def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
 
 #: The number of index lines per database insert, and the maximum number of records that are opened for one
 #: digest.
-_AT_ONCE = 10_000
-_MOST_TRIED = 3
+_BATCH = 10_000
+_MAX_TRIED = 3
 
 #: Matches a field value that may be copied into another record. Spaces and line ends are not allowed, to
 #: prevent header injection.
@@ -357,7 +357,7 @@ class EarlierArchives:
         self._directories: list[str] = []
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         try:
-            with _faults():
+            with _convert_errors():
                 self._database.execute("PRAGMA journal_mode=OFF")
                 self._database.execute(_TABLE)
                 self._database.execute("BEGIN")  # The transaction is never committed: the data is temporary.
@@ -372,21 +372,21 @@ class EarlierArchives:
         """Close the database."""
         self._database.close()
 
-    def find(self, kept: CapturedObject) -> RevisitOriginal | None:
+    def find(self, captured: CapturedObject) -> RevisitOriginal | None:
         """Return the record of an earlier archive with the same payload key.
 
         Return None if such a record does not exist, or if a revisit record would not save space.
         """
-        claim = read_claim(kept.digest)
-        if claim is None or not is_worthwhile(kept):
+        claim = read_claim(captured.digest)
+        if claim is None or not is_worthwhile(captured):
             return None
-        with _faults():
-            found = self._database.execute(_QUERY, (claim.digest, _MOST_TRIED)).fetchall()
-        for directory, name, offset in found:
+        with _convert_errors():
+            rows = self._database.execute(_QUERY, (claim.digest, _MAX_TRIED)).fetchall()
+        for directory, name, offset in rows:
             name = name.decode("utf-8", "surrogateescape")
-            for place in _places(self._directories[directory]):
-                with suppress(LocalError, DamagedRecord), open_archive(os.path.join(place, name)) as archive:
-                    if (original := _original(archive, offset, kept)) is not None:
+            for folder in _list_directories(self._directories[directory]):
+                with suppress(LocalError, DamagedRecord), open_archive(os.path.join(folder, name)) as archive:
+                    if (original := _read_original(archive, offset, captured)) is not None:
                         return original
         return None
 
@@ -395,11 +395,11 @@ class EarlierArchives:
         number, useful, lines = len(self._directories) - 1, 0, 0
         try:
             with open_archive(path) as source:
-                found = read_hints(source)
-                while some := list(islice(found, _AT_ONCE)):
-                    rows = list(_rows(number, some))
+                hints = read_hints(source)
+                while batch := list(islice(hints, _BATCH)):
+                    rows = list(_make_rows(number, batch))
                     self._database.executemany("INSERT INTO hints VALUES (?, ?, ?, ?)", rows)
-                    lines, useful = lines + len(some), useful + len(rows)
+                    lines, useful = lines + len(batch), useful + len(rows)
         except LocalError as error:
             raise LocalError(f"{path}: {error.message}") from error
         if lines and not useful:
@@ -407,14 +407,14 @@ class EarlierArchives:
         self.unread += lines - useful
 
 
-def _rows(directory: int, some: list[CdxHint | None]) -> Iterator[tuple[bytes, int, bytes, int]]:
-    for hint in some:
+def _make_rows(directory: int, batch: list[CdxHint | None]) -> Iterator[tuple[bytes, int, bytes, int]]:
+    for hint in batch:
         if hint is not None:
             yield hint.digest, directory, hint.name.encode("utf-8", "surrogateescape"), hint.offset
 
 
 @contextmanager
-def _faults() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Convert SQLite errors to `LocalError`."""
     try:
         yield
@@ -422,7 +422,7 @@ def _faults() -> Iterator[None]:
         raise LocalError(f"cannot store the indexes in a temporary file: {error}") from error
 
 
-def _places(directory: str) -> Iterator[str]:
+def _list_directories(directory: str) -> Iterator[str]:
     """Yield the directories in which the files of an index are searched.
 
     The searched directories are the directory of the index, and the archive directory of pywb.
@@ -432,39 +432,39 @@ def _places(directory: str) -> Iterator[str]:
         yield os.path.join(directory, os.pardir, "archive")
 
 
-def _original(source: RecordSource, offset: int, kept: CapturedObject) -> RevisitOriginal | None:
+def _read_original(source: RecordSource, offset: int, captured: CapturedObject) -> RevisitOriginal | None:
     """Return the record at an offset as the original of a revisit record, or None.
 
     Raises:
         DamagedRecord: The record is damaged, has another payload, or cannot be the original of a revisit
             record.
     """
-    found = read_one(source, offset, lambda head: _HashedPayload(head, kept))
-    head = found.head
+    record = read_one(source, offset, lambda head: _HashedPayload(head, captured))
+    head = record.head
     id, target, date = head.id or "", head.target or "", head.get_first("WARC-Date") or ""
-    is_ours_to_say = all(map(_WORD.fullmatch, (id, target, date))) and redact(target) == target
-    if not (is_ours_to_say and head.date is not None and found.reader.is_same()):
+    is_safe = all(map(_WORD.fullmatch, (id, target, date))) and redact(target) == target
+    if not (is_safe and head.date is not None and record.reader.is_same()):
         return None
     return RevisitOriginal(id, target, date)
 
 
 class _HashedPayload:
-    """A comparison of a record's payload with `kept`, by the SHA-256 digest and the length."""
+    """A comparison of a payload with a captured object, by the SHA-256 digest and the length."""
 
-    def __init__(self, head: RecordHead, kept: CapturedObject) -> None:
-        if head.type != kept.type or head.get_first("WARC-Truncated") is not None:
+    def __init__(self, head: RecordHead, captured: CapturedObject) -> None:
+        if head.type != captured.type or head.get_first("WARC-Truncated") is not None:
             raise DamagedRecord("record is incomplete or of another type")
         self._content_type = head.get_first("Content-Type") or ""
-        self._kept = kept
+        self._captured = captured
         self._payload = Payload(head)
         self._digest = sha256()
         self._size = 0
 
     def take(self, octets: bytes) -> None:
-        made = self._payload.take(octets)
-        self._digest.update(made)
-        self._size += len(made)
-        if self._size > self._kept.size:
+        content = self._payload.take(octets)
+        self._digest.update(content)
+        self._size += len(content)
+        if self._size > self._captured.size:
             raise DamagedRecord("payload is longer")
 
     def is_same(self) -> bool:
@@ -473,10 +473,10 @@ class _HashedPayload:
         if answer is not None and answer.status != _OK:
             return False
         is_coded = answer is not None and answer.is_coded
-        said = self._kept._replace(
+        actual = self._captured._replace(
             sha256=self._digest.hexdigest(),
             size=self._size,
             content_type=self._content_type,
             payload_digest=None if is_coded else "",
         )
-        return self._payload.is_whole and payload_key(said) == payload_key(self._kept)
+        return self._payload.is_whole and make_payload_key(actual) == make_payload_key(self._captured)

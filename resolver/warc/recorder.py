@@ -29,17 +29,17 @@ from resolver.version import VERSION
 from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup
 from resolver.warc.http import make_target
-from resolver.warc.index import EarlierArchives, IndexBuilder, IndexLine, RevisitOriginal, Revisits, key_of
+from resolver.warc.index import EarlierArchives, IndexBuilder, IndexLine, RevisitOriginal, Revisits, make_key
 from resolver.warc.records import GZIP, GZIP_ONLY, DamagedSpan, RecordHead, read_records
 from resolver.warc.writing import Fields, RecordBlock, fields_block
 
-_OURS = b"software: url-resolver/"
-_MOST_INFO = 65_536
+_SOFTWARE = b"software: url-resolver/"
+_MAX_INFO = 65_536
 _INFO, _BEGIN = b"WARC/1.1\r\nWARC-Type: warcinfo\r\n", 512
 _RECORD_END = fields_block(["", ""])
 
 #: The size in bytes below which a block is written together with its head, in one piece.
-_AT_ONCE = 1_048_576
+_MAX_JOINED = 1_048_576
 
 
 class WarcVolume:
@@ -61,7 +61,7 @@ class WarcVolume:
         self.rows: list[IndexLine] = []
         self._file = ArchiveOutput(path, mode)
         try:
-            self._go_on()
+            self._read_existing()
         except BaseException:
             self._file.close()
             raise
@@ -89,7 +89,7 @@ class WarcVolume:
             written.append(f"Content-Type: {content_type}")
         head = fields_block([*written, f"Content-Length: {block.size}", ""])
         pieces: Iterable[bytes] = chain((head,), block.pieces(), (_RECORD_END,))
-        if block.size < _AT_ONCE:
+        if block.size < _MAX_JOINED:
             pieces = (b"".join(pieces),)
         # For 600 web pages, level 9 of zlib takes 1.5 times as long as the default level, and saves 0.5 %.
         member = compressobj(wbits=GZIP_ONLY) if self.path.endswith(".gz") else None
@@ -121,9 +121,9 @@ class WarcVolume:
     def write_index(self) -> None:
         """Write the index, sorted by bytes."""
         name = self.name
-        lines = sorted(row.line(name) for row in self.rows)
+        lines = sorted(row.encode(name) for row in self.rows)
         index = self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj"
-        self._file.put_beside(index, lines, IndexLine.ending(name))
+        self._file.put_beside(index, lines, IndexLine.make_ending(name))
 
     def release(self) -> None:
         """Close the file, and release the lock on the file."""
@@ -136,26 +136,26 @@ class WarcVolume:
         finally:
             self.release()
 
-    def _go_on(self) -> None:
+    def _read_existing(self) -> None:
         if not self._file.size:
             return
         end, number = 0, 0
-        for found in read_records(self._file.source, _IndexedRecord):
-            if isinstance(found, DamagedSpan):
+        for item in read_records(self._file.source, _IndexedRecord):
+            if isinstance(item, DamagedSpan):
                 # A killed run may leave a part of the first record, which has no capture.
-                is_known = number > 0 or (found.is_cut and self._begins_with_info())
-                if not is_known or found.resumes is not None:
+                is_known = number > 0 or (item.is_cut and self._begins_with_info())
+                if not is_known or item.resumes is not None:
                     raise LocalError(
-                        f"the archive {self.path!r} is damaged at byte {found.offset} and was not changed "
+                        f"the archive {self.path!r} is damaged at byte {item.offset} and was not changed "
                         "(resolve warc check shows details)"
                     )
-                end = found.offset
+                end = item.offset
                 break
-            if not number and not found.reader.is_ours:
+            if not number and not item.reader.is_own:
                 raise LocalError(f"{self.path!r} is an archive of another program (choose another file)")
-            if (row := found.reader.index.row(found.offset, found.end - found.offset)) is not None:
+            if (row := item.reader.index.make_line(item.offset, item.end - item.offset)) is not None:
                 self.rows.append(row)
-            end, number = found.end, number + 1
+            end, number = item.end, number + 1
         self.cut = self._file.size - end
         if self.cut:
             self._file.cut(end)
@@ -168,16 +168,16 @@ class WarcVolume:
         return octets[: len(_INFO)] == _INFO[: len(octets)]
 
 
-def rows_in(path: str) -> Iterator[IndexLine]:
+def read_index_lines(path: str) -> Iterator[IndexLine]:
     """Read the records of a file and yield their index lines.
 
     Raises:
         LocalError: The file cannot be read.
     """
     with open_archive(path) as file:
-        for found in read_records(file, _IndexedRecord):
-            if not isinstance(found, DamagedSpan):
-                row = found.reader.index.row(found.offset, found.end - found.offset)
+        for item in read_records(file, _IndexedRecord):
+            if not isinstance(item, DamagedSpan):
+                row = item.reader.index.make_line(item.offset, item.end - item.offset)
                 yield from () if row is None else (row,)
 
 
@@ -191,13 +191,13 @@ class _IndexedRecord:
 
     def take(self, octets: bytes) -> None:
         self.index.take(octets)
-        if self._is_info and len(self._octets) < _MOST_INFO:
+        if self._is_info and len(self._octets) < _MAX_INFO:
             self._octets += octets
 
     @property
-    def is_ours(self) -> bool:
+    def is_own(self) -> bool:
         """Return whether this package wrote the first record of the file."""
-        return any(line.startswith(_OURS) for line in self._octets.splitlines())
+        return any(line.startswith(_SOFTWARE) for line in self._octets.splitlines())
 
 
 #: The default maximum size of a file in bytes, after which the next capture starts a new file (WARC 1.1,
@@ -206,7 +206,7 @@ SIZE = 1_000_000_000
 
 #: The maximum size in bytes of an object that is recorded without a worker thread. The compression of 32 KiB
 #: takes 0.7 ms; a thread costs 0.3 ms for each record. The records go to the page cache of the system.
-_LITTLE = 32_768
+_MAX_UNTHREADED = 32_768
 
 _FORMAT = "WARC File Format 1.1"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
@@ -258,21 +258,21 @@ class Recorder:
         once: bool = False,
     ) -> None:
         self.path = os.fspath(path)
-        found = _NAME.fullmatch(self.path)
-        if found is None or not os.path.basename(found[1]):
+        match = _NAME.fullmatch(self.path)
+        if match is None or not os.path.basename(match[1]):
             raise NotConfigured(f"{self.path!r}: the name of an archive must end in .warc.gz or .warc")
-        self._stem, self._ending = found[1], found[2]
+        self._stem, self._ending = match[1], match[2]
         self._directory = os.path.dirname(self.path) or "."
         self._size, self._sync = size, sync
         self._policy, self._command = policy, command
         self.keeps_cookies, self._mode = cookies, mode
         self._lock = Lock()
         self._flushing = Lock()  # To prevent a deadlock, `_flushing` is acquired before `_lock`.
-        self._kept = self._flushed = 0
+        self._written = self._flushed = 0
         self._in_threads: set[Capture] = set()
         self._revisits = Revisits()
         self._once = once
-        self._earlier = EarlierArchives([os.fspath(each) for each in dedup]) if dedup else None
+        self._earlier = EarlierArchives([os.fspath(index) for index in dedup]) if dedup else None
         try:
             self._open()
         except BaseException:
@@ -286,16 +286,16 @@ class Recorder:
         if os.path.exists(twin):
             raise LocalError(f"{twin!r} already has the index {self._stem + '.cdxj'!r} (choose another name)")
         self._number = 0
-        while os.path.exists(self._name(self._number + 1)):
+        while os.path.exists(self._make_name(self._number + 1)):
             self._number += 1
-        self._volume = WarcVolume(self._name(self._number), self._mode)
+        self._volume = WarcVolume(self._make_name(self._number), self._mode)
         self.cut = self._volume.cut
         try:
             if self._volume.size >= self._size:
                 self._volume.close()
                 self._number += 1
-                self._volume = WarcVolume(self._name(self._number), self._mode)
-            self._there = Counter(self._earlier_rows() if self._once else ())
+                self._volume = WarcVolume(self._make_name(self._number), self._mode)
+            self._earlier_captures = Counter(self._earlier_rows() if self._once else ())
             self._info = self._write_info()
         except BaseException:
             self._volume.close()
@@ -307,7 +307,7 @@ class Recorder:
         A killed run wrote its last captures to one of these two files. The record of an interrupted download
         may have all bytes of the object, so the key contains the reason of the truncation.
         """
-        before = rows_in(self._name(self._number - 1)) if self._number else ()
+        before = read_index_lines(self._make_name(self._number - 1)) if self._number else ()
         for row in chain(before, self._volume.rows):
             yield row.url, row.status, row.digest, row.truncated
 
@@ -339,7 +339,7 @@ class Recorder:
         It waits for a sync, for the index of a full file, for earlier archives, and for other threads.
         """
         must_wait = self._sync or self._earlier is not None or self._volume.size >= self._size
-        if must_wait or self._in_threads or capture.size > _LITTLE:
+        if must_wait or self._in_threads or capture.size > _MAX_UNTHREADED:
             self._in_threads.add(capture)
             try:
                 await running().in_thread(capture.end, None)
@@ -354,107 +354,109 @@ class Recorder:
 
     def write_group(self, group: RecordGroup) -> None:
         """Write all records of a capture consecutively. Raises `LocalError`."""
-        if self._is_there(group):
+        if self._was_written(group):
             return
         if self._volume.size >= self._size:
-            self._turn()
+            self._open_next()
         with self._lock:
             if not self._volume.size:
                 self._info = self._write_info()
             with self._volume.open_transaction():
                 original = self._write(group)
             if group.object is not None and original is not None:
-                self._revisits.note(group.object, original)
-            self._kept += 1
-            place = self._kept
+                self._revisits.add(group.object, original)
+            self._written += 1
+            number = self._written
         if self._sync:
-            self._flush(place)
+            self._flush(number)
 
-    def _is_there(self, group: RecordGroup) -> bool:
+    def _was_written(self, group: RecordGroup) -> bool:
         """Return whether an earlier run wrote the same capture; each earlier capture matches only once."""
-        kept = group.object
-        if kept is None or not self._there:
+        object = group.object
+        if object is None or not self._earlier_captures:
             return False
-        key = (group.subject.target, kept.status, kept.digest, kept.truncated)
+        key = (group.subject.target, object.status, object.digest, object.truncated)
         with self._lock:
-            if not self._there[key]:
+            if not self._earlier_captures[key]:
                 return False
-            self._there[key] -= 1
+            self._earlier_captures[key] -= 1
         return True
 
-    def _flush(self, place: int) -> None:
-        """Sync the archive up to the capture with the number `place`.
+    def _flush(self, number: int) -> None:
+        """Sync the archive up to the capture with this number.
 
         One sync includes the captures that other threads wrote before the sync (group commit).
         """
         with self._flushing:
-            if self._flushed < place:
-                kept = self._kept
+            if self._flushed < number:
+                written = self._written
                 self._volume.sync()
-                self._flushed = kept
+                self._flushed = written
 
     def _write(self, group: RecordGroup) -> RevisitOriginal | None:
         """Write the records, and return the record of the object, unless it is a revisit record."""
-        own = RevisitOriginal(_make_id(), group.subject.target, _date(group.date))
-        fields, is_new = self._fields(group, own), False
+        record = RevisitOriginal(_make_id(), group.subject.target, _format_date(group.date))
+        fields, is_new = self._make_fields(group, record), False
         if group.object is not None:
-            is_new = self._keep_object(group, group.object, own, [*fields])
-            fields.append(f"WARC-Concurrent-To: {own.id}")
+            is_new = self._write_object(group, group.object, record, [*fields])
+            fields.append(f"WARC-Concurrent-To: {record.id}")
         if group.request is not None:
             type = "application/http;msgtype=request"
             self._volume.write("request", _make_id(), fields, type, group.request)
         metadata = RecordBlock.from_octets(group.metadata)
         self._volume.write("metadata", _make_id(), fields, _FIELDS, metadata)
-        return own if is_new else None
+        return record if is_new else None
 
-    def _keep_object(
-        self, group: RecordGroup, kept: CapturedObject, own: RevisitOriginal, fields: Fields
+    def _write_object(
+        self, group: RecordGroup, object: CapturedObject, record: RevisitOriginal, fields: Fields
     ) -> bool:
         """Write the record of the object, and return whether it is not a revisit record."""
-        original = self._revisits.find(kept)
+        original = self._revisits.find(object)
         if original is None and self._earlier is not None:
-            original = self._earlier.find(kept)
+            original = self._earlier.find(object)
             if original is not None:
-                self._revisits.note(kept, original)
+                self._revisits.add(object, original)
         if original is None:
-            if kept.payload_digest is not None:
-                fields.append(f"WARC-Payload-Digest: {kept.payload_digest}")
-            if kept.truncated is not None:
-                fields.append(f"WARC-Truncated: {kept.truncated}")
-            offset, length = self._volume.write(kept.type, own.id, fields, kept.content_type, kept.block)
+            if object.payload_digest is not None:
+                fields.append(f"WARC-Payload-Digest: {object.payload_digest}")
+            if object.truncated is not None:
+                fields.append(f"WARC-Truncated: {object.truncated}")
+            offset, length = self._volume.write(
+                object.type, record.id, fields, object.content_type, object.block
+            )
         else:
-            fields += original.fields(_PROFILE, kept.digest)
-            fields += ["WARC-Truncated: length"] if kept.head else []
-            type, head = kept.content_type if kept.head else None, RecordBlock.from_octets(kept.head)
-            offset, length = self._volume.write("revisit", own.id, fields, type, head)
-        mime = kept.media_type if original is None else "warc/revisit"
-        if kept.is_indexed:
-            key, date = key_of(own.target, group.subject.url), group.date
-            line = IndexLine(key, own.target, date, mime, kept.status, kept.digest, length, offset)
+            fields += original.fields(_PROFILE, object.digest)
+            fields += ["WARC-Truncated: length"] if object.head else []
+            type, head = object.content_type if object.head else None, RecordBlock.from_octets(object.head)
+            offset, length = self._volume.write("revisit", record.id, fields, type, head)
+        mime = object.media_type if original is None else "warc/revisit"
+        if object.is_indexed:
+            key, date = make_key(record.target, group.subject.url), group.date
+            line = IndexLine(key, record.target, date, mime, object.status, object.digest, length, offset)
             self._volume.rows.append(line)
         return original is None
 
-    def _turn(self) -> None:
+    def _open_next(self) -> None:
         """Open the next file if no other thread has opened it; after an error, the next capture tries."""
         with self._flushing, self._lock:
             if self._volume.size < self._size:
                 return
             if self._sync:
                 self._volume.sync()
-                self._flushed = self._kept
+                self._flushed = self._written
             self._volume.write_index()  # A later run opens only the last file, and writes only its index.
-            full, self._volume = self._volume, WarcVolume(self._name(self._number + 1), self._mode)
+            full, self._volume = self._volume, WarcVolume(self._make_name(self._number + 1), self._mode)
             self._number += 1
             full.release()
 
-    def _name(self, number: int) -> str:
+    def _make_name(self, number: int) -> str:
         return f"{self._stem}-{number:05d}{self._ending}" if number else self.path
 
-    def _fields(self, group: RecordGroup, own: RevisitOriginal) -> Fields:
+    def _make_fields(self, group: RecordGroup, record: RevisitOriginal) -> Fields:
         """Return the fields that all records of a capture have."""
         fields = [
-            f"WARC-Date: {own.date}",
-            f"WARC-Target-URI: {own.target}",
+            f"WARC-Date: {record.date}",
+            f"WARC-Target-URI: {record.target}",
             f"WARC-Warcinfo-ID: {self._info}",
         ]
         if group.address is not None:
@@ -472,7 +474,7 @@ class Recorder:
             lines.append(f"command: {self._command}")
         lines.append("dialogue-format: 1")
         id, block = _make_id(), RecordBlock.from_octets(fields_block(lines))
-        fields = [f"WARC-Date: {_date(self.now())}"]
+        fields = [f"WARC-Date: {_format_date(self.now())}"]
         # A line end cannot be written in a field, and WARC 1.1 does not require WARC-Filename.
         if self._volume.name.isprintable():
             fields.append(f"WARC-Filename: {self._volume.name}")
@@ -485,7 +487,7 @@ def _make_id() -> str:
     return f"<urn:uuid:{uuid4()}>"
 
 
-def _date(moment: datetime) -> str:
+def _format_date(moment: datetime) -> str:
     return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 

@@ -14,12 +14,12 @@ Fields = list[str]
 class RecordBlock(NamedTuple):
     """A block of `size` bytes; each call of `pieces` reads the block from the start.
 
-    `known` is the digest of the block if another reader of the block has computed it.
+    `computed` is the digest of the block if another reader of the block has computed it.
     """
 
     size: int
     pieces: Callable[[], Iterator[bytes]]
-    known: str | None = None
+    computed: str | None = None
 
     @classmethod
     def from_octets(cls, octets: bytes) -> RecordBlock:
@@ -27,8 +27,8 @@ class RecordBlock(NamedTuple):
 
     def digest(self) -> str:
         """Return the digest in the form of a record field."""
-        if self.known is not None:
-            return self.known
+        if self.computed is not None:
+            return self.computed
         digest = sha1(usedforsecurity=False)
         for octets in self.pieces():
             digest.update(octets)

@@ -18,7 +18,7 @@ from protocols.text import Masked
 from resolver import LocalError
 from resolver.url.parsing import parse
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, make_resource
-from resolver.warc.index import MOST_LINE, CdxHint, EarlierArchives, key_of, read_hints
+from resolver.warc.index import MAX_LINE, CdxHint, EarlierArchives, make_key, read_hints
 from resolver.warc.recorder import Recorder
 from resolver.warc.writing import RecordBlock
 from tests.resolver.warc.archives import WARC, Octets, packed, record
@@ -74,7 +74,7 @@ def test_read_hints_parses_each_line(octets: bytes, hints: list[CdxHint | None])
     assert list(read_hints(Octets(octets))) == hints
 
 
-@pytest.mark.parametrize("octets", [b"x" * (MOST_LINE + 1), gzip.compress(line(), mtime=0)[:-3]])
+@pytest.mark.parametrize("octets", [b"x" * (MAX_LINE + 1), gzip.compress(line(), mtime=0)[:-3]])
 def test_read_hints_of_other_file_raises(octets: bytes) -> None:
     with pytest.raises(LocalError, match="not an archive index"):
         list(read_hints(Octets(octets)))
@@ -217,15 +217,15 @@ KEYS = {
 
 @pytest.mark.parametrize(("url", "key"), KEYS.items())
 def test_key_of_agrees_with_surt(url: str, key: str) -> None:
-    assert key_of(url) == key_of(url, parse(url)) == key
+    assert make_key(url) == make_key(url, parse(url)) == key
 
 
 @pytest.mark.parametrize(
     "url", ["http://h.example/a b", "http://h.example/\u00e9", "http://h.example/%0A%20"]
 )
 def test_key_of_is_one_ascii_token(url: str) -> None:
-    assert key_of(url).isascii()
-    assert len(key_of(url).split()) == 1
+    assert make_key(url).isascii()
+    assert len(make_key(url).split()) == 1
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
