@@ -51,7 +51,7 @@ def _end_of(begin: datetime, components: list[str | None], fraction: str | None)
     """Return the last microsecond of a period, such as a month."""
     if fraction is not None:
         return begin + timedelta(microseconds=int(fraction[1:7].ljust(6, "0")))
-    spans = [None, None, timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)]
+    spans = [timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)]
     count = sum(component is not None for component in components)
     last = timedelta(microseconds=1)
     if count == 0:
@@ -59,9 +59,7 @@ def _end_of(begin: datetime, components: list[str | None], fraction: str | None)
     if count == 1:
         following = begin.replace(day=28) + timedelta(days=4)
         return following.replace(day=1) - last
-    span = spans[count]
-    assert span is not None
-    return begin + span - last
+    return begin + spans[count - 2] - last
 
 
 def _make_time_error(text: str) -> NotConfigured:

@@ -385,11 +385,8 @@ class Capture:
 
         A connection that was opened before the capture is first added to the capture as a reused connection.
         """
-        connection = self._connections.get(key)
-        return (
-            self._add_connection(key, self._tapped[key]._replace(reused=True))
-            if connection is None
-            else connection
+        return self._connections.get(key) or self._add_connection(
+            key, self._tapped[key]._replace(reused=True)
         )
 
     def record_secured(self, key: Hashable, tls: TlsFacts) -> None:
@@ -460,8 +457,8 @@ class Capture:
         self._record_pending(connection, 0)
         if by_peer and connection.body is not None and connection.ended == "stopped":
             connection.ended = "close"
-        how = "orderly"
-        self._add_event(connection.number, "close", {"by": "peer" if by_peer else "us", "how": how})
+        by = "peer" if by_peer else "us"
+        self._add_event(connection.number, "close", {"by": by, "how": "orderly"})
 
     def _count_body(self, connection: CapturedConnection, octets: int) -> None:
         if connection.body is None:

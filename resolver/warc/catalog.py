@@ -532,13 +532,11 @@ def _join_head(revisit_block: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]
     """
     octets, original = read_answer(pieces)
     revisit = find_answer(revisit_block)
-    fits = (
+    if (
         original is not None
         and revisit is not None
-        and revisit.status == original.status
-        and revisit.is_coded == original.is_coded
-    )
-    if fits and original is not None and revisit is not None:
+        and (revisit.status, revisit.is_coded) == (original.status, original.is_coded)
+    ):
         yield revisit.head
         octets = octets[original.interim + len(original.head) :]
     yield octets

@@ -218,8 +218,6 @@ def make_metadata(
 # `docs/how-to/archives.md` describes the events and their members. Bytes are stored as text, with one
 # character (Latin-1) per byte. The bytes of the object are only counted. The total size is limited.
 
-FORMAT = 1
-
 #: The maximum size of a recorded dialogue in bytes. If the limit is reached, one line records the truncation.
 MAX_DIALOGUE = 1_048_576
 #: The approximate size in bytes of an event without its data.
