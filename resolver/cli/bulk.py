@@ -463,7 +463,7 @@ def _collect_logins(command: Command) -> PickledSecrets:
         UsageError: other users may read or change the netrc file.
     """
     asked = command.netrc or command.netrc_file is not None
-    sections = {name: each for name, each in command.configuration.hosts.items() if each.logs_in}
+    sections = {name: each for name, each in command.configuration.hosts.items() if each.has_login}
     safe = command.dry_run or is_encrypted(command.scheduler)
     if asked and not safe:
         raise NotConfigured(

@@ -35,7 +35,7 @@ from resolver.policy.settings import Host, Policy, names_of, normal_name
 # The same checks are later applied to the merged command line. A module is imported only if a value in the
 # file needs it.
 
-_OF_POLICY = frozenset(
+_POLICY_OPTIONS = frozenset(
     {
         *("allow_port", "allow_address", "allow_name", "allow_redirect", "allow_forward"),
         *("allowed_hosts", "file_root", "ftp_email", "trusted_proxy"),
@@ -45,7 +45,7 @@ _OF_POLICY = frozenset(
 
 def check_value(name: str, value: Any) -> None:
     """Check the configured value of an option. Raises `BadValue`."""
-    if name in _OF_POLICY:
+    if name in _POLICY_OPTIONS:
         _check_policy(name, value)
     elif name in _CHECKS:
         for text in value:
@@ -53,9 +53,9 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _check_policy(name: str, value: Any) -> None:
-    said: dict[str, Any] = {name: frozenset(value) if isinstance(value, list) else value}
+    changes: dict[str, Any] = {name: frozenset(value) if isinstance(value, list) else value}
     try:
-        replace(Policy(), **said)
+        replace(Policy(), **changes)
     except ValueError as error:
         raise BadValue(str(error).partition(": ")[2]) from error
 
@@ -100,10 +100,10 @@ def check_row(table: str, name: str, text: str) -> None:
         raise BadValue(str(error).removeprefix(f"--limit {name}: ")) from error
 
 
-_MOST = 1_048_576  # maximum bytes of a configuration file
+_MAX_SIZE = 1_048_576  # maximum bytes of a configuration file
 
 #: Options that cannot be set in the file, because they are for one run or one URL.
-_OF_ONE_RUN = frozenset(
+_ONE_RUN_OPTIONS = frozenset(
     {
         "output", "lists", "json", "verbose", "trace", "trace_html", "html", "checksum", "mirrors", "origin",
         "referrer", "user", "password_file", "pin", "failed", "search", "view", "type",
@@ -118,9 +118,9 @@ _TABLES: Mapping[str, str] = {"gateways": "gateway", "limits": "limit"}
 MIRROR = "mirror"
 
 #: The keys in the section of a host: the keys of the login come first, then the options for a single host.
-_OF_A_LOGIN = ("user", "password", "password_command", "keyring")
-_WAYS_TO_A_PASSWORD = _OF_A_LOGIN[1:]
-_OF_A_HOST = (
+_LOGIN_KEYS = ("user", "password", "password_command", "keyring")
+_PASSWORD_KEYS = _LOGIN_KEYS[1:]
+_HOST_KEYS = (
     *("max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"),
     *("proxy", "cert", "pin", "mirrors"),
 )
@@ -148,7 +148,7 @@ class HostSection(NamedTuple):
     settings: Mapping[str, ConfiguredValue] = {}
 
     @property
-    def logs_in(self) -> bool:
+    def has_login(self) -> bool:
         return bool(self.user is not None or self.password is not None or self.command or self.keyring)
 
 
@@ -172,26 +172,26 @@ class Configuration(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-def load(named: str | None) -> Configuration:
+def load(name: str | None) -> Configuration:
     """Read the configuration file.
 
     Args:
-        named: the path. The value `none` reads no file. None reads the user's default file, which may be
+        name: the path. The value `none` reads no file. None reads the user's default file, which may be
             missing.
 
     Raises:
         UsageError: the file is not valid; the message contains the file, the line and the fix.
     """
-    if named == "none":
+    if name == "none":
         return Configuration()
-    path = own_path() if named is None else named
+    path = own_path() if name is None else name
     if path is None:
         return Configuration()
     try:
-        with open_own(path, "configuration", _MOST, secret=False) as file:
-            return _ConfigurationFile(path, file.octets, private=file.private).read()
+        with open_own(path, "configuration", _MAX_SIZE, secret=False) as file:
+            return _ConfigurationFile(path, file.octets, is_private=file.private).read()
     except MISSING as error:
-        if named is None:
+        if name is None:
             return Configuration()
         raise UsageError(f"cannot read the configuration {path}: {error.strerror}") from error
     except NotConfigured as error:
@@ -207,9 +207,9 @@ def own_path() -> str | None:
 class _ConfigurationFile:
     """A parser of one configuration file."""
 
-    def __init__(self, path: str, octets: bytes, *, private: bool) -> None:
+    def __init__(self, path: str, octets: bytes, *, is_private: bool) -> None:
         self._path = path
-        self._private = private
+        self._is_private = is_private
         self._rows = {row.name: row for row in configurable()}
         self._text, self._content = self._decode(octets)
 
@@ -223,8 +223,8 @@ class _ConfigurationFile:
             number = octets.count(b"\n", 0, error.start) + 1
             raise UsageError(f"{self._path}, line {number}: not UTF-8") from error
         except tomllib.TOMLDecodeError as error:
-            found = re.search(r"at line (\d+)", str(error))
-            line = found[1] if found else str(text.count("\n") + 1)
+            match = re.search(r"at line (\d+)", str(error))
+            line = match[1] if match else str(text.count("\n") + 1)
             raise UsageError(f"{self._path}, line {line}: not TOML: {error}") from error
         # CPython limits a decimal integer to 4,300 digits, and the nesting of arrays to its recursion limit.
         except (ValueError, RecursionError) as error:
@@ -238,17 +238,17 @@ class _ConfigurationFile:
                 continue
             if key in _TABLES:
                 settings[_TABLES[key]] = self._table(key, value, None)
-            elif isinstance(value, dict) and key not in self._rows and not self._meant_a_table(key):
+            elif isinstance(value, dict) and key not in self._rows and not self._resembles_table(key):
                 if (name := normal_name(key)) in hosts:
                     self._raise_wrong(key, "the host has two sections: join them")
                 hosts[name] = self._host(key, value)
             else:
                 settings[key] = self._setting(key, value)
-        for name in _set_outside():
+        for name in _list_overridden():
             settings.pop(name, None)
         return Configuration(self._path, settings, hosts, dict(self._mirrors()))
 
-    def _meant_a_table(self, key: str) -> bool:
+    def _resembles_table(self, key: str) -> bool:
         """Return whether a key is probably a mistyped table name, and not a host name without a dot."""
         from difflib import get_close_matches  # lazy import: few files have such a mistake
 
@@ -258,28 +258,28 @@ class _ConfigurationFile:
         row = self._rows.get(key)
         if row is None:
             self._raise_unknown(key, [*self._rows, *_TABLES], None)
-        return ConfiguredValue(self._value(row, value, None), self._locate(key))
+        return ConfiguredValue(self._parse(row, value, None), self._locate(key))
 
-    def _value(self, row: Option, value: object, table: str | None) -> object:
+    def _parse(self, row: Option, value: object, table: str | None) -> object:
         """Parse a value of the file with the parser of its command-line option."""
-        found = self._of_its_kind(row, value, table)
+        parsed = self._parse_unchecked(row, value, table)
         try:
-            check_value(row.name, found)
+            check_value(row.name, parsed)
         except BadValue as error:
             self._raise_wrong(row.name, str(error), table)
-        return found
+        return parsed
 
-    def _of_its_kind(self, row: Option, value: object, table: str | None) -> object:
+    def _parse_unchecked(self, row: Option, value: object, table: str | None) -> object:
         if row.takes is None:
             if not isinstance(value, bool):
                 self._raise_wrong(row.name, "expected true or false", table)
             return value
         if row.many:
-            given = value if isinstance(value, list) else [value]
-            return [self._read_value(row, each, table) for each in given]
-        return self._read_value(row, value, table)
+            values = value if isinstance(value, list) else [value]
+            return [self._parse_element(row, element, table) for element in values]
+        return self._parse_element(row, value, table)
 
-    def _read_value(self, row: Option, value: object, table: str | None) -> object:
+    def _parse_element(self, row: Option, value: object, table: str | None) -> object:
         text = _text(value)
         if text is None or (row.kind in (str, a_path) and not isinstance(value, str)):
             kind = "text" if row.kind in (str, a_path) else "number or text"
@@ -296,8 +296,8 @@ class _ConfigurationFile:
         if not isinstance(value, dict):
             self._raise_wrong(key, "expected a table of NAME = VALUE", host)
         texts = []
-        for name, each in value.items():
-            if (text := _text(each)) is None:
+        for name, element in value.items():
+            if (text := _text(element)) is None:
                 self._raise_wrong(name, "expected a number or text", table)
             if host is not None and name == "quota":
                 self._raise_wrong(name, "cannot be set for a host: it counts the complete run", table)
@@ -314,20 +314,20 @@ class _ConfigurationFile:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self._raise_wrong(MIRROR, "expected [[mirror]] tables with prefix and mirrors")
         for number, table in enumerate(tables):
-            where = f"[{MIRROR}]#{number}"
+            table_name = f"[{MIRROR}]#{number}"
             for key in table:
                 if key not in ("prefix", "mirrors"):
-                    self._raise_unknown(key, ["prefix", "mirrors"], where)
+                    self._raise_unknown(key, ["prefix", "mirrors"], table_name)
             prefix = table.get("prefix")
             if not isinstance(prefix, str) or "mirrors" not in table:
-                self._raise_wrong("prefix", "expected a URL, with its mirrors", where)
+                self._raise_wrong("prefix", "expected a URL, with its mirrors", table_name)
             try:
                 check_prefix(prefix)
             except BadValue as error:
-                self._raise_wrong("prefix", str(error), where)
-            every = {row.name: row for row in rows()}
-            value = self._value(every["mirrors"], table["mirrors"], where)
-            yield prefix, ConfiguredValue(value, self._locate("prefix", where))
+                self._raise_wrong("prefix", str(error), table_name)
+            options = {row.name: row for row in rows()}
+            value = self._parse(options["mirrors"], table["mirrors"], table_name)
+            yield prefix, ConfiguredValue(value, self._locate("prefix", table_name))
 
     def _host(self, host: str, section: dict[str, Any]) -> HostSection:
         if (
@@ -335,18 +335,18 @@ class _ConfigurationFile:
             or re.fullmatch(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?", host) is None
         ):
             self._raise_unknown(host, list(_TABLES), None)
-        known = (*_OF_A_LOGIN, *_OF_A_HOST, "limits")
+        keys = (*_LOGIN_KEYS, *_HOST_KEYS, "limits")
         for key in section:
-            if key not in known:
-                self._raise_unknown(key, list(known), host)
+            if key not in keys:
+                self._raise_unknown(key, list(keys), host)
         texts = {key: section[key] for key in ("user", "password") if key in section}
         for key, text in texts.items():
             if not isinstance(text, str):
                 self._raise_wrong(key, "expected a text", host)
-        if "password" in section and not self._private:
+        if "password" in section and not self._is_private:
             self._raise_wrong("password", f"others may read this file: chmod go-rwx {self._path}", host)
-        if len(ways := [way for way in _WAYS_TO_A_PASSWORD if way in section]) > 1:
-            self._raise_wrong(ways[1], f"{' and '.join(ways)} cannot be combined", host)
+        if len(sources := [source for source in _PASSWORD_KEYS if source in section]) > 1:
+            self._raise_wrong(sources[1], f"{' and '.join(sources)} cannot be combined", host)
         if not isinstance(section.get("keyring", False), bool):
             self._raise_wrong("keyring", "expected true or false", host)
         return HostSection(
@@ -358,12 +358,12 @@ class _ConfigurationFile:
         )
 
     def _settings_of(self, host: str, section: dict[str, Any]) -> Iterator[tuple[str, ConfiguredValue]]:
-        every = {row.name: row for row in rows()}
+        options = {row.name: row for row in rows()}
         for key, value in section.items():
             if key == "limits":
                 yield "limit", self._table(key, value, host)
-            elif key in _OF_A_HOST:
-                yield key, ConfiguredValue(self._value(every[key], value, host), self._locate(key, host))
+            elif key in _HOST_KEYS:
+                yield key, ConfiguredValue(self._parse(options[key], value, host), self._locate(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
         """Return the arguments of `password_command`, which runs without a shell."""
@@ -375,22 +375,22 @@ class _ConfigurationFile:
             )
         return tuple(value)
 
-    def _raise_unknown(self, key: str, known: list[str], table: str | None) -> NoReturn:
+    def _raise_unknown(self, key: str, keys: list[str], table: str | None) -> NoReturn:
         from difflib import get_close_matches  # lazy import: few runs need the module
 
-        near = get_close_matches(key, known, 1)
-        meant = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
-        raise UsageError(f"{self._locate(key, table)}: unknown key {key!r}; {meant}")
+        matches = get_close_matches(key, keys, 1)
+        hint = f"did you mean {matches[0]}?" if matches else f"expected one of {', '.join(sorted(keys))}"
+        raise UsageError(f"{self._locate(key, table)}: unknown key {key!r}; {hint}")
 
-    def _raise_wrong(self, key: str, what: str, table: str | None = None) -> NoReturn:
-        raise UsageError(f"{self._locate(key, table)}: {key}: {what}")
+    def _raise_wrong(self, key: str, reason: str, table: str | None = None) -> NoReturn:
+        raise UsageError(f"{self._locate(key, table)}: {key}: {reason}")
 
     def _locate(self, key: str, table: str | None = None) -> str:
         """Return the file and line of a key, or of the table for a key of an inline table."""
-        lines = {(*found,): number for number, *found in reversed(list(self._lines()))}
+        lines = {(*location,): number for number, *location in reversed(list(self._lines()))}
         outer, _, inner = (table or "").rpartition(".")
-        places = ((table, key), (None, f"{table}.{key}"), (outer or None, inner or key))
-        line = next((lines[place] for place in places if place in lines), None)
+        locations = ((table, key), (None, f"{table}.{key}"), (outer or None, inner or key))
+        line = next((lines[location] for location in locations if location in lines), None)
         return self._path if line is None else f"{self._path}, line {line}"
 
     def _lines(self) -> Iterator[tuple[int, str | None, str]]:
@@ -402,24 +402,24 @@ class _ConfigurationFile:
         """
         table, mirrors = None, 0
         for number, line in enumerate(self._text.splitlines(), 1):
-            if found := re.match(r"\s*\[\s*([\"']?)(.*?)\1\s*\]\s*(#.*)?$", line):
-                table = found[2] if found[1] else re.sub(r"[\"']", "", found[2])
+            if match := re.match(r"\s*\[\s*([\"']?)(.*?)\1\s*\]\s*(#.*)?$", line):
+                table = match[2] if match[1] else re.sub(r"[\"']", "", match[2])
                 if table == f"[{MIRROR}]":
                     table, mirrors = f"{table}#{mirrors}", mirrors + 1
                 yield number, None, table
-            elif found := re.match(r"\s*([\"']?)([^\"'=]*?)\1\s*=", line):
-                yield number, table, found[2]
+            elif match := re.match(r"\s*([\"']?)([^\"'=]*?)\1\s*=", line):
+                yield number, table, match[2]
 
 
-def _set_outside() -> Iterator[str]:
+def _list_overridden() -> Iterator[str]:
     """Yield the options that environment variables set; environment variables override the file.
 
     If any proxy variable is set, even for a single scheme, the configured proxy is ignored for all schemes.
     """
-    said = {name for name, value in os.environ.items() if value}
-    if "NNTPSERVER" in said:
+    variables = {name for name, value in os.environ.items() if value}
+    if "NNTPSERVER" in variables:
         yield "news_server"
-    if any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" for name in said):
+    if any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" for name in variables):
         yield "proxy"
 
 
@@ -432,7 +432,7 @@ def _text(value: object) -> str | None:
 
 def configurable() -> Iterator[Option]:
     """Return the options that can be set in a configuration file."""
-    return (row for row in rows() if row.name not in _OF_ONE_RUN)
+    return (row for row in rows() if row.name not in _ONE_RUN_OPTIONS)
 
 
 # The settings of single hosts, in the form that the class `Resolver` needs.
@@ -449,7 +449,7 @@ def hosts_of(configuration: Configuration) -> dict[str, Host]:
     return {
         name: _host(settings, configuration)
         for name, section in configuration.hosts.items()
-        if (settings := _with_wider(name, section, configuration))
+        if (settings := _merge_wider(name, section, configuration))
     }
 
 
@@ -462,11 +462,11 @@ def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None
     """Return the configured mirrors of the longest configured prefix of a URL, or None."""
     from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have `[[mirror]]`
 
-    found = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
-    return None if found is None else configuration.mirrors[found[0]]._replace(value=list(found[1]))
+    match = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
+    return None if match is None else configuration.mirrors[match[0]]._replace(value=list(match[1]))
 
 
-def _with_wider(
+def _merge_wider(
     name: str, section: HostSection, configuration: Configuration
 ) -> Mapping[str, ConfiguredValue]:
     """Return the settings of a section; `["host:port"]` inherits the limits of `["host"]`."""
@@ -478,20 +478,20 @@ def merge_values(
     wider: Mapping[str, ConfiguredValue], narrower: Mapping[str, ConfiguredValue]
 ) -> dict[str, ConfiguredValue]:
     """Merge two groups of settings: `narrower` overrides `wider`, and limits are merged by name."""
-    both = {**wider, **narrower}
+    merged = {**wider, **narrower}
     if "limit" in wider and "limit" in narrower:
-        both["limit"] = narrower["limit"]._replace(value=[*wider["limit"].value, *narrower["limit"].value])
-    return both
+        merged["limit"] = narrower["limit"]._replace(value=[*wider["limit"].value, *narrower["limit"].value])
+    return merged
 
 
 def _host(settings: Mapping[str, ConfiguredValue], configuration: Configuration) -> Host:
-    said = {key: setting.value for key, setting in settings.items() if key not in configuration.options}
+    values = {key: setting.value for key, setting in settings.items() if key not in configuration.options}
     return Host(
         limits=_limits(settings, configuration) if BOUNDS & settings.keys() else None,
-        proxy=said.get("proxy"),
-        certfile=said.get("cert"),
-        pin=said.get("pin"),
-        mirrors=tuple(said.get("mirrors", ())),
+        proxy=values.get("proxy"),
+        certfile=values.get("cert"),
+        pin=values.get("pin"),
+        mirrors=tuple(values.get("mirrors", ())),
     )
 
 
@@ -508,8 +508,8 @@ def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
 
 def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
     """Return the settings from the sections of a host and port, without those of the command line."""
-    found: dict[str, ConfiguredValue] = {}
+    merged: dict[str, ConfiguredValue] = {}
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())
-        found = merge_values(found, section.settings)
-    return {key: each for key, each in found.items() if key == "limit" or key not in configuration.options}
+        merged = merge_values(merged, section.settings)
+    return {key: value for key, value in merged.items() if key == "limit" or key not in configuration.options}

@@ -113,7 +113,7 @@ def _watcher(command: Command) -> Watcher:
 def _secrets(command: Command) -> CommandSecrets:
     """Return the logins of the run. Raises `UsageError` if others may read or change the netrc file."""
     sections = command.configuration.hosts
-    hosts = {name: section for name, section in sections.items() if section.logs_in}
+    hosts = {name: section for name, section in sections.items() if section.has_login}
     netrc = read_netrc(command.netrc_file) if command.netrc or command.netrc_file else Netrc()
     if not command.is_quiet:
         for warning in netrc.warnings:

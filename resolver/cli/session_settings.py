@@ -78,7 +78,7 @@ def header(text: str) -> tuple[bytes, bytes]:
 
 
 #: Options that set a single limit, with the name of the limit.
-_SHORT_FORMS = {
+_LIMIT_BY_OPTION = {
     "min_rate": "min_rate",
     "connect_timeout": "connect",
     "idle_timeout": "idle",
@@ -92,32 +92,32 @@ def limits_of(command: CommandOptions) -> Limits:
     return with_limits(Limits(), vars(command))
 
 
-def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
+def with_limits(limits: Limits, values: Mapping[str, Any]) -> Limits:
     """Return `limits` with changes.
 
     The changes are values of options, by option name. Raises `UsageError`.
 
     An option for one limit, such as `--max-size`, overrides `--limit`.
     """
-    for text in said.get("limit", ()):
-        limits = _limit(limits, *pair(text, "--limit"))
-    for option, name in _SHORT_FORMS.items():
-        if said.get(option) is not None:
-            changed: dict[str, Any] = {name: said[option]}
+    for text in values.get("limit", ()):
+        limits = _set_limit(limits, *pair(text, "--limit"))
+    for option, name in _LIMIT_BY_OPTION.items():
+        if values.get(option) is not None:
+            changed: dict[str, Any] = {name: values[option]}
             limits = replace(limits, **changed)
-    return replace(limits, body_everywhere=True) if said.get("max_size") is not None else limits
+    return replace(limits, body_everywhere=True) if values.get("max_size") is not None else limits
 
 
 def check_limit(name: str, value: str) -> None:
     """Check the name and value of a limit. Raises `UsageError`."""
-    _limit(Limits(), name, value)
+    _set_limit(Limits(), name, value)
 
 
 _COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio", "quota"})
 _SECONDS = frozenset({"connect", "head", "idle", "total"})
 
 
-def _limit(limits: Limits, name: str, value: str) -> Limits:
+def _set_limit(limits: Limits, name: str, value: str) -> Limits:
     try:
         match name:
             case "body":
@@ -129,9 +129,9 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
                 return replace(limits, **changed)
     except BadValue as error:
         raise UsageError(f"--limit {name}: {error}") from error
-    known = _COUNTS | _SECONDS
-    meant = suggest_nearest(name, known) or f"; expected one of {', '.join(sorted(known))}"
-    raise UsageError(f"--limit {name}: unknown limit{meant}")
+    known_names = _COUNTS | _SECONDS
+    suggestion = suggest_nearest(name, known_names) or f"; expected one of {', '.join(sorted(known_names))}"
+    raise UsageError(f"--limit {name}: unknown limit{suggestion}")
 
 
 # The safety policy of the command line. The policy and the limits are separate, because a plan (`explain`)

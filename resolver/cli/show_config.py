@@ -33,7 +33,7 @@ from resolver.url.parsing import parse
 _MASK = "****"
 
 #: Options whose values may contain a password.
-_URLS = ("proxy", "trusted_proxy", "mirrors")
+_URL_OPTIONS = ("proxy", "trusted_proxy", "mirrors")
 
 
 class EffectiveSetting(NamedTuple):
@@ -48,34 +48,34 @@ class EffectiveSetting(NamedTuple):
 def show(command: Command) -> int:
     """Print all settings, or the settings of one URL, and return the exit status."""
     try:
-        held = list(settings(command) if not command.urls else settings_for(command.urls[0], command))
+        rows = list(settings(command) if not command.urls else settings_for(command.urls[0], command))
     except InvalidUrl as error:
         if not command.is_silent:
             streams.complain(*messages.describe(error, command.urls[0]))
         return error.exit_code
     if command.json:
-        for each in held:
-            streams.print_record(each._asdict())
+        for row in rows:
+            streams.print_record(row._asdict())
         return 0
     path = command.configuration.path
     streams.print_line(f"# {path or f'no configuration file; default {own_path()}'}")
-    _print(held)
+    _print(rows)
     return 0
 
 
-def _print(held: list[EffectiveSetting]) -> None:
+def _print(rows: list[EffectiveSetting]) -> None:
     table = None
-    for each in held:
-        if each.table != table or (each.table == MIRROR and each.name == "prefix"):
-            table = each.table
+    for row in rows:
+        if row.table != table or (row.table == MIRROR and row.name == "prefix"):
+            table = row.table
             streams.print_line("")
-            streams.print_line("[[mirror]]" if table == MIRROR else f"[{_head(str(table))}]")
-        unset = "# " if each.value is None else ""
-        value = "" if each.value is None else f" = {_toml(each.value)}"
-        streams.print_line(f"{unset}{each.name}{value}  # {each.source}")
+            streams.print_line("[[mirror]]" if table == MIRROR else f"[{_format_table_name(str(table))}]")
+        unset = "# " if row.value is None else ""
+        value = "" if row.value is None else f" = {_format_toml(row.value)}"
+        streams.print_line(f"{unset}{row.name}{value}  # {row.source}")
 
 
-def _head(table: str) -> str:
+def _format_table_name(table: str) -> str:
     """Format the name of a table for the configuration file.
 
     A host name is quoted.
@@ -84,8 +84,8 @@ def _head(table: str) -> str:
     """
     host, dot, last = table.rpartition(".")
     if dot and last == "limits":
-        return f"{_toml(host)}.limits"
-    return _toml(table) if re.search(r"[^A-Za-z0-9_-]", table) else table
+        return f"{_format_toml(host)}.limits"
+    return _format_toml(table) if re.search(r"[^A-Za-z0-9_-]", table) else table
 
 
 def settings(command: Command) -> Iterator[EffectiveSetting]:
@@ -106,18 +106,18 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
         UsageError: the URL has no host.
     """
     url = parse(text, strict=command.strict, origin="user")
-    place = endpoint_of(url)
-    if place is None:
+    endpoint = endpoint_of(url)
+    if endpoint is None:
         raise UsageError(f"config: expected a URL with a host, got {url.shown}")
-    narrower = settings_at(place.host, place.port, command.configuration)
-    if (elsewhere := mirrors_at(url, command.configuration)) is not None:
-        narrower["mirrors"] = elsewhere
-    narrower |= _proxy_for(url.scheme, place, narrower.get("proxy"), command)
+    narrower = settings_at(endpoint.host, endpoint.port, command.configuration)
+    if (mirrors := mirrors_at(url, command.configuration)) is not None:
+        narrower["mirrors"] = mirrors
+    narrower |= _proxy_for(url.scheme, endpoint, narrower.get("proxy"), command)
     yield from _list_options(command, narrower)
 
 
 def _proxy_for(
-    scheme: str, place: Endpoint, own: ConfiguredValue | None, command: Command
+    scheme: str, endpoint: Endpoint, host_proxy: ConfiguredValue | None, command: Command
 ) -> dict[str, ConfiguredValue]:
     """Return the setting of the proxy for a URL.
 
@@ -125,13 +125,13 @@ def _proxy_for(
 
     Exceptions, such as `no_proxy`, are taken into account.
     """
-    variables = variables_at(proxies_here(command.proxy), None if own is None else own.value)
-    proxy = proxy_for(scheme, place, variables)
+    variables = variables_at(proxies_here(command.proxy), None if host_proxy is None else host_proxy.value)
+    proxy = proxy_for(scheme, endpoint, variables)
     if proxy is None:
         return {}
     if proxy.source.endswith(("_proxy", "_PROXY")):
         return {"proxy": ConfiguredValue(proxy.shown, proxy.source)}
-    return {"proxy": own} if proxy.source == OF_HOST and own is not None else {}
+    return {"proxy": host_proxy} if proxy.source == OF_HOST and host_proxy is not None else {}
 
 
 def _list_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
@@ -153,9 +153,9 @@ def _list_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> I
     for table, option in (("gateways", "gateway"), ("limits", "limit")):
         rows = {text.partition("=")[0]: text for text in getattr(command, option)}
         sources = dict.fromkeys(rows, command.configuration.sources[option])
-        given = {text.partition("=")[0] for text in command.configuration.options.get(option, ())}
+        typed_names = {text.partition("=")[0] for text in command.configuration.options.get(option, ())}
         for text in narrower[option].value if option in narrower else ():
-            if (name := text.partition("=")[0]) not in given:
+            if (name := text.partition("=")[0]) not in typed_names:
                 rows[name], sources[name] = text, narrower[option].source
         for name, text in rows.items():
             yield EffectiveSetting(table, name, _mask_password(text.partition("=")[2]), sources[name])
@@ -189,16 +189,16 @@ def _show_value(name: str, value: object) -> JsonValue:
     if name == "headers" and isinstance(value, list):
         return [f"{text.partition(':')[0]}: {_MASK}" for text in value]
     if isinstance(value, (list, tuple)):
-        return [_show_value(name, each) for each in value]
+        return [_show_value(name, element) for element in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return _mask_password(str(value)) if name in _URLS else str(value)
+    return _mask_password(str(value)) if name in _URL_OPTIONS else str(value)
 
 
 def _mask_password(text: str) -> str:
     return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?[^/?#\s]*@", rf"\g<1>{_MASK}@", text)
 
 
-def _toml(value: JsonValue) -> str:
+def _format_toml(value: JsonValue) -> str:
     """Format a value as TOML, which has the same syntax as JSON for setting values."""
     return json.dumps(value)
