@@ -39,20 +39,20 @@ class AlternateView(NamedTuple):
     Attributes:
         identity: The text before the colon. A request for the view contains this text unchanged, after a `+`.
         language: The language of the view, an opaque string.
-        about: The approximate size of the view in bytes, as announced by the server.
+        size: The approximate size of the view in bytes, as announced by the server.
     """
 
     identity: bytes
     media_type: str
     language: str | None
-    about: int | None
+    size: int | None
 
     def as_json(self) -> dict[str, JsonValue]:
         return {
             "view": self.identity.decode("latin-1"),
             "media_type": self.media_type,
             "language": self.language,
-            "about": self.about,
+            "about": self.size,
         }
 
 
@@ -60,14 +60,14 @@ def parse_view(line: bytes) -> AlternateView:
     """Parse a line of +VIEWS. Every line is accepted, also without a size."""
     identity, _, size = line.partition(b":")
     media_type, language = split_view(identity)
-    return AlternateView(identity, media_type, language, _size(size))
+    return AlternateView(identity, media_type, language, _parse_size(size))
 
 
-def _size(text: bytes) -> int | None:
-    found = _SIZE.search(text)
-    if found is None or found[1] in (b"", b"."):
+def _parse_size(text: bytes) -> int | None:
+    match = _SIZE.search(text)
+    if match is None or match[1] in (b"", b"."):
         return None
-    return int(float(found[1]) * _UNITS[found[2].lower()])
+    return int(float(match[1]) * _UNITS[match[2].lower()])
 
 
 INFO = "INFO"
@@ -124,13 +124,13 @@ class AdminBlock(NamedTuple):
 class AttributeRecord(NamedTuple):
     """The attributes of an item.
 
-    `info` is the item in the +INFO line. It is `None` if the record does not begin with a +INFO line. `cut`
-    is set if lines were dropped because they exceeded the line limit.
+    `info` is the item in the +INFO line, or `None` if the record does not begin with a +INFO line.
+    `is_truncated` is set if lines were dropped because they exceeded the line limit.
     """
 
     info: MenuItem | None
     blocks: tuple[AttributeBlock, ...] = ()
-    cut: bool = False
+    is_truncated: bool = False
 
     def block(self, name: str) -> AttributeBlock | None:
         """Return the first block with this name that has lines, or else the first with this name."""
@@ -164,12 +164,14 @@ class AttributeRecord(NamedTuple):
         If `names` is empty, the record is returned unchanged. The client must select the blocks, because a
         server may also send blocks that were not requested.
         """
-        wanted = tuple(dict.fromkeys(names))
-        if not wanted:
+        requested = tuple(dict.fromkeys(names))
+        if not requested:
             return self, ()
-        kept = tuple(block for block in self.blocks if block.name in wanted)
-        came = {block.name for block in kept} | {INFO}
-        return AttributeRecord(self.info, kept, self.cut), tuple(name for name in wanted if name not in came)
+        blocks = tuple(block for block in self.blocks if block.name in requested)
+        present = {block.name for block in blocks} | {INFO}
+        return AttributeRecord(self.info, blocks, self.is_truncated), tuple(
+            name for name in requested if name not in present
+        )
 
 
 class BlockFilter:
@@ -180,37 +182,37 @@ class BlockFilter:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._wanted = {INFO, *names}
-        self._held = b""
-        self._inside = False
-        self._keep = True
+        self._names = {INFO, *names}
+        self._buffer = b""
+        self._in_line = False
+        self._is_selected = True
 
     def feed(self, octets: bytes) -> bytes:
-        if self._wanted == {INFO}:
+        if self._names == {INFO}:
             return octets
-        kept: list[bytes] = []
-        waiting, self._held = self._held + octets, b""
-        for piece in _LINE.findall(waiting):
+        output: list[bytes] = []
+        octets, self._buffer = self._buffer + octets, b""
+        for piece in _LINE.findall(octets):
             ended = piece.endswith(b"\n")
-            if ended or self._inside or len(piece) > _OPENING_LIMIT:
-                kept.append(self._take(piece))
-                self._inside = not ended
+            if ended or self._in_line or len(piece) > _OPENING_LIMIT:
+                output.append(self._select(piece))
+                self._in_line = not ended
             else:
-                self._held = piece
-        return b"".join(kept)
+                self._buffer = piece
+        return b"".join(output)
 
     def finish(self) -> bytes:
-        held, self._held = self._held, b""
-        return self._take(held)
+        octets, self._buffer = self._buffer, b""
+        return self._select(octets)
 
-    def _take(self, piece: bytes) -> bytes:
+    def _select(self, piece: bytes) -> bytes:
         """Return a line or a segment of a line, or nothing if the line's block was not requested.
 
         The first segment of a line shows whether the line begins another block.
         """
-        if not self._inside and (found := _OPENING.match(piece.removesuffix(b"\n").removesuffix(b"\r"))):
-            self._keep = display_text(found[1]) in self._wanted
-        return piece if self._keep else b""
+        if not self._in_line and (match := _OPENING.match(piece.removesuffix(b"\n").removesuffix(b"\r"))):
+            self._is_selected = display_text(match[1]) in self._names
+        return piece if self._is_selected else b""
 
 
 def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
@@ -242,18 +244,18 @@ class RecordReader:
 
     def _records(self, lines: Iterable[TextLine]) -> Iterator[AttributeRecord]:
         for line in lines:
-            found = _OPENING.match(line.octets)
-            name = None if found is None else display_text(found[1])
-            if name == INFO and found is not None:
+            match = _OPENING.match(line.octets)
+            name = None if match is None else display_text(match[1])
+            if name == INFO and match is not None:
                 if self._open is not None:
                     yield self._open.record()
-                self._open = _OpenRecord(parse_item(line.octets[found.end() :]), self._limit)
+                self._open = _OpenRecord(parse_item(line.octets[match.end() :]), self._limit)
                 continue
             if self._open is None:
                 if line.octets in (b"", b"."):
                     continue
                 self._open = _OpenRecord(None, self._limit)
-            self._open.add(line, name, b"" if found is None else line.octets[found.end() :])
+            self._open.add(line, name, b"" if match is None else line.octets[match.end() :])
 
 
 def parse_records(octets: bytes, line_limit: int = LINE_LIMIT) -> list[AttributeRecord]:
@@ -267,19 +269,19 @@ class _OpenRecord:
 
     def __init__(self, info: MenuItem | None, limit: int) -> None:
         self._info = info
-        self._room = limit
+        self._remaining = limit
         self._blocks: list[tuple[str, MenuItem | None, list[bytes]]] = []
-        self._cut = False
+        self._is_truncated = False
 
-    def add(self, line: TextLine, opens: str | None, rest: bytes) -> None:
-        if not line.whole:
-            self._cut = True  # The dropped line does not count toward the record limit.
+    def add(self, line: TextLine, name: str | None, rest: bytes) -> None:
+        if not line.is_complete:
+            self._is_truncated = True  # The dropped line does not count toward the record limit.
             return
-        self._room -= len(line.octets) + 1
-        if self._room < 0:
+        self._remaining -= len(line.octets) + 1
+        if self._remaining < 0:
             raise LimitExceeded("body", "attributes of one item are too large")
-        if opens is not None:
-            self._blocks.append((opens, parse_item(rest) if rest else None, []))
+        if name is not None:
+            self._blocks.append((name, parse_item(rest) if rest else None, []))
         elif self._blocks:
             # A line of the block starts with exactly one blank. A malformed line without the blank is stored
             # too.
@@ -289,28 +291,28 @@ class _OpenRecord:
         blocks = tuple(
             AttributeBlock(name, tuple(lines), reference) for name, reference, lines in self._blocks
         )
-        return AttributeRecord(self._info, blocks, self._cut)
+        return AttributeRecord(self._info, blocks, self._is_truncated)
 
 
 def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
     """Parse the lines of an ADMIN block, and skip a line that is not `Name: value`."""
     facts: dict[str, bytes] = {}
     for line in lines:
-        if found := _FACT.match(line):
-            facts.setdefault(found[1].decode("ascii"), line[found.end() :])
-    known = {name.lower(): value for name, value in facts.items()}
-    name, address = _angle(known.get("admin", b""))
-    seconds = _SECONDS.match(known.get("ttl", b"").strip())
+        if match := _FACT.match(line):
+            facts.setdefault(match[1].decode("ascii"), line[match.end() :])
+    value_by_name = {name.lower(): value for name, value in facts.items()}
+    name, address = _split_address(value_by_name.get("admin", b""))
+    seconds = _SECONDS.match(value_by_name.get("ttl", b"").strip())
     return AdminBlock(
         name=name,
         address=address,
-        modified=_parse_instant(known.get("mod-date", b"")),
+        modified=_parse_instant(value_by_name.get("mod-date", b"")),
         seconds_to_live=None if seconds is None else int(seconds[0]),
         facts=tuple((name, display_text(value)) for name, value in facts.items()),
     )
 
 
-def _angle(value: bytes) -> tuple[str | None, str | None]:
+def _split_address(value: bytes) -> tuple[str | None, str | None]:
     """Split `text <address>`; either part may be missing."""
     text, _, rest = value.partition(b"<")
     address = rest.partition(b">")[0]
@@ -323,8 +325,8 @@ def _parse_instant(value: bytes) -> datetime | None:
     The text before the timestamp is ignored, because it may be in any language. The time zone is unknown, but
     the result is marked as UTC.
     """
-    found = _INSTANT.search(value)
-    return None if found is None else in_utc(found.groups())
+    match = _INSTANT.search(value)
+    return None if match is None else in_utc(match.groups())
 
 
 # Forms (`+ASK`, Gopher+ memo 2.4): questions to the user, and the answers as a Gopher+ string.
@@ -342,7 +344,7 @@ Answer: TypeAlias = "bytes | bool | tuple[bytes, ...] | None"
 _LINE_END = re.compile(rb"\r\n|\n")
 #: The default answer of a SELECT line, at the end of the prompt. The University of Minnesota's clients take
 #: the default answer from the prompt, too. The displayed prompt then does not contain the default answer.
-_DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
+_PROMPT_DEFAULT = re.compile(r":([01])\s*\Z")
 
 
 class AskQuestion(enum.Enum):
@@ -359,7 +361,7 @@ class AskQuestion(enum.Enum):
     UNKNOWN = ""
 
     @property
-    def is_asked(self) -> bool:
+    def needs_answer(self) -> bool:
         """Return whether the line needs an answer, unlike a note or a line of an unknown kind."""
         return self not in (AskQuestion.NOTE, AskQuestion.UNKNOWN)
 
@@ -391,7 +393,7 @@ class AskLine(NamedTuple):
             "prompt": self.prompt,
             "choices": [display_text(choice) for choice in self.choices],
             "default": self.default,
-            "asked": self.question.is_asked,
+            "asked": self.question.needs_answer,
             "hidden": self.question is AskQuestion.ASK_HIDDEN,
         }
 
@@ -402,9 +404,9 @@ class AskForm(NamedTuple):
     lines: tuple[AskLine, ...]
 
     @property
-    def asked(self) -> tuple[AskLine, ...]:
+    def questions(self) -> tuple[AskLine, ...]:
         """Return the lines that need an answer."""
-        return tuple(line for line in self.lines if line.question.is_asked)
+        return tuple(line for line in self.lines if line.question.needs_answer)
 
     def findings(self, *, in_clear: bool) -> Iterator[Finding]:
         """Yield the warnings to show before the user answers.
@@ -440,7 +442,7 @@ def _parse_line(line: bytes) -> AskLine:
         return _parse_select(shown, display_text(prompt), first)
     if question is AskQuestion.CHOOSE:
         return AskLine(question, shown, display_text(prompt), tuple(values), first)
-    default = None if first is None else _default(question, first)
+    default = None if first is None else _parse_default(question, first)
     return AskLine(question, shown, display_text(prompt), (), default)
 
 
@@ -449,15 +451,15 @@ def _parse_select(word: str, prompt: str, value: str | None) -> AskLine:
 
     The default answer stands after a TAB, or is `:1` or `:0` at the end of the prompt.
     """
-    behind = _DEFAULT_BEHIND.search(prompt)
-    if behind is not None:
-        prompt = prompt[: behind.start()]
-        value = behind[1] if value is None else value
+    match = _PROMPT_DEFAULT.search(prompt)
+    if match is not None:
+        prompt = prompt[: match.start()]
+        value = match[1] if value is None else value
     default = None if value is None else "1" if value.strip() == "1" else "0"
     return AskLine(AskQuestion.SELECT, word, prompt, (), default)
 
 
-def _default(question: AskQuestion, value: str) -> str | None:
+def _parse_default(question: AskQuestion, value: str) -> str | None:
     if question is AskQuestion.CHOOSE_FILE:
         return None
     if question is AskQuestion.ASK_FILE and re.search(r"[/\\]|\A\.", value):
@@ -471,7 +473,7 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
 
     Args:
         form: The form.
-        answers: One answer for each line of `form.asked`. A chosen file is always sent last.
+        answers: One answer for each line of `form.questions`. A chosen file is always sent last.
         view: The view to request; empty for the default.
 
     Raises:
@@ -480,12 +482,12 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
             exceeds `FORM_LIMIT`.
         ValueError: An answer has the wrong type for its question.
     """
-    asked = form.asked
-    if len(asked) != len(answers):
-        raise ValueError(f"got {len(answers)} answers to {len(asked)} questions")
+    questions = form.questions
+    if len(questions) != len(answers):
+        raise ValueError(f"got {len(answers)} answers to {len(questions)} questions")
     lines: list[bytes] = []
     file: list[bytes] = []
-    for line, answer in zip(asked, answers, strict=True):
+    for line, answer in zip(questions, answers, strict=True):
         if line.question is AskQuestion.CHOOSE_FILE:
             if file:
                 raise ValueError("form cannot send more than one file")
@@ -504,7 +506,7 @@ def fill(url: GopherUrl, form: AskForm, answers: Sequence[Answer], view: bytes =
     Args:
         url: The item with the form.
         form: The form.
-        answers: One answer for each line of `form.asked`.
+        answers: One answer for each line of `form.questions`.
         view: The view to request; empty for the default.
 
     Raises:

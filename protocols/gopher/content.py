@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Completeness:
     """The findings about a reply, and the proofs that the reply is complete."""
 
-    def __init__(self, *, secured: bool) -> None:
-        self.secured = secured
+    def __init__(self, *, is_encrypted: bool) -> None:
+        self.is_encrypted = is_encrypted
         self.findings: list[Finding] = []
         self.verified: set[str] = set()
 
@@ -43,14 +43,14 @@ class Completeness:
     def warn(self, rule: str, detail: str) -> None:
         self.report(Finding(rule, "warn", detail))
 
-    def record_proof(self, word: str, *, close_notify: bool = False) -> None:
-        self.verified |= {word, "close-notify"} if close_notify else {word}
+    def record_proof(self, proof: str, *, close_notify: bool = False) -> None:
+        self.verified |= {proof, "close-notify"} if close_notify else {proof}
 
-    def closed(self, *, close_notify: bool) -> None:
+    def record_close(self, *, close_notify: bool) -> None:
         """Record that the connection was closed, which marks the end of a reply without a length."""
         if close_notify:
             self.verified.add("close-notify")
-        elif self.secured:
+        elif self.is_encrypted:
             self.warn(
                 "gophers:end-not-authenticated",
                 "the connection ended without TLS's close_notify; the reply may be truncated",
@@ -114,15 +114,15 @@ class CollectingFilter(ContentFilter):
         self._limit = limit
 
     def feed(self, octets: bytes) -> tuple[bytes, ...]:
-        return self._keep(super().feed(octets))
+        return self._store(super().feed(octets))
 
     def finish(self) -> tuple[bytes, ...]:
-        return self._keep(super().finish())
+        return self._store(super().finish())
 
     def abandon(self) -> tuple[bytes, ...]:
-        return self._keep(super().abandon())
+        return self._store(super().abandon())
 
-    def _keep(self, pieces: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    def _store(self, pieces: tuple[bytes, ...]) -> tuple[bytes, ...]:
         self.octets += b"".join(pieces)
         if len(self.octets) > self._limit:
             raise LimitExceeded("body", f"attributes of one item exceed {self._limit} bytes")
@@ -139,57 +139,57 @@ class GopherContent:
     def __init__(
         self, header: GopherPlusHeader | None, completeness: Completeness, *, textual: bool, raw: bool = False
     ) -> None:
-        self._what = "the reply, until the server closes" if header is None else header.promise
+        self._label = "the reply, until the server closes" if header is None else header.description
         self._count = None if header is None else header.count
-        self._promised = header is not None and header.has_period
-        self._periods = PeriodUnstuffer() if self._promised or (textual and header is None) else None
+        self._expects_period = header is not None and header.has_period
+        self._periods = PeriodUnstuffer() if self._expects_period or (textual and header is None) else None
         self._completeness = completeness
-        self._untouched = (
+        self._raw_filter = (
             IdentityFilter(self._periods, b"" if header is None else header.octets) if raw else None
         )
         self.restore = None if self._periods is None or raw else self._periods.restore
 
-    def give(self, reply: Reply, names: tuple[str, ...] = ()) -> Dialogue[None]:
+    def emit(self, reply: Reply, names: tuple[str, ...] = ()) -> Dialogue[None]:
         """Emit the metadata and the body; of the attribute blocks, only `names` unless it is empty."""
-        cleaning: ContentFilter | None = self._untouched
+        body_filter: ContentFilter | None = self._raw_filter
         if names:
             from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs name attributes.
 
-            cleaning = ContentFilter(self._periods, BlockFilter(names))
+            body_filter = ContentFilter(self._periods, BlockFilter(names))
         if self._periods is None:
-            return self._pass_octets(reply, cleaning)
-        return self._pass_text(reply, self._periods, cleaning or self._periods)
+            return self._copy_octets(reply, body_filter)
+        return self._copy_text(reply, self._periods, body_filter or self._periods)
 
-    def gather(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
+    def read_all(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
         """Read the complete body into memory, and return it.
 
         Args:
             limit: The maximum size of the body in bytes.
             ideal: The body that a plan expects.
         """
-        kept = CollectingFilter(self._periods, limit)
+        collector = CollectingFilter(self._periods, limit)
         if self._periods is not None:
-            yield from self._pass_text(None, self._periods, kept, ideal)
+            yield from self._copy_text(None, self._periods, collector, ideal)
         else:
-            yield from self._pass_octets(None, kept, ideal)
-        return bytes(kept.octets)
+            yield from self._copy_octets(None, collector, ideal)
+        return bytes(collector.octets)
 
-    def _pass_octets(
-        self, reply: Reply | None, cleaning: ContentFilter | None, ideal: bytes = b""
+    def _copy_octets(
+        self, reply: Reply | None, body_filter: ContentFilter | None, ideal: bytes = b""
     ) -> Dialogue[None]:
         if reply is not None:
             yield StartBody(reply)
-        passed: CopiedBody = yield CopyBody(self._what, self._count, filter=cleaning, ideal=ideal)
+        body: CopiedBody = yield CopyBody(self._label, self._count, filter=body_filter, ideal=ideal)
         if self._count is None:
-            self._completeness.closed(close_notify=passed.close_notify)
+            self._completeness.record_close(close_notify=body.close_notify)
         else:
             self._completeness.record_proof("length")
 
-    def _pass_text(
+    def _copy_text(
         self,
         reply: Reply | None,
         periods: PeriodUnstuffer,
-        cleaning: ContentFilter | PeriodUnstuffer,
+        body_filter: ContentFilter | PeriodUnstuffer,
         ideal: bytes = b"",
     ) -> Dialogue[None]:
         """Copy a text; all received bytes are emitted before an error is raised.
@@ -197,42 +197,42 @@ class GopherContent:
         If the connection is reset after a final period, the text is complete. If an idle timeout expires
         after a final period, the text is complete only if a header line announced a final period.
         """
-        passed = _NOTHING
+        body = _NO_BODY
         if reply is not None:
             yield StartBody(reply)
         try:
-            passed = yield CopyBody(self._what, filter=cleaning, ideal=ideal + b".\n")
+            body = yield CopyBody(self._label, filter=body_filter, ideal=ideal + b".\n")
         except (Disconnected, Truncated):
             if not periods.last_line:
-                yield from _give(cleaning.abandon())
+                yield from _emit(body_filter.abandon())
                 raise
-            yield from _give(cleaning.finish())
+            yield from _emit(body_filter.finish())
         except TimedOut:
-            if not self._promised or periods.last_line != b".\r\n":
-                yield from _give(cleaning.abandon())
+            if not self._expects_period or periods.last_line != b".\r\n":
+                yield from _emit(body_filter.abandon())
                 raise
-            yield from _give(cleaning.finish())
-        self._judge_text(periods, passed)
+            yield from _emit(body_filter.finish())
+        self._check_text_end(periods, body)
 
-    def _judge_text(self, periods: PeriodUnstuffer, passed: CopiedBody) -> None:
-        if periods.gave_up:
+    def _check_text_end(self, periods: PeriodUnstuffer, body: CopiedBody) -> None:
+        if periods.is_over_limit:
             detail = "too much text with doubled periods; they stay as received"
             self._completeness.warn("gopher:periods-kept", detail)
         if periods.terminator:
-            self._completeness.record_proof("terminator", close_notify=passed.close_notify)
-        elif not self._promised:
-            self._completeness.closed(close_notify=passed.close_notify)
-        elif not passed.octets:
+            self._completeness.record_proof("terminator", close_notify=body.close_notify)
+        elif not self._expects_period:
+            self._completeness.record_close(close_notify=body.close_notify)
+        elif not body.octets:
             raise Disconnected("the connection ended before the first byte of the reply")
         else:
-            message = f"the reply ended after {passed.octets} bytes without its final period"
-            raise Truncated(message, received=passed.octets)
+            message = f"the reply ended after {body.octets} bytes without its final period"
+            raise Truncated(message, received=body.octets)
 
 
-_NOTHING = CopiedBody(0)
+_NO_BODY = CopiedBody(0)
 
 
-def _give(pieces: tuple[bytes, ...]) -> Dialogue[None]:
+def _emit(pieces: tuple[bytes, ...]) -> Dialogue[None]:
     for octets in pieces:
         if octets:
             yield EmitBody(octets)
@@ -251,12 +251,12 @@ def _give(pieces: tuple[bytes, ...]) -> Dialogue[None]:
 #
 # `PeriodUnstuffer` applies the rules while the reply arrives. A text in which no line begins with two periods
 # is returned immediately. From the first line with two periods, the bytes are buffered until the end of the
-# reply. If the buffered bytes would exceed `HOLD_LIMIT`, they are returned unchanged. Only the terminator is
-# then removed.
+# reply. If the buffered bytes would exceed `BUFFER_LIMIT`, they are returned unchanged. Only the terminator
+# is then removed.
 
 #: The maximum number of bytes that are buffered until the end of a reply. In a longer text, doubled periods
 #: stay doubled.
-HOLD_LIMIT = 8 * 1024 * 1024
+BUFFER_LIMIT = 8 * 1024 * 1024
 
 _TERMINATOR = re.compile(rb"\n(\.(?:\r?\n)?)\Z")
 _ENDED_TERMINATOR = re.compile(rb"\n(\.\r?\n)\Z")
@@ -280,56 +280,56 @@ def closing_period(octets: bytes) -> bytes:
             bytes follow.
     """
     tail = octets[-TAIL_LENGTH:] if len(octets) >= TAIL_LENGTH else b"\n" + octets
-    found = _ENDED_TERMINATOR.search(tail)
-    return b"" if found is None else found[1]
+    match = _ENDED_TERMINATOR.search(tail)
+    return b"" if match is None else match[1]
 
 
 class PeriodUnstuffer:
     """An incremental decoder of the dot-stuffing in a textual reply; a `Filter`.
 
     After `finish`, `terminator` holds the bytes of the terminator, or is empty. `restore` then returns the
-    original bytes. `gave_up` is True if the decoder would have needed to buffer more than `hold` bytes.
+    original bytes. `is_over_limit` is True if the decoder needed to buffer more than `limit` bytes.
     """
 
-    def __init__(self, hold: int = HOLD_LIMIT) -> None:
-        self._hold = hold
+    def __init__(self, limit: int = BUFFER_LIMIT) -> None:
+        self._limit = limit
         # The first byte in this buffer was already returned. This byte shows whether the next byte begins a
         # line. At the start of the reply, this byte is a virtual LF, which is not part of the reply.
-        self._held = bytearray(b"\n")
+        self._buffer = bytearray(b"\n")
         self._searched = 0
         self._doubled: int | None = None  # Index of the first line that consists of exactly two periods.
         self._longer: int | None = None  # Index of the first longer line that begins with two periods.
-        self._single_seen = False
-        self._literal = False
+        self._has_single = False
+        self._is_literal = False
         self._undoubled: re.Pattern[bytes] | None = None  # Matches the start of each line that lost a period.
-        self.gave_up = False
+        self.is_over_limit = False
         self.terminator = b""
 
     @property
     def last_line(self) -> bytes:
         """Return the lone period at the end of the received bytes (see `closing_period`)."""
-        return closing_period(bytes(self._held[-TAIL_LENGTH:]))
+        return closing_period(bytes(self._buffer[-TAIL_LENGTH:]))
 
     def feed(self, octets: bytes) -> tuple[bytes]:
-        self._held += octets
-        certain = 0 if self._literal else self._certain_until()
-        if not self._literal and len(self._held) - certain > self._hold:
-            self._literal = self.gave_up = True
-        return (self._give(self._literal_until() if self._literal else certain),)
+        self._buffer += octets
+        certain = 0 if self._is_literal else self._find_certain_end()
+        if not self._is_literal and len(self._buffer) - certain > self._limit:
+            self._is_literal = self.is_over_limit = True
+        return (self._take(self._find_literal_end() if self._is_literal else certain),)
 
     def finish(self) -> tuple[bytes]:
         """Return the remaining decoded bytes at the end of a complete reply."""
-        found = _TERMINATOR.search(self._held[-TAIL_LENGTH:])
-        if found is None:
+        match = _TERMINATOR.search(self._buffer[-TAIL_LENGTH:])
+        if match is None:
             return self.abandon()
-        self.terminator = bytes(found[1])
-        rest = self._give(len(self._held) - len(self.terminator))
+        self.terminator = bytes(match[1])
+        rest = self._take(len(self._buffer) - len(self.terminator))
         is_doubled = self._doubled is not None or self._longer is not None
-        return (self._undouble(rest) if is_doubled and not self._literal else rest,)
+        return (self._undouble(rest) if is_doubled and not self._is_literal else rest,)
 
     def abandon(self) -> tuple[bytes]:
         """Return the buffered bytes of a truncated reply, as received."""
-        return (self._give(len(self._held)),)
+        return (self._take(len(self._buffer)),)
 
     def restore(self, cleaned: bytes) -> bytes:
         """Encode the complete decoded text `cleaned` to its original bytes."""
@@ -339,58 +339,58 @@ class PeriodUnstuffer:
 
     def _undouble(self, rest: bytes) -> bytes:
         doubled, self._undoubled = (
-            (_DOUBLED_ALONE, _SINGLE_ALONE) if self._single_seen else (_DOUBLED, _SINGLE)
+            (_DOUBLED_ALONE, _SINGLE_ALONE) if self._has_single else (_DOUBLED, _SINGLE)
         )
         return doubled.sub(b".", rest)
 
-    def _give(self, until: int) -> bytes:
-        given = bytes(self._held[1:until])
-        moved = len(given)
-        del self._held[:moved]
-        self._searched = 0 if moved > self._searched else self._searched - moved
-        self._doubled = None if self._doubled is None else self._doubled - moved
-        self._longer = None if self._longer is None else self._longer - moved
-        return given
+    def _take(self, end: int) -> bytes:
+        octets = bytes(self._buffer[1:end])
+        count = len(octets)
+        del self._buffer[:count]
+        self._searched = 0 if count > self._searched else self._searched - count
+        self._doubled = None if self._doubled is None else self._doubled - count
+        self._longer = None if self._longer is None else self._longer - count
+        return octets
 
-    def _literal_until(self) -> int:
+    def _find_literal_end(self) -> int:
         """Return the index of the period at the buffer's end that may be the terminator."""
-        found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
-        if found is None:
-            return len(self._held)
-        return len(self._held) - len(found[0]) + 1
+        match = _PERHAPS_TERMINATOR.search(self._buffer[-TAIL_LENGTH:])
+        if match is None:
+            return len(self._buffer)
+        return len(self._buffer) - len(match[0]) + 1
 
-    def _certain_until(self) -> int:
+    def _find_certain_end(self) -> int:
         """Classify the lines that begin with a period, and return the index that needs more data."""
-        waiting = len(self._held)
-        while (found := self._held.find(b"\n.", self._searched)) >= 0:
-            if not self._judge(found + 1):
-                self._searched, waiting = found, found + 1
+        end = len(self._buffer)
+        while (index := self._buffer.find(b"\n.", self._searched)) >= 0:
+            if not self._classify_line(index + 1):
+                self._searched, end = index, index + 1
                 break
-            if self._literal:
-                return waiting
-            self._searched = found + 2
+            if self._is_literal:
+                return end
+            self._searched = index + 2
         else:
-            self._searched = max(0, waiting - 1)
+            self._searched = max(0, end - 1)
         if self._doubled is not None:
-            waiting = min(waiting, self._doubled)
-        if self._longer is not None and not self._single_seen:
-            waiting = min(waiting, self._longer)
-        return waiting
+            end = min(end, self._doubled)
+        if self._longer is not None and not self._has_single:
+            end = min(end, self._longer)
+        return end
 
-    def _judge(self, start: int) -> bool:
+    def _classify_line(self, start: int) -> bool:
         """Detect dot-stuffing from the line at `start`. Return False if more bytes are needed."""
-        after = bytes(self._held[start + 1 : start + TAIL_LENGTH])
-        if after in (b"", b"\r", b".", b".\r"):
+        following = bytes(self._buffer[start + 1 : start + TAIL_LENGTH])
+        if following in (b"", b"\r", b".", b".\r"):
             return False
-        if after.startswith((b"\n", b"\r\n")):
-            self._literal = start + 1 + after.index(b"\n") + 1 < len(self._held)
-            return self._literal
-        if after.startswith((b".\n", b".\r\n")):
+        if following.startswith((b"\n", b"\r\n")):
+            self._is_literal = start + 1 + following.index(b"\n") + 1 < len(self._buffer)
+            return self._is_literal
+        if following.startswith((b".\n", b".\r\n")):
             self._doubled = start if self._doubled is None else self._doubled
-        elif after.startswith(b"."):
+        elif following.startswith(b"."):
             self._longer = start if self._longer is None else self._longer
         else:
-            self._single_seen = True
+            self._has_single = True
         return True
 
 
@@ -420,7 +420,7 @@ class GopherPlusHeader:
     """The header line of a Gopher+ reply.
 
     Attributes:
-        refused: Set if an error text follows instead of the data.
+        is_error: Set if an error text follows instead of the data.
         ending: How the end of the data is marked.
         count: The number of bytes after the header if `ending` is COUNT, otherwise None.
         octets: The header line as received.
@@ -428,14 +428,14 @@ class GopherPlusHeader:
 
     ending: DataEnding
     count: int | None = None
-    refused: bool = False
+    is_error: bool = False
     octets: bytes = field(default=b"", compare=False)
 
     @property
-    def written(self) -> str:
+    def text(self) -> str:
         """Return the header line as sent by the server, without its line end."""
-        how = {DataEnding.PERIOD: "-1", DataEnding.CLOSE: "-2"}.get(self.ending, str(self.count))
-        return ("-" if self.refused else "+") + how
+        length = {DataEnding.PERIOD: "-1", DataEnding.CLOSE: "-2"}.get(self.ending, str(self.count))
+        return ("-" if self.is_error else "+") + length
 
     @property
     def has_period(self) -> bool:
@@ -443,16 +443,16 @@ class GopherPlusHeader:
         return self.ending is DataEnding.PERIOD
 
     @property
-    def promise(self) -> str:
+    def description(self) -> str:
         """Describe for the user how the server announced the end of the data."""
-        what = "an error text" if self.refused else "the reply"
+        subject = "an error text" if self.is_error else "the reply"
         match self.ending:
             case DataEnding.COUNT:
-                return f"{what}, {self.count} bytes"
+                return f"{subject}, {self.count} bytes"
             case DataEnding.PERIOD:
-                return f"{what}, up to a line with a lone period, until the server closes"
+                return f"{subject}, up to a line with a lone period, until the server closes"
             case DataEnding.CLOSE:
-                return f"{what}, until the server closes"
+                return f"{subject}, until the server closes"
 
 
 def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
@@ -463,11 +463,11 @@ def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None
     """
     while True:
         first = buffer.peek(HEADER_LIMIT)
-        found = _HEADER.match(first)
-        if found is not None:
-            return _header(found[1], found[2], buffer.take(found.end()))
-        hopeless = len(first) == HEADER_LIMIT or bool(first and not _BEGINNING.match(first))
-        if hopeless or buffer.at_end:
+        match = _HEADER.match(first)
+        if match is not None:
+            return _build_header(match[1], match[2], buffer.take(match.end()))
+        is_unframed = len(first) == HEADER_LIMIT or bool(first and not _BEGINNING.match(first))
+        if is_unframed or buffer.at_end:
             return None
         yield
 
@@ -493,10 +493,10 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHead
     return header
 
 
-def _header(sign: bytes, how: bytes, octets: bytes) -> GopherPlusHeader:
-    refused = sign == b"-"
-    if how == b"-1":
-        return GopherPlusHeader(DataEnding.PERIOD, None, refused, octets)
-    if how == b"-2":
-        return GopherPlusHeader(DataEnding.CLOSE, None, refused, octets)
-    return GopherPlusHeader(DataEnding.COUNT, int(how), refused, octets)
+def _build_header(sign: bytes, length: bytes, octets: bytes) -> GopherPlusHeader:
+    is_error = sign == b"-"
+    if length == b"-1":
+        return GopherPlusHeader(DataEnding.PERIOD, None, is_error, octets)
+    if length == b"-2":
+        return GopherPlusHeader(DataEnding.CLOSE, None, is_error, octets)
+    return GopherPlusHeader(DataEnding.COUNT, int(length), is_error, octets)

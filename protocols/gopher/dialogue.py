@@ -71,7 +71,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         reader: Reader[ReplyShape] = partial(read_unframed, url)
         if command.requested is not RequestedView.PLAIN:
             ideal = RECORDS if command.requests_records else OCTETS
-            header = yield from _hear_header(url)
+            header = yield from _read_header(url)
             if header is not None:
                 reader = partial(read_framed, url, header)
         shape: ReplyShape = yield Peek(reader, ideal)
@@ -80,9 +80,9 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
             answer.completeness.warn("gopher:no-form", "the item has no form; fetched the item itself")
         if command.requested is not RequestedView.FORM or raw:
             break
-        from protocols.gopher.records import give_form  # Lazy import: few URLs request attributes or a form.
+        from protocols.gopher.records import emit_form  # Lazy import: few URLs request attributes or a form.
 
-        lacks_form = not answer.has_records or not (yield from give_form(answer))
+        lacks_form = not answer.has_records or not (yield from emit_form(answer))
         yield PlanNote(
             "the answers make a new URL (RFC 1738 3.4.9), which is fetched on a separate connection"
         )
@@ -92,17 +92,17 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         url = with_gopherplus(url, b"+")
         request = encode_request(url)
     if answer.has_records:
-        from protocols.gopher.records import give_records
+        from protocols.gopher.records import emit_records
 
-        yield from give_records(answer)
+        yield from emit_records(answer)
     else:
-        yield from answer.give()
+        yield from answer.emit()
 
 
-def _hear_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:
+def _read_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:
     reader: Reader[GopherPlusHeader | None] = read_promised_header if url.gopherplus else read_header
-    willing: GopherPlusHeader | None = GopherPlusHeader(DataEnding.PERIOD)
-    header = yield from receive(reader, "the header line of a Gopher+ reply", willing)
+    expected: GopherPlusHeader | None = GopherPlusHeader(DataEnding.PERIOD)
+    header = yield from receive(reader, "the header line of a Gopher+ reply", expected)
     yield PlanNote("a reply without a header line is read as from a server without Gopher+")
     return header
 
@@ -133,14 +133,14 @@ def _find_link(selector: bytes) -> SessionPointer | None:
 
 
 def _find_service(url: GopherUrl) -> SessionPointer:
-    place: dict[str, JsonValue] = {
-        "service": ITEM_TYPES[url.gophertype].what,
+    facts: dict[str, JsonValue] = {
+        "service": ITEM_TYPES[url.gophertype].description,
         "host": url.host,
         "port": url.effective_port,
     }
     if url.gophertype == "2":
         phone_book = replace(url, selector=b"", search=None, gopherplus=None, fragment=None)
-        return SessionPointer(Kind.SERVICE, build(phone_book), place)
+        return SessionPointer(Kind.SERVICE, build(phone_book), facts)
     session = build_session(url.gophertype, url.host, url.effective_port, url.selector)
     login = url.selector.decode("latin-1") or None
-    return SessionPointer(Kind.SERVICE, session, {**place, "login": login})
+    return SessionPointer(Kind.SERVICE, session, {**facts, "login": login})

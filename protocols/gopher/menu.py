@@ -106,7 +106,7 @@ def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
     try:
         if target is not None:
             return MenuLink(check_linked(target))
-        return MenuLink(_build(item, character, menu))
+        return MenuLink(_build_target(item, character, menu))
     except InvalidUrl as error:
         return MenuLink(unusable=error.message)
 
@@ -137,25 +137,25 @@ def check_linked(target: bytes) -> str:
     return text
 
 
-def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
+def _build_target(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
     selector = item.selector or b""
     if item.host is None or item.port is None:
         raise InvalidUrl("no-host", 0, "menu line has no host and port")
-    found = _PORT.match(item.port)
-    if found is None:
+    match = _PORT.match(item.port)
+    if match is None:
         raise InvalidUrl("bad-port", 0, f"port must be 1 to 65535, got {display_text(item.port)!r}")
     if _ENDS_LINE.search(selector):
         raise InvalidUrl("selector-control", 0, "selector contains NUL, CR or LF")
     if not "\x21" <= character <= "\x7e":
         raise InvalidUrl("bad-gophertype", 0, f"type must be a graphic character, got {character!r}")
-    host, port = item.host.decode("latin-1").lower(), int(found[1])
+    host, port = item.host.decode("latin-1").lower(), int(match[1])
     if character in _SESSIONS:
         return build_session(character, host, port, selector)
-    place = HostUrl(scheme="gopher", host=host, port=port, default_port=menu.default_port)
-    scheme = menu.scheme if _same_place(place, menu) else "gopher"
+    server = HostUrl(scheme="gopher", host=host, port=port, default_port=menu.default_port)
+    scheme = menu.scheme if _is_same_server(server, menu) else "gopher"
     tag = f"%09%09{item.tag}" if item.tag else ""
-    what = encode(character.encode("ascii") + selector, _UNESCAPED)
-    return BuiltUrl(f"{scheme}:{build_login(place)}/{what}{tag}")
+    path = encode(character.encode("ascii") + selector, _UNESCAPED)
+    return BuiltUrl(f"{scheme}:{build_login(server)}/{path}{tag}")
 
 
 def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUrl:
@@ -164,13 +164,13 @@ def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUr
     return BuiltUrl(f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/")
 
 
-def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
+def _is_same_server(server: HostUrl, menu: GopherUrl) -> bool:
     """Return whether the item has the same host and port as the menu.
 
     A menu line cannot specify TLS. Therefore an item of a `gophers` menu gets the scheme `gophers` only if
     the host and port are the same as those of the menu.
     """
-    return (comparable_host(place.host), place.port) == (comparable_host(menu.host), menu.effective_port)
+    return (comparable_host(server.host), server.port) == (comparable_host(menu.host), menu.effective_port)
 
 
 def display_text(octets: bytes) -> str:
@@ -196,10 +196,10 @@ LINE_LIMIT = 65_536
 
 
 class TextLine(NamedTuple):
-    """A line without its line end; `whole` is False if the line was truncated to the line limit."""
+    """A line without its line end; `is_complete` is False if the line was truncated to the line limit."""
 
     octets: bytes
-    whole: bool = True
+    is_complete: bool = True
 
 
 class MenuLines:
@@ -207,35 +207,35 @@ class MenuLines:
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
-        self._kept = bytearray()
+        self._buffer = bytearray()
         self._length = 0
 
     def feed(self, octets: bytes) -> list[TextLine]:
         *ended, rest = octets.split(b"\n")
         lines = []
         for piece in ended:
-            self._keep(piece)
+            self._append(piece)
             lines.append(self._end())
-        self._keep(rest)
+        self._append(rest)
         return lines
 
     def finish(self) -> list[TextLine]:
         """Return the last line if it has no line end, or else an empty list."""
         return [self._end()] if self._length else []
 
-    def _keep(self, piece: bytes) -> None:
-        room = self._limit + 1 - len(self._kept)  # One more byte, for the CR of CR LF.
-        self._kept += piece[:room]
+    def _append(self, piece: bytes) -> None:
+        room = self._limit + 1 - len(self._buffer)  # One more byte, for the CR of CR LF.
+        self._buffer += piece[:room]
         self._length += len(piece)
 
     def _end(self) -> TextLine:
-        line = bytes(self._kept)
-        whole = self._length == len(line)
-        if whole and line.endswith(b"\r"):
+        line = bytes(self._buffer)
+        is_complete = self._length == len(line)
+        if is_complete and line.endswith(b"\r"):
             line = line[:-1]
-        self._kept.clear()
+        self._buffer.clear()
         self._length = 0
-        return TextLine(line[: self._limit], whole and len(line) <= self._limit)
+        return TextLine(line[: self._limit], is_complete and len(line) <= self._limit)
 
 
 _NO_ITEM = ("i", "3", "+", "")
@@ -250,13 +250,13 @@ class MenuItems:
 
     def __init__(self, menu: GopherUrl) -> None:
         self._menu = menu
-        self._before = "+"
+        self._last_type = "+"
 
     def entry(self, item: MenuItem) -> Entry:
         """Return the entry of the next item."""
-        character = self._before if item.character == "+" else item.character
+        character = self._last_type if item.character == "+" else item.character
         if character not in _NO_ITEM:
-            self._before = character
+            self._last_type = character
         link = link_of(item, character, self._menu)
         return Entry(
             name=display_text(item.display),
@@ -292,7 +292,7 @@ class MenuReader:
 
     def _entries(self, lines: Iterable[TextLine]) -> Iterator[Entry]:
         for line in lines:
-            if not line.whole:
+            if not line.is_complete:
                 yield make_overlong_entry(line)
             elif line.octets not in (b"", b"."):
                 yield self._items.entry(parse_item(line.octets))

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from protocols.location import EntryReader
 
 #: The expected attribute record of an item with a form.
-_WILLING = b"+INFO: \n+ASK:\n Ask: \n"
+_EXPECTED_RECORD = b"+INFO: \n+ASK:\n Ask: \n"
 
 
-def give_records(answer: GopherAnswer) -> Dialogue[None]:
+def emit_records(answer: GopherAnswer) -> Dialogue[None]:
     """Emit the requested attributes of one item, or of each item of a directory.
 
     The attributes of a single item are read completely before the body begins, because they are metadata. The
     attributes of a directory are streamed.
     """
     if answer.command.requested is not RequestedView.ATTRIBUTES:
-        yield from answer.give(record_entries(answer))
+        yield from answer.emit(record_entries(answer))
         return
-    octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
+    octets = yield from answer.content.read_all(RECORD_LIMIT, _EXPECTED_RECORD)
     records = parse_records(octets, answer.line_limit)
     if not records:
         raise ProtocolError("reply to a request for attributes has none")
@@ -59,14 +59,14 @@ def give_records(answer: GopherAnswer) -> Dialogue[None]:
     yield EmitBody(shown)
 
 
-def give_form(answer: GopherAnswer) -> Dialogue[bool]:
+def emit_form(answer: GopherAnswer) -> Dialogue[bool]:
     """Emit the lines of the item's form as a listing, or return False if the item has no form."""
-    octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
+    octets = yield from answer.content.read_all(RECORD_LIMIT, _EXPECTED_RECORD)
     records = parse_records(octets, answer.line_limit)
     form = form_of(records[0]) if records else None
     if form is None:
         return False
-    for finding in form.findings(in_clear=not answer.completeness.secured):
+    for finding in form.findings(in_clear=not answer.completeness.is_encrypted):
         answer.completeness.report(finding)
     extra = record_json(records[0], ())
     yield StartBody(_reply(answer, octets, len(octets), extra, FormEntries(answer.line_limit)))
@@ -162,7 +162,7 @@ class RecordEntries:
         line_limit: int = LINE_LIMIT,
     ) -> None:
         self._names = tuple(names)
-        self._never_came = set(self._names)
+        self._missing = set(self._names)
         self._report = report
         self._items = MenuItems(menu)
         self._records = RecordReader(line_limit=line_limit)
@@ -172,19 +172,19 @@ class RecordEntries:
 
     def finish(self) -> Iterator[Entry]:
         yield from map(self._entry, self._records.finish())
-        for finding in list_missing(name for name in self._names if name in self._never_came):
+        for finding in list_missing(name for name in self._names if name in self._missing):
             self._report(finding)
 
     def _entry(self, record: AttributeRecord) -> Entry:
         reduced, missing = record.select(self._names)
-        self._never_came.intersection_update(missing)
-        known = record_json(reduced, missing)
+        self._missing.intersection_update(missing)
+        extra = record_json(reduced, missing)
         if record.info is None:
-            return Entry(name="", extra=known)
+            return Entry(name="", extra=extra)
         entry = self._items.entry(record.info)
         admin = reduced.admin
         return replace(
-            entry, modified=None if admin is None else admin.modified, extra={**(entry.extra or {}), **known}
+            entry, modified=None if admin is None else admin.modified, extra={**(entry.extra or {}), **extra}
         )
 
 

@@ -93,7 +93,7 @@ class GopherAnswer:
         self.shape = shape._replace(listing=None) if raw else shape
         self._raw = raw
         self.line_limit = line_limit
-        self.completeness = Completeness(secured=url.scheme == "gophers")
+        self.completeness = Completeness(is_encrypted=url.scheme == "gophers")
         self.content = GopherContent(header, self.completeness, textual=shape.textual, raw=raw)
         self._header = header
         if sent > SAFE_REQUEST:
@@ -110,7 +110,7 @@ class GopherAnswer:
         """Return whether the reply consists of attribute records."""
         return self.shape.listing is GopherListing.RECORDS
 
-    def give(self, records: EntryReader | None = None) -> Dialogue[None]:
+    def emit(self, records: EntryReader | None = None) -> Dialogue[None]:
         """Return the dialogue that emits the metadata and the body of the reply.
 
         The reader `records` converts attribute records, which are streamed. Only the requested attribute
@@ -135,7 +135,7 @@ class GopherAnswer:
             findings=self.completeness.findings,
             verified=self.completeness.verified,
         )
-        return self.content.give(reply, names)
+        return self.content.emit(reply, names)
 
 
 # Format detection. The requested view determines the format of a Gopher+ reply. The item type determines the
@@ -156,9 +156,9 @@ _RECORD_MARK = re.compile(rb"\+INFO[: ]")
 #: The maximum size of an error text in bytes. A longer text is truncated.
 ERROR_LIMIT = 8192
 #: The maximum size of an error reply in bytes. A longer reply is not an error reply.
-WATCH_LIMIT = 8_192
+ERROR_REPLY_LIMIT = 8_192
 #: The number of bytes that the splitter processes in one step.
-_LOOKED_AT_ONCE = 1_024
+_STEP_SIZE = 1_024
 
 _TERMINATOR_LENGTH = 3
 _TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
@@ -174,17 +174,17 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
         ResolveError: The connection failed before the first byte of the reply.
     """
     item_type = ITEM_TYPES[url.gophertype]
-    wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
-    first = (yield from read_first_octets(wanted, buffer)) if wanted else b""
+    count = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
+    first = (yield from read_first_octets(count, buffer)) if count else b""
     detector = MenuDetector() if item_type.reading is ReplyReading.MENU else LineDetector()
-    seen = 0
-    while detector.is_refusal is None and seen <= WATCH_LIMIT:
-        if octets := bytes(buffer[seen : seen + _LOOKED_AT_ONCE]):
+    offset = 0
+    while detector.is_refusal is None and offset <= ERROR_REPLY_LIMIT:
+        if octets := bytes(buffer[offset : offset + _STEP_SIZE]):
             detector.feed(octets)
-            seen += len(octets)
+            offset += len(octets)
         elif buffer.is_all:
             check_begun(buffer)
-            if _is_whole(buffer):
+            if _is_complete(buffer):
                 detector.finish()
             break
         else:
@@ -201,7 +201,7 @@ def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes
     return buffer.peek(count)
 
 
-def _is_whole(buffer: Buffer) -> bool:
+def _is_complete(buffer: Buffer) -> bool:
     """Return whether the connection was closed normally, or was reset after a final period."""
     if isinstance(buffer.broken, Disconnected):
         return closing_period(buffer.tail(TAIL_LENGTH)) != b""
@@ -245,7 +245,7 @@ class ErrorDetector:
     """
 
     is_refusal: bool | None = None
-    _words: tuple[str, ...] = ()
+    _messages: tuple[str, ...] = ()
 
     def feed(self, octets: bytes) -> None:
         """Examine the next bytes before the decision."""
@@ -254,15 +254,15 @@ class ErrorDetector:
     def finish(self) -> None:
         """Decide whether the complete reply is an error."""
         if self.is_refusal is None:
-            self.is_refusal = self._verdict()
+            self.is_refusal = self._detect_error()
 
     @property
     def refusal(self) -> NotFound:
         assert self.is_refusal
-        words = "\n".join(self._words)[:ERROR_LIMIT]
-        return NotFound(f"the server answered with an error line: {words!r}", text=words)
+        text = "\n".join(self._messages)[:ERROR_LIMIT]
+        return NotFound(f"the server answered with an error line: {text!r}", text=text)
 
-    def _verdict(self) -> bool:
+    def _detect_error(self) -> bool:
         raise NotImplementedError
 
 
@@ -277,16 +277,16 @@ class MenuDetector(ErrorDetector):
         self._lines = MenuLines()
 
     def feed(self, octets: bytes) -> None:
-        self._judge(self._lines.feed(octets))
+        self._examine(self._lines.feed(octets))
 
-    def _verdict(self) -> bool:
-        self._judge(self._lines.finish())
-        return bool(self._words) and self.is_refusal is None
+    def _detect_error(self) -> bool:
+        self._examine(self._lines.finish())
+        return bool(self._messages) and self.is_refusal is None
 
-    def _judge(self, lines: list[TextLine]) -> None:
+    def _examine(self, lines: list[TextLine]) -> None:
         for line in lines:
             if line.octets[:1] == b"3":
-                self._words += (display_text(parse_item(line.octets).display),)
+                self._messages += (display_text(parse_item(line.octets).display),)
             elif line.octets not in (b"", b".") and line.octets[:1] != b"i":
                 self.is_refusal = False
 
@@ -300,29 +300,29 @@ class LineDetector(ErrorDetector):
     """
 
     _line = b""
-    _behind: bytes | None = None
+    _tail: bytes | None = None
 
     def feed(self, octets: bytes) -> None:
-        if self._behind is None:
+        if self._tail is None:
             line, end, octets = octets.partition(b"\n")
             self._line += line
             if self._line and self._line[0] not in b"30":
                 self.is_refusal = False
             if not end or self.is_refusal is False:
                 return
-            self._behind = b""
+            self._tail = b""
             if not self._is_error_line():
                 self.is_refusal = False
-        self._behind += octets[: _TERMINATOR_LENGTH + 1]
-        if not _TERMINATOR.fullmatch(self._behind):
+        self._tail += octets[: _TERMINATOR_LENGTH + 1]
+        if not _TERMINATOR.fullmatch(self._tail):
             self.is_refusal = False
 
-    def _verdict(self) -> bool:
+    def _detect_error(self) -> bool:
         return self._is_error_line()
 
     def _is_error_line(self) -> bool:
         item = parse_item(self._line.removesuffix(b"\r"))
-        self._words = (display_text(item.display),)
+        self._messages = (display_text(item.display),)
         if item.port is None:
             return False
         return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")
@@ -345,15 +345,15 @@ def read_framed(
         Declined: The header announces an error.
         ResolveError: The connection failed before the first byte of the data.
     """
-    if header.refused:
-        wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
+    if header.is_error:
+        count = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
         raise parse_refusal(
-            (yield from read_first_octets(wanted, buffer)), url
+            (yield from read_first_octets(count, buffer)), url
         )  # The error text may be truncated anywhere.
-    wanted = SIGNATURE_LENGTH if ITEM_TYPES[url.gophertype].sniffed else 0
+    count = SIGNATURE_LENGTH if ITEM_TYPES[url.gophertype].sniffed else 0
     if header.count is not None:
-        wanted = min(wanted, header.count)
-    shape = shape_of_framed(url, (yield from read_first_octets(wanted, buffer)))
+        count = min(count, header.count)
+    shape = shape_of_framed(url, (yield from read_first_octets(count, buffer)))
     check_begun(buffer)
     return shape
 
@@ -363,10 +363,10 @@ def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
     command = command_in(url)
     if command.requests_records:
         return RECORDS
-    viewed = kind_of_view(command.view)
-    if viewed is None:
+    view = kind_of_view(command.view)
+    if view is None:
         return shape_by_type(url, first)
-    kind, media_type = viewed
+    kind, media_type = view
     if media_type == ATTRIBUTES_VIEW:
         return RECORDS
     return ReplyShape(kind, media_type, GopherListing.ITEMS if kind is Kind.DIRECTORY else None, True)
@@ -379,33 +379,33 @@ def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
     byte. A text without a code becomes an error of an unknown kind.
     """
     lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
-    found = _CODE.match(lines[0])
-    code, behind = (int(found[1]), found[2] or b"") if found else (None, lines[0])
-    words = _words(lines[1:]) or _words([behind])
-    what = f"the server declined with code {code}" if code is not None else "the server declined"
+    match = _CODE.match(lines[0])
+    code, detail = (int(match[1]), match[2] or b"") if match else (None, lines[0])
+    words = _words(lines[1:]) or _words([detail])
+    message = f"the server declined with code {code}" if code is not None else "the server declined"
     shown = None if code is None else str(code)
     match code:
         case 1:
-            return NotFound(f"{what}, item not available: {words!r}", code=shown, text=words)
+            return NotFound(f"{message}, item not available: {words!r}", code=shown, text=words)
         case 2:
-            return TryLater(f"{what}, try later: {words!r}", code=shown, text=words)
+            return TryLater(f"{message}, try later: {words!r}", code=shown, text=words)
         case 3:
-            place = _new_place([behind, *lines[1:2]], url)
-            return Declined(f"{what}, the item has moved to {place}", code=shown, text=words)
-    return Declined(f"{what}: {words!r}", code=shown, text=words)
+            target = _find_new_url([detail, *lines[1:2]], url)
+            return Declined(f"{message}, the item has moved to {target}", code=shown, text=words)
+    return Declined(f"{message}: {words!r}", code=shown, text=words)
 
 
 def _words(lines: list[bytes]) -> str:
     return "\n".join(line_text(line) for line in lines if line not in (b"", b"."))
 
 
-def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
+def _find_new_url(candidates: list[bytes], url: GopherUrl) -> str:
     """Return the new URL of a moved item, from the first line that is an item with a URL.
 
     The new URL is reported to the user. The client never follows the new URL.
     """
     for line in candidates:
         item = parse_item(line)
-        if item.port is not None and (found := link_of(item, item.character, url).url) is not None:
-            return found
+        if item.port is not None and (target := link_of(item, item.character, url).url) is not None:
+            return target
     return "an unknown location"

@@ -91,13 +91,13 @@ def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
 
 def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
     first, *lines = gopherplus.split(b"\r\n")
-    head = re.fullmatch(_FORM_LINE, first)
-    if head is None or len(lines) < 3 or lines[0] != b"+-1" or lines[-2:] != [b".", b""]:
+    match = re.fullmatch(_FORM_LINE, first)
+    if match is None or len(lines) < 3 or lines[0] != b"+-1" or lines[-2:] != [b".", b""]:
         raise Refused("S03", "TAB, CR, LF and NUL in a Gopher+ string are allowed only in filled-in forms")
     answers = tuple(lines[1:-2])
     if any(answer == b"." or re.search(rb"[\0\r\n]", answer) for answer in answers):
         raise Refused("S03", "filled-in form continues after its final period")
-    return GopherPlusCommand(RequestedView.ITEM, view=head[1], answers=answers)
+    return GopherPlusCommand(RequestedView.ITEM, view=match[1], answers=answers)
 
 
 def command_in(url: GopherUrl) -> GopherPlusCommand:
@@ -123,16 +123,16 @@ def encode_request(url: GopherUrl) -> Line:
             Also raised if the Gopher+ string is unsafe (S03, multi-line requests).
     """
     command = parse_command(url.gopherplus) if url.gopherplus else _PLAIN
-    words = [url.selector]
+    fields = [url.selector]
     if url.search or (url.gophertype == "7" and url.gopherplus):
-        words.append(url.search or b"")
+        fields.append(url.search or b"")
     if command.answers is not None:
-        words += [b"+" + command.view, b"1"]
+        fields += [b"+" + command.view, b"1"]
     elif command.requested is RequestedView.FORM:
-        words.append(b"!")
+        fields.append(b"!")
     elif url.gopherplus:
-        words.append(url.gopherplus)
-    line = encode_line(*words, sep=b"\t")
+        fields.append(url.gopherplus)
+    line = encode_line(*fields, sep=b"\t")
     if (length := len(line.octets) - 2) > REQUEST_LIMIT:
         raise Refused("S02", f"request of {length} bytes exceeds the limit of {REQUEST_LIMIT}")
     if command.answers is None:

@@ -140,8 +140,8 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
     """
 
     gopherplus = url.gopherplus or b"+"
-    asked = url.search or gopherplus[:1] != b"+" or b"\t" in gopherplus
-    if asked or ITEM_TYPES[url.gophertype].reading is not ReplyReading.OCTETS:
+    has_query = url.search or gopherplus[:1] != b"+" or b"\t" in gopherplus
+    if has_query or ITEM_TYPES[url.gophertype].reading is not ReplyReading.OCTETS:
         return None
     name, (menu, slash, _) = b"/".join(names), url.selector.rpartition(b"/")
     selector = name if name.startswith(menu + slash) else menu + slash + name
@@ -197,7 +197,7 @@ class ItemType(NamedTuple):
     """
 
     character: str
-    what: str
+    description: str
     reading: ReplyReading
     media_type: str | None
     kind: Kind = Kind.DOCUMENT

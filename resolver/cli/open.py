@@ -386,7 +386,7 @@ async def answers_to(form: AskForm) -> list[Answer]:
     """Ask the questions of a form and return the answers. Raises `Refused` (S05) for `^D`."""
     answers: list[Answer] = []
     for line in form.lines:
-        if line.question.is_asked:
+        if line.question.needs_answer:
             answers.append(await _ASKING[line.question](line))
         else:
             streams.note(own_text(line.prompt))

@@ -361,7 +361,7 @@ def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]
     fields = dict(said)
     answers: list[Answer] = []
     for number, line in enumerate(form.lines):
-        if line.question.is_asked:
+        if line.question.needs_answer:
             answers.append(_answer(line, fields.get(f"answer{number}", "")))
     return answers
 
@@ -388,7 +388,7 @@ def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str
     """
     seen = [
         FormPreview(line.prompt, _preview_answer(line, answer))
-        for line, answer in zip(form.asked, answers, strict=True)
+        for line, answer in zip(form.questions, answers, strict=True)
     ]
     values = {
         "url": url.shown,

@@ -279,7 +279,7 @@ def test_form_entries_are_the_form_lines() -> None:
 
 def test_record_beyond_limit_raises() -> None:
     (record,) = parse_records(b"+INFO: x\n+A:\n " + b"y" * LINE_LIMIT + b"\n z\n")
-    assert (record.cut, record.blocks) == (True, (AttributeBlock("A", (b"z",)),))
+    assert (record.is_truncated, record.blocks) == (True, (AttributeBlock("A", (b"z",)),))
     with pytest.raises(LimitExceeded):
         list(RecordReader(limit=100).feed(b"+INFO: x\n+A:\n" + b" y\n" * 50))
     reader = RecordReader(limit=100)
@@ -399,7 +399,7 @@ def test_form_of_captured_record() -> None:
         "Select",
         "Ask",
     ]
-    assert [line.default for line in form.asked] == ["Frodo", None, None, "red", None, None, None]
+    assert [line.default for line in form.questions] == ["Frodo", None, None, "red", None, None, None]
 
 
 def test_encode_answers_puts_file_last() -> None:

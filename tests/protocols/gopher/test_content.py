@@ -34,9 +34,9 @@ HEADERS: list[tuple[bytes, GopherPlusHeader]] = [
     (b"+-2\n", GopherPlusHeader(CLOSE)),
     (b"+-1 \t\r\n", GopherPlusHeader(PERIOD)),
     (b"+5" + b" " * 60 + b"\r\n", GopherPlusHeader(COUNT, 5)),
-    (b"-78\r\n", GopherPlusHeader(COUNT, 78, refused=True)),
-    (b"--1\r\n", GopherPlusHeader(PERIOD, refused=True)),
-    (b"--2\r\n", GopherPlusHeader(CLOSE, refused=True)),
+    (b"-78\r\n", GopherPlusHeader(COUNT, 78, is_error=True)),
+    (b"--1\r\n", GopherPlusHeader(PERIOD, is_error=True)),
+    (b"--2\r\n", GopherPlusHeader(CLOSE, is_error=True)),
 ]
 
 #: Bytes that are not a header, and the number of bytes that suffice to see it (0: only at the end).
@@ -107,7 +107,7 @@ def test_read_promised_header_truncated_raises_disconnected(octets: bytes) -> No
 
 @pytest.mark.parametrize(("line", "header"), HEADERS)
 def test_header_written_is_read_as_equal(line: bytes, header: GopherPlusHeader) -> None:
-    assert run_reader(read_header, header.written.encode() + b"\n") == header
+    assert run_reader(read_header, header.text.encode() + b"\n") == header
 
 
 # Lone periods: the machine against the rules applied to the complete reply, and its buffering limit.
@@ -168,7 +168,7 @@ def test_period_unstuffer_follows_the_rules_for_every_split(reply: bytes, cutter
     cleaned = clean(periods, iter(cutter(reply)))
     assert cleaned == unstuff_by_rules(reply)
     assert periods.restore(cleaned) == reply
-    assert not periods.gave_up
+    assert not periods.is_over_limit
 
 
 @given(
@@ -207,10 +207,10 @@ def test_period_unstuffer_releases_decided_lines() -> None:
 
 
 def test_period_unstuffer_buffer_is_bounded() -> None:
-    periods, reply = PeriodUnstuffer(hold=100), b"..\r\n" + b"x" * 60 + b"\r\n"
+    periods, reply = PeriodUnstuffer(limit=100), b"..\r\n" + b"x" * 60 + b"\r\n"
     assert periods.feed(reply) == (b"",)
     assert periods.feed(reply) == (reply * 2,)  # over the limit: passed unchanged
-    assert periods.gave_up
+    assert periods.is_over_limit
     assert periods.feed(b"..y\r\n.\r\n") == (b"..y\r\n",)
     assert (periods.finish(), periods.terminator) == ((b"",), b".\r\n")
     assert periods.restore(reply * 2 + b"..y\r\n") == reply * 2 + b"..y\r\n.\r\n"

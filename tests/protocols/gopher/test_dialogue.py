@@ -11,7 +11,7 @@ import pytest
 from protocols.contract import Stream
 from protocols.conversation.rehearsal import rehearse
 from protocols.gopher.attributes import RECORD_LIMIT
-from protocols.gopher.content import HOLD_LIMIT, DataEnding, GopherPlusHeader
+from protocols.gopher.content import BUFFER_LIMIT, DataEnding, GopherPlusHeader
 from protocols.gopher.dialogue import SessionPointer, converse, find_pointer
 from protocols.gopher.reply import RECORDS, shape_by_type
 from protocols.gopher.request import encode_request
@@ -240,7 +240,7 @@ FLOODS: list[tuple[str, bytes, int, int]] = [
     ("1a", b"0a\tb\th.dom\t70\r\n" * 100, 100, 2 * MIB),
     ("1a", b"0" * 65_536, 256, 2 * MIB),
     ("1a%09%09$", b"+INFO: 0a\tb\th.dom\t70\r\n+ABSTRACT:\r\n x\r\n" * 30, 100, 2 * MIB),
-    ("0a", b"..x\r\n" + b"a line of text\r\n" * 4096, 256, 4 * HOLD_LIMIT),
+    ("0a", b"..x\r\n" + b"a line of text\r\n" * 4096, 256, 4 * BUFFER_LIMIT),
     ("9a", b"\0" * 65_536, 256, 2 * MIB),
 ]
 
@@ -263,16 +263,16 @@ async def test_memory_does_not_grow_with_body(path: str, piece: bytes, times: in
 
 async def test_doubled_periods_beyond_buffer_are_kept() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
-    async with open_url(answer_url_of("0a"), RepeatingGate(piece, 2 * HOLD_LIMIT // len(piece))) as reply:
+    async with open_url(answer_url_of("0a"), RepeatingGate(piece, 2 * BUFFER_LIMIT // len(piece))) as reply:
         body = b"".join([octets async for octets in reply.body])
-    assert body.count(b"\r\n..x\r\n") == 2 * HOLD_LIMIT // len(piece) - 1
+    assert body.count(b"\r\n..x\r\n") == 2 * BUFFER_LIMIT // len(piece) - 1
     assert reply.raw is not None
     assert reply.raw(body) == body
 
 
 async def test_doubled_periods_kept_is_a_finding() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
-    gate = RepeatingGate(piece, 2 * HOLD_LIMIT // len(piece))
+    gate = RepeatingGate(piece, 2 * BUFFER_LIMIT // len(piece))
     outcome = await resolve(open_url, answer_url_of("0a"), gate)
     assert outcome.findings == ["gopher:periods-kept"]
 

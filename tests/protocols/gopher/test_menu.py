@@ -223,9 +223,9 @@ def test_menu_lines_truncate_only_overlong_lines(cutter: Cutter) -> None:
     lines = MenuLines(limit=10)
     assert [line for piece in cutter(octets) for line in lines.feed(piece)] == [
         TextLine(b"x" * 10),
-        TextLine(b"y" * 10, whole=False),
-        TextLine(b"z" * 10, whole=False),
-        TextLine(b"w" * 10, whole=False),
+        TextLine(b"y" * 10, is_complete=False),
+        TextLine(b"z" * 10, is_complete=False),
+        TextLine(b"w" * 10, is_complete=False),
         TextLine(b"short"),
     ]
 
@@ -234,4 +234,4 @@ def test_menu_lines_buffer_of_endless_line_is_bounded() -> None:
     lines = MenuLines()
     for _ in range(100):
         assert lines.feed(b"x" * LINE_LIMIT) == []
-    assert lines.finish() == [TextLine(b"x" * LINE_LIMIT, whole=False)]
+    assert lines.finish() == [TextLine(b"x" * LINE_LIMIT, is_complete=False)]

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from protocols.gopher.reply import (
-    WATCH_LIMIT,
+    ERROR_REPLY_LIMIT,
     ErrorDetector,
     GopherListing,
     LineDetector,
@@ -281,9 +281,9 @@ def test_error_detector_accepts_content_early(watch: type[ErrorDetector], octets
 @pytest.mark.parametrize(
     ("path", "reply"),
     [
-        ("0n", b"3" + b"x" * WATCH_LIMIT + b"\t\t\t\r\n"),
-        ("1n", b"3no\r\n" + b"iprose\r\n" * (WATCH_LIMIT // 8)),
-        ("1n", b"i" + b"x" * WATCH_LIMIT),
+        ("0n", b"3" + b"x" * ERROR_REPLY_LIMIT + b"\t\t\t\r\n"),
+        ("1n", b"3no\r\n" + b"iprose\r\n" * (ERROR_REPLY_LIMIT // 8)),
+        ("1n", b"i" + b"x" * ERROR_REPLY_LIMIT),
     ],
 )
 def test_read_unframed_of_reply_longer_than_an_error_is_content(
