@@ -26,9 +26,9 @@ from protocols.wire import Buffer, Reader
 # UTF-8. Other bytes are decoded with the charset of the body, or as ISO 8859-1 if the article declares no
 # charset. Encoded words (RFC 2047) are decoded afterwards. An invalid encoded word is not changed.
 
-_ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
+_ENCODED_WORD = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
 _WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # optional language: RFC 2231 5
-_RUN = re.compile(rf"{_ONE}(?:\s*{_ONE})*")
+_RUN = re.compile(rf"{_ENCODED_WORD}(?:\s*{_ENCODED_WORD})*")
 _ESCAPE = re.compile(rb"=([0-9A-Fa-f]{2})")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 
@@ -40,8 +40,8 @@ def choose_charset(name: str) -> str | None:
 
 def declared_charset(content_type: str | None) -> str | None:
     """Return the charset parameter of a Content-Type (RFC 2045 5.1), or None if unsupported."""
-    found = None if content_type is None else _CHARSET.search(content_type)
-    return None if found is None else choose_charset(found[1])
+    match = None if content_type is None else _CHARSET.search(content_type)
+    return None if match is None else choose_charset(match[1])
 
 
 def decode_field(octets: bytes, charset: str | None = None) -> str:
@@ -66,19 +66,19 @@ def decode_words(text: str) -> str:
     return _RUN.sub(_decode_run, text)
 
 
-def _decode_run(found: re.Match[str]) -> str:
+def _decode_run(match: re.Match[str]) -> str:
     """Decode a sequence of adjacent encoded words.
 
     White space between two encoded words is not part of the text. The bytes of adjacent encoded words with
     the same charset are joined before decoding, because a character may be split between two encoded words.
     """
-    run = found[0]  # `re` copies the group for each access
+    run = match[0]  # `re` copies the group for each access
     pieces: list[str] = []  # joined at the end, in linear time
     end, pending, charset = 0, bytearray(), ""
     for word in _WORD.finditer(run):
         octets = _decode_word(word)
         if octets is None or word[1].lower() != charset:
-            pieces.append(_show(pending, charset))
+            pieces.append(_decode_pending(pending, charset))
             pending = bytearray()
         if octets is None:
             pieces.append(run[end : word.end()])
@@ -88,10 +88,10 @@ def _decode_run(found: re.Match[str]) -> str:
             charset = word[1].lower()
             pending += octets
         end = word.end()
-    return "".join([*pieces, _show(pending, charset)])
+    return "".join([*pieces, _decode_pending(pending, charset)])
 
 
-def _show(octets: bytearray, charset: str) -> str:
+def _decode_pending(octets: bytearray, charset: str) -> str:
     return octets.decode(codec_of(charset) or "latin-1", "replace") if octets else ""
 
 
@@ -180,8 +180,8 @@ def _parse_lines(lines: list[bytes]) -> ArticleHead:
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
         if line[:1] in (b" ", b"\t") and fields:
             fields[-1][1].append(line)  # joined at the end: a field may have any number of lines
-        elif found := _FIELD.fullmatch(line):
-            fields.append((found[1].decode("ascii"), [found[2]]))
+        elif match := _FIELD.fullmatch(line):
+            fields.append((match[1].decode("ascii"), [match[2]]))
         else:
             fields.append(("", [line]))
     return ArticleHead(tuple([(name, b"".join(pieces)) for name, pieces in fields]))
@@ -217,10 +217,10 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
     while True:
         if buffer.startswith((b"\r\n", b".\r\n")):
             return 0
-        found = _HEAD_END.search(buffer, buffer.searched, HEAD_LIMIT)
-        if found is not None or buffer.at_end:
+        match = _HEAD_END.search(buffer, buffer.searched, HEAD_LIMIT)
+        if match is not None or buffer.at_end:
             buffer.searched = 0  # search from the start, because the next pattern is different
-            return len(buffer) if found is None else found.start()
+            return len(buffer) if match is None else match.start()
         buffer.searched = max(0, len(buffer) - 4)  # an incomplete end has at most 4 bytes
         if len(buffer) >= HEAD_LIMIT:
             raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} bytes")
@@ -239,7 +239,7 @@ def _check_size(lines: list[bytes], limits: Limits) -> None:
 # The formats are: RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036,
 # and the format of C's `ctime` (`Fri Nov 19 16:14:55 1982`). The day of the week is redundant and ignored.
 
-_LONGEST = 200  # maximum length of a parsed date, in characters
+_MAX_DATE = 200  # maximum length of a parsed date, in characters
 _COMMENT = re.compile(r"\([^()]*\)")
 _DAY_FIRST = re.compile(r"\b(\d{1,2})[\s-]+([a-z]{3})[a-z]*\.?[\s-]+(\d{2,4})\b", re.IGNORECASE)
 _MONTH_FIRST = re.compile(r"\b([a-z]{3})[a-z]*\.?\s+(\d{1,2})\b(?!:)", re.IGNORECASE)
@@ -263,7 +263,7 @@ _ZONES = {
 
 def parse_date(text: str) -> datetime | None:
     """Parse a Date field into a time in UTC, or return None for an invalid date."""
-    text = _COMMENT.sub(" ", text[:_LONGEST])
+    text = _COMMENT.sub(" ", text[:_MAX_DATE])
     time = _TIME.search(text)
     day = _find_day(text)
     if time is None or day is None:
@@ -279,13 +279,13 @@ def parse_date(text: str) -> datetime | None:
 
 def _find_day(text: str) -> tuple[int, int, int] | None:
     """Return the year, month and day in a date, or None if they are missing."""
-    for found in _DAY_FIRST.finditer(text):
-        if found[2].lower() in _MONTHS:
-            return _full_year(found[3]), _MONTHS[found[2].lower()], int(found[1])
+    for match in _DAY_FIRST.finditer(text):
+        if match[2].lower() in _MONTHS:
+            return _full_year(match[3]), _MONTHS[match[2].lower()], int(match[1])
     year = _YEAR.search(text)
-    for found in _MONTH_FIRST.finditer(text):
-        if found[1].lower() in _MONTHS and year is not None:
-            return int(year[1]), _MONTHS[found[1].lower()], int(found[2])
+    for match in _MONTH_FIRST.finditer(text):
+        if match[1].lower() in _MONTHS and year is not None:
+            return int(year[1]), _MONTHS[match[1].lower()], int(match[2])
     return None
 
 
@@ -301,10 +301,10 @@ def _full_year(digits: str) -> int:
 
 
 def _find_zone(text: str) -> timezone:
-    found = _ZONE.search(text)
-    if found is None:
+    match = _ZONE.search(text)
+    if match is None:
         return UTC
-    if found[4] is not None:
-        return timezone(timedelta(hours=_ZONES.get(found[4].lower(), 0)))
-    offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
-    return timezone(offset if found[1] == "+" else -offset)
+    if match[4] is not None:
+        return timezone(timedelta(hours=_ZONES.get(match[4].lower(), 0)))
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return timezone(offset if match[1] == "+" else -offset)

@@ -74,10 +74,10 @@ class _Part(Message):
 class PartCounter(NamedTuple):
     """The part counter in a subject, such as `(3/7)`.
 
-    `rest` is the subject without the counter. All parts of a file have the same `rest`.
+    `title` is the subject without the counter. All parts of a file have the same title.
     """
 
-    rest: str
+    title: str
     number: int
     total: int
 
@@ -87,9 +87,9 @@ def parse_counter(subject: str) -> PartCounter | None:
     counters = list(_COUNTER.finditer(subject[:_MAX_SUBJECT]))
     if not counters:
         return None
-    found = counters[-1]
-    rest = f"{subject[: found.start()]}({found[2]}){subject[found.end() :]}"
-    return PartCounter(rest, int(found[1]), int(found[2]))
+    match = counters[-1]
+    title = f"{subject[: match.start()]}({match[2]}){subject[match.end() :]}"
+    return PartCounter(title, int(match[1]), int(match[2]))
 
 
 class NewsPost:
@@ -118,10 +118,10 @@ class NewsPost:
         for at in range(0, len(self._octets), _CHUNK):
             parser.feed(self._octets[at : at + _CHUNK])
         message = parser.close()
-        found = list(self._walk(message))
-        if len(found) > MAX_PARTS:
+        attachments = list(self._walk(message))
+        if len(attachments) > MAX_PARTS:
             raise LimitExceeded("entries", f"the article has more than {MAX_PARTS} attachments")
-        return found
+        return attachments
 
     def _walk(self, part: Message) -> Iterator[Attachment]:
         if not part.is_multipart():
@@ -129,17 +129,21 @@ class NewsPost:
             return
         parts = part.get_payload()
         assert isinstance(parts, list)
-        found = [each for inner in parts if isinstance(inner, Message) for each in self._walk(inner)]
-        if found and any(isinstance(each, CloseBoundaryNotFoundDefect) for each in part.defects):
-            last = found[-1]
+        attachments = [
+            attachment for inner in parts if isinstance(inner, Message) for attachment in self._walk(inner)
+        ]
+        if attachments and any(
+            isinstance(attachment, CloseBoundaryNotFoundDefect) for attachment in part.defects
+        ):
+            last = attachments[-1]
             text = "the article ends before the boundary that closes its parts"
-            found[-1] = last._replace(
+            attachments[-1] = last._replace(
                 error=last.error or Truncated(text, received=len(last.content)), verified=()
             )
-        yield from found
+        yield from attachments
 
     def _read_leaf(self, part: Message) -> Iterator[Attachment]:
-        name, media_type = _name_of(part), part.get_content_type()
+        name, media_type = _find_name(part), part.get_content_type()
         content, error = _decode_content(part)
         if media_type.startswith("text/"):
             files = list(islice(read_yenc(content, self._limits), MAX_PARTS + 1))
@@ -159,17 +163,17 @@ class NewsPost:
             NotFound: the group or the number of the article is unknown.
             LimitExceeded: the file has too many parts.
         """
-        total = self._total_of(part)
+        total = self._find_total(part)
         if total > MAX_TOTAL:
             raise LimitExceeded("entries", f"the file has {total} parts, more than {MAX_TOTAL}")
-        group, number = self._place()
+        group, number = self._find_location()
         url: Url
         if isinstance(self._url, NntpUrl):
             url = replace(self._url, article=None)
         else:
             url = replace(self._url, message_id=None, group=group)
-        near = total + STRAY_NUMBERS
-        return PartsListing(url, total, 2 * near, number + near)
+        distance = total + STRAY_NUMBERS
+        return PartsListing(url, total, 2 * distance, number + distance)
 
     def find_parts(self, part: FilePart, entries: Iterable[Entry]) -> Mapping[int, Url]:
         """Return the URLs of the articles that contain the other parts of a file.
@@ -177,42 +181,44 @@ class NewsPost:
         Articles belong to the same file if the author and the subject without the counter are equal. If
         several articles have the same part, the article with the nearest number is used.
         """
-        number = self._place()[1]
+        number = self._find_location()[1]
         subject, author = self._head.decode_first("subject"), self._head.get_first("from")
         counter = parse_counter(subject or "")
         if counter is None:
             return {}
-        found: dict[int, Url] = {}
-        distances: dict[int, int] = {}
+        url_by_part: dict[int, Url] = {}
+        distance_by_part: dict[int, int] = {}
         for entry in entries:
-            there = parse_counter(entry.title or "")
+            candidate = parse_counter(entry.title or "")
             extra = entry.extra or {}
-            at = extra.get("number")
-            if there is None or not isinstance(at, int) or there.number in (0, part.number):
+            article = extra.get("number")
+            if candidate is None or not isinstance(article, int) or candidate.number in (0, part.number):
                 continue
-            is_ours = (there.rest, there.total) == (counter.rest, counter.total)
-            if not is_ours or extra.get("from") != decode_field(author or b"", self._head.charset):
+            is_same_file = (candidate.title, candidate.total) == (counter.title, counter.total)
+            if not is_same_file or extra.get("from") != decode_field(author or b"", self._head.charset):
                 continue
-            url = self._url_of(at, entry)
-            if url is not None and abs(at - number) < distances.get(there.number, abs(at - number) + 1):
-                found[there.number], distances[there.number] = url, abs(at - number)
-        return found
+            url = self._build_url(article, entry)
+            if url is not None and abs(article - number) < distance_by_part.get(
+                candidate.number, abs(article - number) + 1
+            ):
+                url_by_part[candidate.number], distance_by_part[candidate.number] = url, abs(article - number)
+        return url_by_part
 
-    def _url_of(self, number: int, entry: Entry) -> Url | None:
+    def _build_url(self, number: int, entry: Entry) -> Url | None:
         if isinstance(self._url, NntpUrl):
             return replace(self._url, article=number)
         fields = (entry.raw or b"").split(b"\t")
         message_id = strip_brackets(fields[4]) if len(fields) > 4 else None
         return None if message_id is None else replace(self._url, message_id=message_id)
 
-    def _total_of(self, part: FilePart) -> int:
+    def _find_total(self, part: FilePart) -> int:
         counter = parse_counter(self._head.decode_first("subject") or "")
         total = part.total or (None if counter is None else counter.total)
         if total is None:
             raise NotFound("the number of parts is in neither =ybegin nor the subject")
         return total
 
-    def _place(self) -> tuple[bytes, int]:
+    def _find_location(self) -> tuple[bytes, int]:
         """Return the group of the article, and the number of the article in the group."""
         if isinstance(self._url, NntpUrl):
             return self._url.group, self._url.article or 0
@@ -258,7 +264,7 @@ def _make_yenc(begin: YencBegin, content: bytes, end: YencEnd) -> Attachment:
     return Attachment(begin.name or None, None, content, part, verified, end.error)
 
 
-def _name_of(part: Message) -> bytes | None:
+def _find_name(part: Message) -> bytes | None:
     """Return the file name of a part (RFC 2183 2.3, RFC 2231); None without a name."""
     try:
         name = part.get_filename()

@@ -25,13 +25,13 @@ from protocols.news.negotiation import NewsLogin, NewsNegotiation, Precondition
 from protocols.news.request import Request, RequestTarget, request_of
 from protocols.news.response import NntpResponse, make_declined, read_status
 from protocols.news.session import (
-    CompressionState,
+    ConnectionCompressed,
     NntpSession,
     NntpState,
     NotShareable,
     RequestReissue,
     is_loopback,
-    require_whole_response,
+    require_complete_response,
 )
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
@@ -58,31 +58,31 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
         ProtocolError: the peer is not a news server.
     """
     request = request_of(url, options, limits)
-    session, found = yield from _find(url, options, limits, request)
-    found.reply.findings.extend(session.state.findings)
-    if found.body is None:
-        yield from _leave(session)
-        yield StartBody(found.reply)
+    session, target = yield from _send_request(url, options, limits, request)
+    target.reply.findings.extend(session.state.findings)
+    if target.body is None:
+        yield from _end(session)
+        yield StartBody(target.reply)
         return
-    yield StartBody(found.reply)
+    yield StartBody(target.reply)
     try:
-        yield from found.body
-    except Declined as refused:
+        yield from target.body
+    except Declined as error:
         if not session.state.closing:
-            yield from _drop_own(session, refused)
+            yield from _discard_responses(session, error)
             yield EndResponse()
         raise
-    yield from _leave(session)
-    found.reply.verified.add("terminator")
+    yield from _end(session)
+    target.reply.verified.add("terminator")
 
 
-def _leave(session: NntpSession) -> Dialogue[None]:
+def _end(session: NntpSession) -> Dialogue[None]:
     yield EndResponse()
     if session.is_new:
         yield PlanNote("QUIT when the connection is no longer needed; its response is not waited for")
 
 
-def _find(
+def _send_request(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, request: Request
 ) -> Dialogue[tuple[NntpSession, RequestTarget]]:
     """Find a usable connection, and send the request on that connection.
@@ -90,21 +90,21 @@ def _find(
     A pooled connection may be stale, because the server or another dialogue closed it. The request is then
     sent again on a new connection.
     """
-    anew = apart = unpacked = False
+    needs_new = is_separate = is_uncompressed = False
     while True:
-        session = yield from _reach(url, options, limits, anew, apart, unpacked)
+        session = yield from _connect(url, options, limits, needs_new, is_separate, is_uncompressed)
         try:
             negotiation = NewsNegotiation(session, NewsLogin(url.user, url.password), options)
-            return session, (yield from _get(session, negotiation, request))
+            return session, (yield from _perform(session, negotiation, request))
         except NotShareable:
             yield EndResponse()
-            apart = True
-        except CompressionState:
+            is_separate = True
+        except ConnectionCompressed:
             yield EndResponse()
-            unpacked = True
+            is_uncompressed = True
         except (Disconnected, Declined) as error:
             if not session.is_new and _is_dead(session, error):
-                anew = True
+                needs_new = True
                 continue
             if isinstance(error, Declined) and not (session.pending or session.state.closing):
                 yield EndResponse()
@@ -116,11 +116,16 @@ def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
 
     A 400 response means that the server closes the connection.
     """
-    return isinstance(error, Disconnected) or (session.state.closing and not session.heard)
+    return isinstance(error, Disconnected) or (session.state.closing and not session.response_count)
 
 
-def _reach(
-    url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
+def _connect(
+    url: NewsUrl | NntpUrl,
+    options: Options,
+    limits: Limits,
+    needs_new: bool,
+    is_separate: bool,
+    is_uncompressed: bool,
 ) -> Dialogue[NntpSession]:
     """Return the session on a connection that is taken from the pool or opened.
 
@@ -130,28 +135,28 @@ def _reach(
         url: The URL to retrieve.
         options: The options of the caller.
         limits: The limits of the session.
-        anew: Whether to open a new connection.
-        apart: Whether `news:` and `nntp:` URLs must not share a connection. The caller may have credentials
-            for only one of these schemes (S11, credential scope).
-        unpacked: Whether the connection must be uncompressed, so that a login can be sent.
+        needs_new: Whether to open a new connection.
+        is_separate: Whether `news:` and `nntp:` URLs must not share a connection. The caller may have
+            credentials for only one of these schemes (S11, credential scope).
+        is_uncompressed: Whether the connection must be uncompressed, so that a login can be sent.
     """
     tls = url.scheme in ("snews", "nntps")
     state = NntpState(limits)
     state.tls = tls
     key: tuple[Hashable, ...] = ("nntp", url.user, url.password, options.tls, options.login_in_clear)
-    key = (*key, apart and url.scheme, *(("unpacked",) if unpacked else ()))
-    joined = yield JoinPipeline(key, state, tls=tls, anew=anew)
-    if joined is not None:
-        assert isinstance(joined, JoinedPipeline)
-        assert isinstance(joined.state, NntpState)
-        is_new = joined.state is state
+    key = (*key, is_separate and url.scheme, *(("unpacked",) if is_uncompressed else ()))
+    pipeline = yield JoinPipeline(key, state, tls=tls, anew=needs_new)
+    if pipeline is not None:
+        assert isinstance(pipeline, JoinedPipeline)
+        assert isinstance(pipeline.state, NntpState)
+        is_new = pipeline.state is state
         if is_new:
-            state.private = tls or is_loopback(joined.peer)
-        return NntpSession(joined.state, url.scheme, is_new=is_new, may_pack=not unpacked)
+            state.is_private = tls or is_loopback(pipeline.peer)
+        return NntpSession(pipeline.state, url.scheme, is_new=is_new, may_compress=not is_uncompressed)
     return NntpSession(state, url.scheme)
 
 
-def _get(session: NntpSession, negotiation: NewsNegotiation, request: Request) -> Dialogue[RequestTarget]:
+def _perform(session: NntpSession, negotiation: NewsNegotiation, request: Request) -> Dialogue[RequestTarget]:
     """Send the request, and fulfill the server's preconditions until the server accepts the request."""
     if session.is_new:
         yield from _greet(session, negotiation)
@@ -162,17 +167,17 @@ def _get(session: NntpSession, negotiation: NewsNegotiation, request: Request) -
         except RequestReissue:
             continue
         except Precondition as precondition:
-            yield from negotiation.meet(precondition)
-        except Declined as refused:
+            yield from negotiation.fulfill(precondition)
+        except Declined as error:
             if session.state.closing:
                 raise
-            yield from _look_again(session, negotiation, refused)
+            yield from _log_in_after_refusal(session, negotiation, error)
 
 
 def _greet(session: NntpSession, negotiation: NewsNegotiation) -> Dialogue[None]:
     state = session.state
     yield from session.start_response()
-    greeting = yield from require_whole_response(
+    greeting = yield from require_complete_response(
         receive(read_status(state.limits.line), _GREETING, NntpResponse(200))
     )
     _check_greeting(greeting)
@@ -198,42 +203,44 @@ def _check_greeting(greeting: NntpResponse) -> None:
     raise ProtocolError(f"{greeting.shown} is not the greeting of a news server")
 
 
-def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Declined) -> Dialogue[None]:
+def _log_in_after_refusal(
+    session: NntpSession, negotiation: NewsNegotiation, error: Declined
+) -> Dialogue[None]:
     """Log in after a "not found" response, so that the request can be retried.
 
     Servers may report an object as missing before a login. Any refusal other than "not found" is raised
     again. Before the login or the error, the outstanding responses to this dialogue are read and discarded.
     """
-    yield from _drop_own(session, refused)
-    login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None
+    yield from _discard_responses(session, error)
+    login = (yield from negotiation.find_optional_login()) if isinstance(error, NotFound) else None
     if login is None:
-        raise refused
+        raise error
     yield from negotiation.authenticate(login)
 
 
-def _drop_own(session: NntpSession, refused: Declined) -> Dialogue[None]:
+def _discard_responses(session: NntpSession, error: Declined) -> Dialogue[None]:
     try:
-        yield from session.drop_own()
-    except NetworkError as error:
+        yield from session.discard_own_responses()
+    except NetworkError as network_error:
         session.state.closing = True
-        raise refused from error
+        raise error from network_error
 
 
 # Replay of archived responses (WARC) for a group or for the list of all groups.
 
 #: The codes of responses that always have a block. 211 is not in the set, because only the 211 response to
 #: LISTGROUP has a block (RFC 3977 6.1.2).
-_WITH_BLOCK = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230", b"231"})
+_BLOCK_CODES = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230", b"231"})
 #: The maximum size of a line in bytes; articles may have long lines.
-_MOST_LINE = 1_048_576
+_MAX_LINE = 1_048_576
 
 
 class NewsReplayServer:
     """A replay of a news server; see `protocols.contract.ReplayPeer`."""
 
-    def __init__(self, kept: ArchivedObject) -> None:
-        self._commands = frozenset(kept.commands)
-        self._lines = _lines(kept.block())
+    def __init__(self, archived: ArchivedObject) -> None:
+        self._commands = frozenset(archived.commands)
+        self._lines = _split_lines(archived.block())
 
     @property
     def greeting(self) -> bytes:
@@ -248,21 +255,21 @@ class NewsReplayServer:
         status = next(self._lines, b"")
         yield status
         code = status[:3]
-        if code in _WITH_BLOCK or (code == b"211" and verb == "LISTGROUP"):
-            for each in self._lines:
-                yield each
-                if each.startswith(b".") and not each.startswith(b".."):
+        if code in _BLOCK_CODES or (code == b"211" and verb == "LISTGROUP"):
+            for reply_line in self._lines:
+                yield reply_line
+                if reply_line.startswith(b".") and not reply_line.startswith(b".."):
                     return
 
 
-def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _split_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield lines with their line ends; the last line may lack a line end."""
-    held = b""
+    rest = b""
     for piece in pieces:
-        *whole, held = (held + piece).split(b"\n")
-        for each in whole:
-            yield each + b"\n"
-        if len(held) > _MOST_LINE:
-            raise LimitExceeded("line", f"a line of the archive is longer than {_MOST_LINE} bytes")
-    if held:
-        yield held
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+        if len(rest) > _MAX_LINE:
+            raise LimitExceeded("line", f"a line of the archive is longer than {_MAX_LINE} bytes")
+    if rest:
+        yield rest

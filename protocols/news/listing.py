@@ -41,13 +41,13 @@ GroupUrl: TypeAlias = "Callable[[bytes], str | None]"
 def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
     """Return the function that builds the URLs of the articles in the group at `parent`."""
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
-        place = _place(parent)
-        return lambda group, number, message_id: place(group, number)
+        build_url = _group_builder(parent)
+        return lambda group, number, message_id: build_url(group, number)
 
     def by_message_id(group: bytes, number: int, message_id: bytes | None) -> str | None:
         if message_id is None:
             return None
-        return _build(build_news, _news(parent, message_id=message_id))
+        return _build(build_news, _make_news_url(parent, message_id=message_id))
 
     return by_message_id
 
@@ -55,12 +55,12 @@ def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
 def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
     """Return the function that builds the URLs of groups in the list at `parent`."""
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
-        place = _place(parent)
-        return lambda group: place(group, None)
-    return lambda group: None if b"*" in group else _build(build_news, _news(parent, group=group))
+        build_url = _group_builder(parent)
+        return lambda group: build_url(group, None)
+    return lambda group: None if b"*" in group else _build(build_news, _make_news_url(parent, group=group))
 
 
-def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl | None]:
+def _group_builder(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl | None]:
     scheme = "nntps" if parent.scheme == "nntps" else "nntp"
     host = parent.host or ""
 
@@ -80,7 +80,9 @@ def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl 
     return build
 
 
-def _news(parent: NewsUrl, *, group: bytes | None = None, message_id: bytes | None = None) -> NewsUrl:
+def _make_news_url(
+    parent: NewsUrl, *, group: bytes | None = None, message_id: bytes | None = None
+) -> NewsUrl:
     return NewsUrl(
         scheme=parent.scheme,
         host=parent.host,
@@ -98,8 +100,8 @@ def _build(build: Callable[[U], str], url: U) -> BuiltUrl | None:
         return None
 
 
-_FEWEST = 5
-_FIXED = 8
+_MIN_FIELDS = 5
+_FIXED_FIELDS = 8
 _BLANKS = bytes.maketrans(b"\0\t\n\r", b"    ")
 
 
@@ -117,7 +119,7 @@ class OverviewReader:
         self._lines = BlockLines(line_limit)
         self._findings = findings
         self._skipped = 0
-        self._last = -1
+        self._last_number = -1
         self._in_order = True
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
@@ -136,18 +138,18 @@ class OverviewReader:
     def _read(self, lines: list[bytes]) -> Iterator[Entry]:
         for line in lines:
             fields = line.split(b"\t")
-            if len(fields) < _FEWEST or not is_number(fields[0]):
+            if len(fields) < _MIN_FIELDS or not is_number(fields[0]):
                 self._skipped += 1
                 continue
             number = int(fields[0])
-            self._in_order = self._in_order and number > self._last
-            self._last = number
+            self._in_order = self._in_order and number > self._last_number
+            self._last_number = number
             yield self._entry(number, line, fields)
 
     def _entry(self, number: int, line: bytes, fields: list[bytes]) -> Entry:
-        fields += [b""] * (_FIXED - len(fields))
+        fields += [b""] * (_FIXED_FIELDS - len(fields))
         message_id = strip_brackets(fields[4])
-        size = _number(fields[6])
+        size = _parse_number(fields[6])
         extra: dict[str, JsonValue] = {
             "number": number,
             "from": decode_field(fields[2]),
@@ -155,8 +157,8 @@ class OverviewReader:
             "message_id": None if message_id is None else decode_field(message_id),
             "references": [decode_field(word) for word in fields[5].split()],
             "bytes": size,
-            "lines": _number(fields[7]),
-            "fields": list(map(_parse_further_fields, filter(None, fields[_FIXED:]))),
+            "lines": _parse_number(fields[7]),
+            "fields": list(map(_parse_further_fields, filter(None, fields[_FIXED_FIELDS:]))),
         }
         return Entry(
             name=str(number),
@@ -175,7 +177,7 @@ def _parse_further_fields(field: bytes) -> list[JsonValue]:
     return [decode_field(name), decode_field(value)]
 
 
-def _number(field: bytes) -> int | None:
+def _parse_number(field: bytes) -> int | None:
     field = field.strip()
     return int(field) if is_number(field) else None
 
@@ -199,7 +201,7 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 
 #: The maximum size in bytes of the buffered LIST ACTIVE lines and descriptions, with `_OVERHEAD` for each. A
 #: list of 100,000 groups needs about half of this size.
-HOLD_LIMIT = 67_108_864
+BUFFER_LIMIT = 67_108_864
 
 #: The bytes of memory that a buffered line or description needs besides its text. A short line of a hostile
 #: server has 6 bytes, so a limit of the text alone would permit 20 times more memory.
@@ -234,8 +236,8 @@ def parse_active(line: bytes) -> ActiveLine | None:
     if len(words) < 2 or not is_number(words[0]) or not is_number(words[1]):
         return None
     status = words[2] if len(words) > 2 else b""
-    known = status in _STATUS or (status.startswith(b"=") and len(status) > 1)
-    return ActiveLine(name, int(words[0]), int(words[1]), status if known else None, line)
+    is_known = status in _STATUS or (status.startswith(b"=") and len(status) > 1)
+    return ActiveLine(name, int(words[0]), int(words[1]), status if is_known else None, line)
 
 
 def parse_description(line: bytes) -> tuple[bytes, bytes]:
@@ -247,8 +249,8 @@ def parse_description(line: bytes) -> tuple[bytes, bytes]:
 class GroupReader:
     """An `EntryReader` for the groups with a name that matches `pattern`.
 
-    The groups are buffered until their descriptions have arrived. If more than `hold` bytes are buffered, the
-    groups are emitted immediately, and later descriptions are dropped.
+    The groups are buffered until their descriptions have arrived. If more than `limit` bytes are buffered,
+    the groups are emitted immediately, and later descriptions are dropped.
     """
 
     def __init__(
@@ -257,62 +259,62 @@ class GroupReader:
         group_url: GroupUrl,
         line_limit: int,
         findings: list[Finding],
-        hold: int = HOLD_LIMIT,
+        limit: int = BUFFER_LIMIT,
     ) -> None:
         self._pattern = pattern
         self._group_url = group_url
         self._lines = BlockLines(line_limit)
         self._findings = findings
-        self._hold = hold
-        self._held: list[bytes] = []  # lines of LIST ACTIVE, because an `ActiveLine` needs 300 bytes more
-        self._held_octets = 0
+        self._limit = limit
+        self._buffered: list[bytes] = []  # lines of LIST ACTIVE, because an `ActiveLine` needs 300 bytes more
+        self._buffered_size = 0
         self._descriptions: dict[bytes, bytes] = {}
-        self._describing = False
-        self._gave_up = False
+        self._in_descriptions = False
+        self._is_over_limit = False
         self._skipped = 0
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
-        return self._take(self._lines.feed(octets))
+        return self._process(self._lines.feed(octets))
 
     def finish(self) -> Iterable[Entry]:
-        yield from self._take(self._lines.finish())
-        yield from self._give()
+        yield from self._process(self._lines.finish())
+        yield from self._flush()
         if self._skipped:
             detail = f"{self._skipped} lines skipped: not a newsgroup"
             self._findings.append(Finding("nntp:group-line", "allow", detail))
-        if self._gave_up:
-            detail = f"more than {self._hold} bytes of groups: the descriptions are left out"
+        if self._is_over_limit:
+            detail = f"more than {self._limit} bytes of groups: the descriptions are left out"
             self._findings.append(Finding("nntp:descriptions", "allow", detail))
 
-    def _take(self, lines: list[bytes]) -> Iterator[Entry]:
+    def _process(self, lines: list[bytes]) -> Iterator[Entry]:
         for line in lines:
-            if self._describing:
+            if self._in_descriptions:
                 self._describe(*parse_description(line))
             elif line == b".":
-                self._describing = True
+                self._in_descriptions = True
             else:
-                self._hold_line(line)
-            if self._held_octets > self._hold or self._gave_up:
-                self._gave_up = True
-                yield from self._give()
+                self._buffer_line(line)
+            if self._buffered_size > self._limit or self._is_over_limit:
+                self._is_over_limit = True
+                yield from self._flush()
 
-    def _hold_line(self, line: bytes) -> None:
+    def _buffer_line(self, line: bytes) -> None:
         active = parse_active(line)
         if active is None:
             self._skipped += 1
         elif matches(self._pattern, active.name):
-            self._held.append(line)
-            self._held_octets += len(line) + _OVERHEAD
+            self._buffered.append(line)
+            self._buffered_size += len(line) + _OVERHEAD
 
     def _describe(self, name: bytes, description: bytes) -> None:
-        if description and self._held and matches(self._pattern, name):
+        if description and self._buffered and matches(self._pattern, name):
             self._descriptions[name] = description
-            self._held_octets += len(name) + len(description) + _OVERHEAD
+            self._buffered_size += len(name) + len(description) + _OVERHEAD
 
-    def _give(self) -> Iterator[Entry]:
-        held, self._held, self._held_octets = self._held, [], 0
-        for active in map(parse_active, held):
-            assert active is not None  # `_hold_line` buffers only lines of groups
+    def _flush(self) -> Iterator[Entry]:
+        lines, self._buffered, self._buffered_size = self._buffered, [], 0
+        for active in map(parse_active, lines):
+            assert active is not None  # `_buffer_line` buffers only lines of groups
             yield self._entry(active)
         self._descriptions.clear()
 
@@ -378,28 +380,28 @@ _LISTING = "text/plain"
 class GroupRange(NamedTuple):
     """The range of article numbers in a listing; `first` is the lowest number, `last` the highest."""
 
-    selected: GroupSelection
+    selection: GroupSelection
     first: int
     last: int
 
     @property
     def is_empty(self) -> bool:
-        return self.selected.is_empty or self.last < self.first
+        return self.selection.is_empty or self.last < self.first
 
     @property
-    def is_cut(self) -> bool:
+    def has_older(self) -> bool:
         """Return whether the group has older articles that are not listed."""
-        return not self.is_empty and self.first > self.selected.low
+        return not self.is_empty and self.first > self.selection.low
 
 
-def select_newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
+def select_newest(selection: GroupSelection, max_count: int, before: int | None = None) -> GroupRange:
     """Return the range of the newest article numbers.
 
-    The range has at most `most` numbers, below `before`. If `most` is 0, the range has all numbers.
+    The range has at most `max_count` numbers, below `before`. If `max_count` is 0, the range has all numbers.
     """
-    last = selected.high if before is None else min(selected.high, before - 1)
-    everything = not most or last - selected.low + 1 <= most
-    return GroupRange(selected, selected.low if everything else last - most + 1, last)
+    last = selection.high if before is None else min(selection.high, before - 1)
+    is_complete = not max_count or last - selection.low + 1 <= max_count
+    return GroupRange(selection, selection.low if is_complete else last - max_count + 1, last)
 
 
 def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | None) -> Reply:
@@ -430,14 +432,14 @@ def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: by
     )
 
 
-def make_group_reply(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits) -> Reply:
+def make_group_reply(url: NewsUrl | NntpUrl, article_range: GroupRange, limits: Limits) -> Reply:
 
-    group, selected = url.group or b"", listed.selected
+    group, selection = url.group or b"", article_range.selection
     findings: list[Finding] = []
-    if listed.is_cut:
+    if article_range.has_older:
         detail = (
-            f"only the newest articles are listed: {listed.first} to {listed.last}; the group begins at"
-            f" {selected.low} (--entries 0 lists all)"
+            f"only the newest articles are listed: {article_range.first} to {article_range.last};"
+            f" the group begins at {selection.low} (--entries 0 lists all)"
         )
         findings.append(Finding("nntp:cut", "warn", detail))
     return Reply(
@@ -445,11 +447,11 @@ def make_group_reply(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits)
         media_type=_LISTING,
         extra={
             "name": decode_text(group),
-            "count": selected.count,
-            "low": selected.low,
-            "high": selected.high,
-            "first": None if listed.is_empty else listed.first,
-            "cut": listed.is_cut,
+            "count": selection.count,
+            "low": selection.low,
+            "high": selection.high,
+            "first": None if article_range.is_empty else article_range.first,
+            "cut": article_range.has_older,
         },
         listing=OverviewReader(group, article_urls(url), limits.line, findings),
         findings=findings,

@@ -30,19 +30,17 @@ from protocols.news.response import (
     make_declined,
     refusal,
 )
-from protocols.news.session import CompressionState, Deflate, NntpSession, require_whole_response
+from protocols.news.session import ConnectionCompressed, Deflate, NntpSession, require_complete_response
 from protocols.options import Credentials, DecodingBudget, Options
 from protocols.step import Dialogue, PlanNote, RequestCredentials, StartPacking, StartTls
 from protocols.wire import Secret
 
-_NOT_WITHOUT_TLS = (
-    "the server requires a login, but does not offer TLS: the password would be sent in cleartext"
-)
+_TLS_MISSING = "the server requires a login, but does not offer TLS: the password would be sent in cleartext"
 
 
 #: The notes in a plan for a server without STARTTLS. The first note is for preferred TLS, the second note is
 #: for required TLS.
-_WITHOUT_TLS = (
+_STARTTLS_NOTES = (
     "if the server does not offer STARTTLS: the same without TLS",
     "if the server does not offer STARTTLS: nothing more is sent",
 )
@@ -106,7 +104,7 @@ class NewsNegotiation:
         self._options = options
 
     @property
-    def _willing(self) -> bytes:
+    def _expected_capabilities(self) -> bytes:
         return b"COMPRESS DEFLATE" if self._state.tls else b"STARTTLS"
 
     def begin(self) -> Dialogue[None]:
@@ -117,19 +115,19 @@ class NewsNegotiation:
         """
         if self._options.tls == "never" or self._state.tls:
             return
-        yield PlanNote(_WITHOUT_TLS[self._options.tls == "require"])
-        secured = yield from self._start_tls()
-        if not secured and self._options.tls == "require":
+        yield PlanNote(_STARTTLS_NOTES[self._options.tls == "require"])
+        is_encrypted = yield from self._start_tls()
+        if not is_encrypted and self._options.tls == "require":
             raise TlsError("TLS is required, but the server does not offer STARTTLS")
 
-    def meet(self, precondition: Precondition) -> Dialogue[None]:
+    def fulfill(self, precondition: Precondition) -> Dialogue[None]:
         """Discard the outstanding responses, and fulfill the precondition.
 
         If the precondition cannot be fulfilled, the exception for the response is raised.
         """
         state, code = self._state, precondition.response.code
         try:
-            yield from self._session.drop_all()
+            yield from self._session.discard_all_responses()
             if code == 401 or (
                 code in (480, 500, 501, 502) and state.may_request_reader and not state.reader
             ):
@@ -142,19 +140,19 @@ class NewsNegotiation:
         if code == 480:
             yield from self.log_in(precondition.command, precondition.response)
         else:
-            yield from self._need_tls(precondition.command, precondition.response)
+            yield from self._start_required_tls(precondition.command, precondition.response)
 
-    def log_in(self, doing: NntpCommand | str, response: NntpResponse) -> Dialogue[None]:
-        """Log in, because `response` requires a login for the command or action `doing`."""
+    def log_in(self, action: NntpCommand | str, response: NntpResponse) -> Dialogue[None]:
+        """Log in, because `response` requires a login for `action`, a command or an action."""
         if self._state.logged_in:
-            raise make_declined(AccessDenied, doing, response, "not permitted for this login")
+            raise make_declined(AccessDenied, action, response, "not permitted for this login")
         if self._state.login_refused:
             raise make_declined(
-                AccessDenied, doing, response, "the server rejected the login on this connection before"
+                AccessDenied, action, response, "the server rejected the login on this connection before"
             )
         login = yield from self._find_login()
         if login is None:
-            raise refusal(doing, response)
+            raise refusal(action, response)
         yield from self.authenticate(login)
 
     def authenticate(self, login: NewsLogin) -> Dialogue[None]:
@@ -165,103 +163,111 @@ class NewsNegotiation:
         Raises:
             CompressionState: the connection is compressed.
         """
-        self._check_packing()
-        yield from self._protect()
-        command, response = yield from self._identify(login)
+        self._check_uncompressed()
+        yield from self._encrypt_login()
+        command, response = yield from self._send_login(login)
         if response.code == 483:
-            yield from self._need_tls(command, response)
-            command, response = yield from self._identify(login)
-        if response.refused:
+            yield from self._start_required_tls(command, response)
+            command, response = yield from self._send_login(login)
+        if response.is_refusal:
             self._state.login_refused = True
             raise (yield from self._login_refusal(command, response))
         self._state.logged_in = True
-        self._state.forget()
+        self._state.reset()
 
-    def find_help(self) -> Dialogue[NewsLogin | None]:
+    def find_optional_login(self) -> Dialogue[NewsLogin | None]:
         """Return an optional login, with which the server may list more objects.
 
         The result is `None` without a stored login.
 
         The user is not asked for a login. If a login is available, outstanding responses are discarded.
         """
-        tried = self._state.logged_in or self._state.login_refused
-        login = None if tried else (yield from self._find_login())
+        was_tried = self._state.logged_in or self._state.login_refused
+        login = None if was_tried else (yield from self._find_login())
         if login is None or login.password is None:
             return None
-        yield from self._session.drop_all()
-        yield from self._know()
-        offered = self._state.capabilities
-        if offered is None or not offered.has(b"AUTHINFO"):
+        yield from self._session.discard_all_responses()
+        yield from self._request_capabilities()
+        capabilities = self._state.capabilities
+        if capabilities is None or not capabilities.has(b"AUTHINFO"):
             return None
-        open_way = offered.has(b"AUTHINFO", b"USER") and (self._state.private or self._options.login_in_clear)
-        return login if open_way or offered.has(b"STARTTLS") else None
+        allows_cleartext = capabilities.has(b"AUTHINFO", b"USER") and (
+            self._state.is_private or self._options.login_in_clear
+        )
+        return login if allows_cleartext or capabilities.has(b"STARTTLS") else None
 
     def _find_login(self) -> Dialogue[NewsLogin | None]:
         """Return the login in the URL, or else the login stored for this host and port."""
         if self._login.user:
             return self._login
-        held = yield from self._request_credentials(None)
-        return None if held is None else NewsLogin(held.user, held.password)
+        credentials = yield from self._request_credentials(None)
+        return None if credentials is None else NewsLogin(credentials.user, credentials.password)
 
     def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
-        held: Credentials | None = yield RequestCredentials(user, None)
-        if held is not None:  # stored credentials are valid for one scheme only (S11, credential scope)
-            self._state.held_for = self._session.scheme
-        if held is not None and len((held.user + b"." + held.password).split()) > 1:
+        credentials: Credentials | None = yield RequestCredentials(user, None)
+        if (
+            credentials is not None
+        ):  # stored credentials are valid for one scheme only (S11, credential scope)
+            self._state.credentials_scheme = self._session.scheme
+        if credentials is not None and len((credentials.user + b"." + credentials.password).split()) > 1:
             detail = "the name or password contains a blank; servers use only the text before it"
             self._state.findings.append(Finding("nntp:login-blank", "warn", detail))
-        return held
+        return credentials
 
-    def _protect(self) -> Dialogue[None]:
+    def _encrypt_login(self) -> Dialogue[None]:
         """Start TLS before a login, unless the connection is local or the caller allows cleartext.
 
         Raises:
             Refused: the server does not offer TLS (S06, passwords sent without TLS).
         """
         state = self._state
-        offered = state.capabilities
-        insists = (  # RFC 4643 2.1: the server does not accept passwords without TLS
-            offered is not None and offered.has(b"AUTHINFO") and not offered.has(b"AUTHINFO", b"USER")
+        capabilities = state.capabilities
+        requires_tls = (  # RFC 4643 2.1: the server does not accept passwords without TLS
+            capabilities is not None
+            and capabilities.has(b"AUTHINFO")
+            and not capabilities.has(b"AUTHINFO", b"USER")
         )
-        if state.tls or self._options.login_in_clear or (state.private and not insists):
+        if state.tls or self._options.login_in_clear or (state.is_private and not requires_tls):
             return
-        if not (yield from self._start_tls()) and not state.private:
-            raise Refused("S06", _NOT_WITHOUT_TLS, flag="--tls never")
+        if not (yield from self._start_tls()) and not state.is_private:
+            raise Refused("S06", _TLS_MISSING, flag="--tls never")
 
-    def _identify(self, login: NewsLogin) -> Dialogue[tuple[NntpCommand, NntpResponse]]:
+    def _send_login(self, login: NewsLogin) -> Dialogue[tuple[NntpCommand, NntpResponse]]:
         """Send AUTHINFO USER and, if required, PASS. Return the last command and its response."""
         user, password = login.user, login.password
         command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
-        response = yield from require_whole_response(self._session.request(command, NntpResponse(381)))
+        response = yield from require_complete_response(self._session.request(command, NntpResponse(381)))
         if response.code != 381:
             return command, response
         if password is None:
-            held = yield from self._request_credentials(user)
-            if held is None or held.user != user:
+            credentials = yield from self._request_credentials(user)
+            if credentials is None or credentials.user != user:
                 raise LoginRequired(f"{command}: a password is required, but none is available", code="381")
-            password = held.password
+            password = credentials.password
         command = NntpCommand(NntpVerb.AUTHINFO_PASS, Secret(password))
-        return command, (yield from require_whole_response(self._session.request(command, NntpResponse(281))))
+        return command, (
+            yield from require_complete_response(self._session.request(command, NntpResponse(281)))
+        )
 
     def _login_refusal(
         self, command: NntpCommand, response: NntpResponse
     ) -> Dialogue[Declined | ProtocolError]:
         if response.code in (500, 501, 503):
             return make_declined(Declined, command, response, "logins are not supported")
-        if response.code == 482 and (yield from self._is_old()):
+        if response.code == 482 and (yield from self._sends_old_codes()):
             return make_declined(AccessDenied, command, response, "wrong name or password")
         return refusal(command, response)
 
-    def _is_old(self) -> Dialogue[bool]:
+    def _sends_old_codes(self) -> Dialogue[bool]:
         """Return whether the server, older than RFC 4643, sends 482 where the RFC requires 481."""
-        if self._state.capabilities is None and not self._state.old:
+        if self._state.capabilities is None and not self._state.lacks_capabilities:
             try:
-                yield from self._session.hear_capabilities(self._willing)
+                yield from self._session.request_capabilities(self._expected_capabilities)
             except NetworkError:
                 return False
-        return self._state.old
+        return self._state.lacks_capabilities
 
-    def _need_tls(self, command: NntpCommand, response: NntpResponse) -> Dialogue[None]:
+    def _start_required_tls(self, command: NntpCommand, response: NntpResponse) -> Dialogue[None]:
         """Start TLS after the response 483 (TLS required).
 
         The exception for the response is raised if TLS is already active or not available, or if the caller
@@ -276,42 +282,42 @@ class NewsNegotiation:
         A failed TLS handshake raises `TlsError`.
         """
         state = self._state
-        self._check_packing()
-        yield from self._know()
+        self._check_uncompressed()
+        yield from self._request_capabilities()
         if state.capabilities is not None and not state.capabilities.has(b"STARTTLS"):
             return False
         command = NntpCommand(NntpVerb.STARTTLS)
         response = yield from self._session.request(command, NntpResponse(382))
-        if response.refused:
+        if response.is_refusal:
             return False
         if response.code != 382:
             raise ProtocolError(f"{response.shown} is not a valid response to {command}")
         yield StartTls()
-        state.tls = state.secured = state.private = True
-        state.forget()
-        yield from self._session.hear_capabilities(self._willing)
+        state.tls = state.has_starttls = state.is_private = True
+        state.reset()
+        yield from self._session.request_capabilities(self._expected_capabilities)
         return True
 
-    def _check_packing(self) -> None:
-        """Raise `CompressionState` on a compressed connection.
+    def _check_uncompressed(self) -> None:
+        """Raise `ConnectionCompressed` on a compressed connection.
 
         A password must not be sent compressed, and STARTTLS is not allowed on a compressed connection (RFC
         8054 2.2.2, 6).
         """
-        if self._state.packed:
-            raise CompressionState
+        if self._state.is_compressed:
+            raise ConnectionCompressed
 
-    def _know(self) -> Dialogue[None]:
+    def _request_capabilities(self) -> Dialogue[None]:
         """Request the capabilities once, and send MODE READER if the server requires it."""
         state = self._state
-        if state.capabilities is not None or state.old:
+        if state.capabilities is not None or state.lacks_capabilities:
             return
-        yield from self._session.hear_capabilities(self._willing)
+        yield from self._session.request_capabilities(self._expected_capabilities)
         transit = state.capabilities is not None and state.capabilities.in_transit
-        if state.may_request_reader and (transit or (state.old and not state.reader)):
+        if state.may_request_reader and (transit or (state.lacks_capabilities and not state.reader)):
             yield from self._request_reader()
             if transit:
-                yield from self._session.hear_capabilities(self._willing)
+                yield from self._session.request_capabilities(self._expected_capabilities)
 
     def _request_reader(self) -> Dialogue[None]:
         """Send MODE READER; a server that does not support this command is always in reader mode."""
@@ -323,7 +329,7 @@ class NewsNegotiation:
             # RFC 4643 2.2 forbids MODE READER after a login. However, a server may require a login for MODE
             # READER. This server expects MODE READER again after the login.
             response = yield from self._session.request(command, NntpResponse(200))
-        if response.refused and response.code not in (500, 501):
+        if response.is_refusal and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in
             raise (
                 make_declined(AccessDenied, command, response, "not permitted")
@@ -344,7 +350,7 @@ class NewsNegotiation:
 
 #: The minimum number of articles for compression. The overview of 1,000 articles has about 160 kB;
 #: compressed, it has 14 kB (measured with INN).
-WORTH = 1_000
+COMPRESSION_MIN_ARTICLES = 1_000
 
 
 def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
@@ -354,19 +360,19 @@ def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
     the server is in transit mode. If the server refuses compression, the connection stays uncompressed.
     """
     state = session.state
-    if not session.may_pack or state.packed is not None or (user and not state.logged_in):
+    if not session.may_compress or state.is_compressed is not None or (user and not state.logged_in):
         return
-    if state.capabilities is None and not state.old:
-        yield from session.hear_capabilities(willing=b"COMPRESS DEFLATE")
-    offered = state.capabilities
-    if offered is None or offered.in_transit or not offered.has(b"COMPRESS", b"DEFLATE"):
+    if state.capabilities is None and not state.lacks_capabilities:
+        yield from session.request_capabilities(expected=b"COMPRESS DEFLATE")
+    capabilities = state.capabilities
+    if capabilities is None or capabilities.in_transit or not capabilities.has(b"COMPRESS", b"DEFLATE"):
         return
     command = NntpCommand(NntpVerb.COMPRESS_DEFLATE)
     response = yield from session.request(command, NntpResponse(206))
-    state.packed = False
-    if response.refused:
+    state.is_compressed = False
+    if response.is_refusal:
         return
     if response.code != 206:
         raise ProtocolError(f"{response.shown} is not a valid response to {command}")
     yield StartPacking(Deflate(DecodingBudget(state.limits.ratio, None)))
-    state.packed = True
+    state.is_compressed = True

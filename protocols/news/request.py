@@ -24,7 +24,7 @@ from protocols.news.listing import (
     make_groups_reply,
     select_newest,
 )
-from protocols.news.negotiation import WORTH, check_precondition, compress
+from protocols.news.negotiation import COMPRESSION_MIN_ARTICLES, check_precondition, compress
 from protocols.news.response import (
     BlockLines,
     DataBlock,
@@ -32,11 +32,11 @@ from protocols.news.response import (
     NntpCommand,
     NntpResponse,
     NntpVerb,
-    UntouchedBlock,
+    RawBlock,
+    emit_block,
     encode_message_id,
     encode_number,
     encode_range,
-    give_block,
     is_number,
     message_id_of,
     parse_selected,
@@ -53,8 +53,8 @@ from protocols.wire import Buffer, Reader
 ENTRIES = 10_000
 
 _IDEAL_HEAD = ArticleHead()
-_UNKNOWN = frozenset({500, 503})
-_GONE = frozenset({420, 423, 430})
+_UNSUPPORTED_CODES = frozenset({500, 503})
+_MISSING_CODES = frozenset({420, 423, 430})
 
 
 class RequestTarget(NamedTuple):
@@ -75,27 +75,27 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
     Raises:
         Refused: a name in the URL cannot be sent in a command (S02, command injection).
     """
-    facts, block = options.want == "facts", UntouchedBlock if options.raw else DataBlock
+    facts, block = options.want == "facts", RawBlock if options.raw else DataBlock
     if isinstance(url, NntpUrl) and url.article is not None:
         return partial(_get_numbered, url, url.article, facts, block)
     if isinstance(url, NewsUrl) and url.message_id is not None:
         return partial(_get_identified, url, url.message_id, facts, block)
     if b"*" in (url.group or b""):
         return partial(_count_groups, url, limits) if facts else partial(_list_groups, url, limits, block)
-    most = ENTRIES if options.entries is None else options.entries
+    max_entries = ENTRIES if options.entries is None else options.entries
     if facts:
-        return partial(_select, url, most, options.before, limits)
-    return partial(_list_articles, url, most, options.before, limits, block)
+        return partial(_select, url, max_entries, options.before, limits)
+    return partial(_list_articles, url, max_entries, options.before, limits, block)
 
 
-def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
+def _require_success(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
     """Read the next response. Raises `Declined` for a refusal or a precondition."""
     # wait, because the oldest outstanding command may belong to another dialogue
     yield from session.start_response()
     command = session.state.outstanding[0]
-    response = yield from session.hear(ideal)
+    response = yield from session.read_response(ideal)
     check_precondition(session, command, response)
-    if response.refused:
+    if response.is_refusal:
         raise refusal(command, response)
     return response
 
@@ -110,30 +110,30 @@ def _get_numbered(
     # wait, because an earlier dialogue may still select another group
     yield from session.start_request()
     if session.state.selects(url.group):
-        yield from session.say_last(command)
+        yield from session.send_last(command)
     else:
-        yield from session.say_last(NntpCommand(NntpVerb.GROUP, url.group), command)
-        yield from _hear_selected(session, url.group)
+        yield from session.send_last(NntpCommand(NntpVerb.GROUP, url.group), command)
+        yield from _select_group(session, url.group)
     ideal = NntpResponse(221 if facts else 220, b"%d <>" % number, block=True)
-    response = yield from _need(session, ideal)
-    return (yield from _hear_article(session, url, message_id_of(response), facts, block))
+    response = yield from _require_success(session, ideal)
+    return (yield from _read_article(session, url, message_id_of(response), facts, block))
 
 
 def _get_identified(
     url: NewsUrl, message_id: bytes, facts: bool, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
     command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_message_id(message_id))
-    yield from session.say_last(command)
-    response = yield from _need(
+    yield from session.send_last(command)
+    response = yield from _require_success(
         session, NntpResponse(221 if facts else 220, b"0 <%s>" % message_id, block=True)
     )
     reported = message_id_of(response)
     if reported not in (None, message_id):
         raise ProtocolError(f"{command} was answered with another article: {response.shown}")
-    return (yield from _hear_article(session, url, reported, facts, block))
+    return (yield from _read_article(session, url, reported, facts, block))
 
 
-def _hear_article(
+def _read_article(
     session: NntpSession,
     url: NewsUrl | NntpUrl,
     message_id: bytes | None,
@@ -144,130 +144,133 @@ def _hear_article(
     head: ArticleHead = yield Receive(read_head(limits), "the head of the article", _IDEAL_HEAD)
     reply = make_article_reply(url, head, message_id)
     if not facts:
-        return RequestTarget(reply, give_block(block(), "the article"))
+        return RequestTarget(reply, emit_block(block(), "the article"))
     yield from receive(skip_block(HEAD_LIMIT), "the end of the head", None)
     return RequestTarget(reply)
 
 
-def _hear_selected(session: NntpSession, group: bytes) -> Dialogue[GroupSelection]:
+def _select_group(session: NntpSession, group: bytes) -> Dialogue[GroupSelection]:
     # In a plan (the preview without a connection), the expected response shows a group with 1 article.
-    response = yield from _need(session, NntpResponse(211, b"1 0 0 " + group))
-    selected = parse_selected(response)
+    response = yield from _require_success(session, NntpResponse(211, b"1 0 0 " + group))
+    selection = parse_selected(response)
     session.state.group = group
-    return selected
+    return selection
 
 
 # -- the articles of a group
 
 
 def _select(
-    url: NewsUrl | NntpUrl, most: int, before: int | None, limits: Limits, session: NntpSession
+    url: NewsUrl | NntpUrl, max_entries: int, before: int | None, limits: Limits, session: NntpSession
 ) -> Dialogue[RequestTarget]:
     group = url.group or b""
-    yield from session.say_last(NntpCommand(NntpVerb.GROUP, group))
-    listed = select_newest((yield from _hear_selected(session, group)), most, before)
-    return RequestTarget(make_group_reply(url, listed, limits))
+    yield from session.send_last(NntpCommand(NntpVerb.GROUP, group))
+    article_range = select_newest((yield from _select_group(session, group)), max_entries, before)
+    return RequestTarget(make_group_reply(url, article_range, limits))
 
 
 def _list_articles(
     url: NewsUrl | NntpUrl,
-    most: int,
+    max_entries: int,
     before: int | None,
     limits: Limits,
     block: type[DataBlock],
     session: NntpSession,
 ) -> Dialogue[RequestTarget]:
     group = url.group or b""
-    yield from session.say(NntpCommand(NntpVerb.GROUP, group))
-    listed = select_newest((yield from _hear_selected(session, group)), most, before)
-    reply = make_group_reply(url, listed, limits)
-    if listed.is_empty:
+    yield from session.send(NntpCommand(NntpVerb.GROUP, group))
+    article_range = select_newest((yield from _select_group(session, group)), max_entries, before)
+    reply = make_group_reply(url, article_range, limits)
+    if article_range.is_empty:
         return RequestTarget(reply)
     yield PlanNote(
         "the response has the numbers, of which the newest are requested; if there are none, no more is sent;"
-        f" if {WORTH} or more: CAPABILITIES, and COMPRESS DEFLATE if it is offered;"
+        f" if {COMPRESSION_MIN_ARTICLES} or more: CAPABILITIES, and COMPRESS DEFLATE if it is offered;"
         " if OVER is unknown: XOVER; if XOVER is unknown: LISTGROUP, and HEAD for each"
     )
-    if min(listed.selected.count, listed.last - listed.first + 1) >= WORTH:
+    if (
+        min(article_range.selection.count, article_range.last - article_range.first + 1)
+        >= COMPRESSION_MIN_ARTICLES
+    ):
         yield from compress(session, url.user)
     while (verb := session.state.overview) is not None:
-        command = NntpCommand(verb, encode_range(listed.first, listed.last))
+        command = NntpCommand(verb, encode_range(article_range.first, article_range.last))
         response = yield from session.request(command, NntpResponse(224, block=True))
-        if response.code in _UNKNOWN:
+        if response.code in _UNSUPPORTED_CODES:
             session.state.overview = NntpVerb.XOVER if verb is NntpVerb.OVER else None
             continue
         check_precondition(session, command, response)
         if response.block:
-            return RequestTarget(reply, give_block(block(), "the overview"))
-        if response.code not in _GONE:
+            return RequestTarget(reply, emit_block(block(), "the overview"))
+        if response.code not in _MISSING_CODES:
             raise refusal(command, response)
         return RequestTarget(reply)
-    if block is UntouchedBlock:
-        return RequestTarget(reply, (yield from _give_numbers(session, group)))
-    numbers = yield from _hear_numbers(session, group, listed)
-    octets = yield from _hear_heads(session, numbers)
-    return RequestTarget(reply, _give_heads(session, numbers, octets) if octets else None)
+    if block is RawBlock:
+        return RequestTarget(reply, (yield from _request_numbers(session, group)))
+    numbers = yield from _read_numbers(session, group, article_range)
+    octets = yield from _read_heads(session, numbers)
+    return RequestTarget(reply, _emit_heads(session, numbers, octets) if octets else None)
 
 
-def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]]:
+def _request_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]]:
     """Request the raw listing from a server without overviews: the article numbers."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     check_precondition(session, command, response)
     if not response.block:
         raise refusal(command, response)
-    return give_block(UntouchedBlock(), "the numbers of the articles")
+    return emit_block(RawBlock(), "the numbers of the articles")
 
 
 # -- the overview for a server without OVER and XOVER: the client reads the head of each article
 
 
-def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dialogue[Iterator[int]]:
+def _read_numbers(session: NntpSession, group: bytes, article_range: GroupRange) -> Dialogue[Iterator[int]]:
     """Return the numbers of the articles to list, or the whole range without LISTGROUP."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     if response.block:
-        reader = read_numbers(listed.first, listed.last, session.state.limits.line)
-        nothing: Iterable[int] = ()
-        return iter((yield from receive(reader, "the numbers of the articles", nothing)))
+        reader = read_numbers(article_range.first, article_range.last, session.state.limits.line)
+        no_numbers: Iterable[int] = ()
+        return iter((yield from receive(reader, "the numbers of the articles", no_numbers)))
     check_precondition(session, command, response)
-    if response.code not in _UNKNOWN:
+    if response.code not in _UNSUPPORTED_CODES:
         raise refusal(command, response)
-    return iter(range(listed.first, listed.last + 1))
+    return iter(range(article_range.first, article_range.last + 1))
 
 
-def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
+def _emit_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
     """Emit the overview lines of the group: `octets`, then the lines of the remaining articles."""
-    given = 0
+    emitted = 0
     while octets:
         yield EmitBody(octets, "an overview composed of heads")
-        given += len(octets)
+        emitted += len(octets)
         try:
-            octets = yield from _hear_heads(session, numbers)
+            octets = yield from _read_heads(session, numbers)
         except Disconnected as error:
-            raise _cut_listing(given) from error
+            raise _make_truncated_listing(emitted) from error
 
 
-def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]:
+def _read_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]:
     """Return the overview lines of the next articles that exist, or nothing after the last one."""
     octets = b""
     while not octets and (window := list(islice(numbers, WINDOW))):
-        yield from session.say(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))
+        yield from session.send(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))
         lines = []
         for number in window:
-            lines.append((yield from _hear_head(session, number)))
+            lines.append((yield from _read_head(session, number)))
         octets = b"".join(lines)
     return octets
 
 
-def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
+def _read_head(session: NntpSession, number: int) -> Dialogue[bytes]:
     command = session.state.outstanding[0]
-    response = yield from session.hear(NntpResponse(221, block=True))
+    response = yield from session.read_response(NntpResponse(221, block=True))
     if response.block:
         head = yield from receive(read_head(session.state.limits), "the head of an article", _IDEAL_HEAD)
         yield from receive(skip_block(HEAD_LIMIT), "the end of the head", None)
         return encode_overview(number, head)
-    if response.code not in _GONE:
+    if response.code not in _MISSING_CODES:
         raise refusal(command, response)
     return b""
 
@@ -286,18 +289,20 @@ def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]
 
     def reader(buffer: Buffer) -> Generator[None, None, Iterable[int]]:
         block, lines = DataBlock(), BlockLines(line_limit)
-        found: deque[int] = deque(maxlen=last - first + 1)
+        numbers: deque[int] = deque(maxlen=last - first + 1)
         while not block.ended:
             content = yield from block.read(buffer)
-            found.extend(number for number in _numbers(lines.feed(content)) if first <= number <= last)
+            numbers.extend(
+                number for number in _parse_numbers(lines.feed(content)) if first <= number <= last
+            )
             if block.received > SKIP_LIMIT:
                 raise LimitExceeded("lines", f"a list of numbers is longer than {SKIP_LIMIT} bytes")
-        return sorted(set(found))
+        return sorted(set(numbers))
 
     return reader
 
 
-def _numbers(lines: Iterable[bytes]) -> Iterator[int]:
+def _parse_numbers(lines: Iterable[bytes]) -> Iterator[int]:
     return (int(line) for line in map(bytes.strip, lines) if is_number(line))
 
 
@@ -310,37 +315,37 @@ def _list_groups(
     argument = _wildmat(url)
     if argument is None:
         yield from compress(session, url.user)
-    yield from session.say_last(
+    yield from session.send_last(
         NntpCommand(NntpVerb.LIST_ACTIVE, argument), NntpCommand(NntpVerb.LIST_NEWSGROUPS, argument)
     )
-    yield from _need(session, NntpResponse(215, block=True))
-    return RequestTarget(make_groups_reply(url, None, limits), _give_groups(session, block))
+    yield from _require_success(session, NntpResponse(215, block=True))
+    return RequestTarget(make_groups_reply(url, None, limits), _emit_groups(session, block))
 
 
-def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
+def _emit_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
     """Emit the list of groups, and then their descriptions if the server sends descriptions.
 
     The terminator of the first list separates the two lists.
     """
     groups = block()
-    yield from give_block(groups, "the groups")
+    yield from emit_block(groups, "the groups")
     try:
-        response = yield from session.hear(NntpResponse(215, block=True))
+        response = yield from session.read_response(NntpResponse(215, block=True))
     except TryLater:  # response 400: the server closes the connection
         return
     except Disconnected as error:
-        raise _cut_listing(groups.received) from error
+        raise _make_truncated_listing(groups.received) from error
     if response.block:
         yield EmitBody(groups.terminator)
-        yield from give_block(block(), "their descriptions", groups.received + len(groups.terminator))
+        yield from emit_block(block(), "their descriptions", groups.received + len(groups.terminator))
 
 
 def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) -> Dialogue[RequestTarget]:
     argument = _wildmat(url)
     if argument is None:
         yield from compress(session, url.user)
-    yield from session.say_last(NntpCommand(NntpVerb.LIST_ACTIVE, argument))
-    yield from _need(session, NntpResponse(215, block=True))
+    yield from session.send_last(NntpCommand(NntpVerb.LIST_ACTIVE, argument))
+    yield from _require_success(session, NntpResponse(215, block=True))
     reader = count_groups(url.group or b"", session.state.limits.line)
     count = yield from receive(reader, "the groups to count", 0)
     return RequestTarget(make_groups_reply(url, count, limits))
@@ -351,5 +356,5 @@ def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:
     return None if url.group == b"*" else url.group
 
 
-def _cut_listing(given: int) -> Truncated:
-    return Truncated(f"the connection ended after {given} bytes of the listing", received=given)
+def _make_truncated_listing(received: int) -> Truncated:
+    return Truncated(f"the connection ended after {received} bytes of the listing", received=received)

@@ -65,14 +65,14 @@ class NntpVerb(enum.StrEnum):
 
 #: Commands that must not be pipelined. After such a command, the client waits for the response before it
 #: sends the next command (RFC 3977 3.5, 5.3, RFC 4642, 4643, 8054).
-ALONE = frozenset(
+UNPIPELINED = frozenset(
     {
         *(NntpVerb.MODE_READER, NntpVerb.STARTTLS, NntpVerb.COMPRESS_DEFLATE),
         *(NntpVerb.AUTHINFO_USER, NntpVerb.AUTHINFO_PASS, NntpVerb.QUIT),
     }
 )
 #: Commands that select another group if they succeed.
-SELECTING = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
+SELECTING_VERBS = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
 #: The variants of LIST.
 LISTS = frozenset({NntpVerb.LIST_ACTIVE, NntpVerb.LIST_NEWSGROUPS})
 #: Commands that a server in transit mode may not support.
@@ -125,7 +125,7 @@ def encode_message_id(message_id: bytes) -> bytes:
 _STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*?))?\r?\n", re.DOTALL)
 
 #: The success codes of each command; the value tells whether a block follows.
-_GRANTED: dict[NntpVerb, dict[int, bool]] = {
+_SUCCESS_CODES: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.CAPABILITIES: {101: True},
     NntpVerb.MODE_READER: {200: False, 201: False},
     NntpVerb.STARTTLS: {382: False},
@@ -145,7 +145,7 @@ _GRANTED: dict[NntpVerb, dict[int, bool]] = {
 }
 #: The codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 define. A defined code is
 #: never interpreted by its first digit.
-_LISTED = frozenset(
+_DEFINED_CODES = frozenset(
     {
         *(100, 101, 111, 199, 200, 201, 202, 203, 205, 206, 211, 215, 218, 220, 221, 222, 223, 224, 225),
         *(230, 231, 235, 238, 239, 240, 250, 281, 282, 283, 288, 335, 340, 350, 381, 382, 383),
@@ -161,7 +161,7 @@ class NntpResponse(NamedTuple):
     block: bool = False
 
     @property
-    def refused(self) -> bool:
+    def is_refusal(self) -> bool:
         return self.code >= 400
 
     @property
@@ -191,7 +191,7 @@ def read_status(limit: int, command: NntpCommand | None = None) -> Reader[NntpRe
             if len(buffer) >= limit:
                 raise LimitExceeded("line", f"a status line is longer than {limit} bytes")
             if buffer.at_end:
-                raise _cut(buffer)
+                raise _make_end_error(buffer)
             yield
         response = parse_status(buffer.take(index + 1))
         return response if command is None else response_to(command, response)
@@ -199,7 +199,7 @@ def read_status(limit: int, command: NntpCommand | None = None) -> Reader[NntpRe
     return reader
 
 
-def _cut(buffer: Buffer) -> Disconnected | Truncated:
+def _make_end_error(buffer: Buffer) -> Disconnected | Truncated:
     if not buffer:
         return Disconnected("the server closed the connection without a response")
     return Truncated("the connection ended inside a status line", received=len(buffer))
@@ -207,10 +207,10 @@ def _cut(buffer: Buffer) -> Disconnected | Truncated:
 
 def parse_status(line: bytes) -> NntpResponse:
     """Parse a status line with its line end."""
-    found = _STATUS.fullmatch(line)
-    if found is None or b"\0" in line:
+    match = _STATUS.fullmatch(line)
+    if match is None or b"\0" in line:
         raise ProtocolError(f"this is not the response of a news server: {line[:60].decode('latin-1')!r}")
-    return NntpResponse(int(found[1]), found[2] or b"")
+    return NntpResponse(int(match[1]), match[2] or b"")
 
 
 def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
@@ -220,12 +220,12 @@ def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
     command whose responses never have a block. For other commands, an undefined code raises `ProtocolError`,
     because the client cannot know whether a block follows.
     """
-    if response.refused:
+    if response.is_refusal:
         return response
-    granted = _GRANTED[command.verb]
-    if response.code in granted:
-        return NntpResponse(response.code, response.text, granted[response.code])
-    if response.code in _LISTED or not 200 <= response.code < 300 or any(granted.values()):
+    success_codes = _SUCCESS_CODES[command.verb]
+    if response.code in success_codes:
+        return NntpResponse(response.code, response.text, success_codes[response.code])
+    if response.code in _DEFINED_CODES or not 200 <= response.code < 300 or any(success_codes.values()):
         raise ProtocolError(f"{response.shown} is not a valid response to {command}")
     return response
 
@@ -291,23 +291,23 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 }
 
 
-def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
-    """Return the exception for a refusal of `doing`, a command or an action."""
+def refusal(action: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
+    """Return the exception for a refusal of `action`, a command or an action."""
     if response.code in (412, 482):
-        return ProtocolError(f"{doing}: {response.shown} is not possible after the previous commands")
+        return ProtocolError(f"{action}: {response.shown} is not possible after the previous commands")
     kind, meaning = _MEANINGS.get(response.code, (Declined, "refused"))
-    return make_declined(kind, doing, response, meaning)
+    return make_declined(kind, action, response, meaning)
 
 
 def make_declined(
-    kind: type[Declined], doing: NntpCommand | str, response: NntpResponse, meaning: str
+    kind: type[Declined], action: NntpCommand | str, response: NntpResponse, meaning: str
 ) -> Declined:
     """Return the exception for a refusal.
 
     The caller chooses the class of the exception and the meaning of the refusal.
     """
     text = decode_text(response.text)
-    return kind(f"{doing}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)
+    return kind(f"{action}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)
 
 
 # Multi-line data blocks, exactly as specified (RFC 3977 3.1.1), and the lines of a listing in a block.
@@ -328,15 +328,15 @@ class DataBlock:
 
     The decoder has three states:
 
-    - `_begun` is False: the start of the first line has not arrived yet. The first line is a special case,
+    - `_is_begun` is False: the start of the first line has not arrived yet. The first line is special,
       because a period at its start does not follow a line end.
-    - `_begun` is True: the decoder returns content. A possible start of the terminator stays in the buffer.
+    - `_is_begun` is True: the decoder returns content. A possible terminator stays in the buffer.
     - `ended` is True: the terminator was consumed. The bytes after the terminator stay in the buffer.
 
     `received` is the number of content bytes. `terminator` has the bytes of the terminator.
     """
 
-    _begun = ended = False
+    _is_begun = ended = False
     received = 0
     terminator = b""
 
@@ -346,12 +346,12 @@ class DataBlock:
         Raises:
             Truncated: the connection ended before the end of the block.
         """
-        if not self._begun:
+        if not self._is_begun:
             self._begin(buffer)
-        content = self._take(buffer) if self._begun and not self.ended else b""
+        content = self._take(buffer) if self._is_begun and not self.ended else b""
         self.received += len(content)
         if buffer.at_end and not self.ended and not content:
-            raise cut_block(self.received)
+            raise make_truncated_block(self.received)
         return content
 
     def read(self, buffer: Buffer) -> Generator[None, None, bytes]:
@@ -365,11 +365,11 @@ class DataBlock:
         first = bytes(buffer[:3])
         if first == b".\r\n":
             self.terminator = buffer.take(3)
-            self._begun = self.ended = True
+            self._is_begun = self.ended = True
         elif first not in (b"", b".", b".\r") or buffer.at_end:
             if first.startswith(b"."):
                 buffer.take(1)
-            self._begun = True
+            self._is_begun = True
 
     def _take(self, buffer: Buffer) -> bytes:
         index = buffer.search(b"\r\n.\r\n", len(buffer))
@@ -381,11 +381,11 @@ class DataBlock:
         return _undot(content)
 
 
-class UntouchedBlock(DataBlock):
+class RawBlock(DataBlock):
     """A block that returns its raw bytes, including stuffed periods and the terminator."""
 
     def _begin(self, buffer: Buffer) -> None:
-        self._begun = buffer.peek(3) not in (b"", b".", b".\r") or buffer.at_end
+        self._is_begun = buffer.peek(3) not in (b"", b".", b".\r") or buffer.at_end
 
     def _take(self, buffer: Buffer) -> bytes:
         if not self.received and buffer.peek(3) == b".\r\n":
@@ -419,7 +419,7 @@ def undot_start(octets: bytes) -> bytes:
     return _undot(octets[1:] if octets[:1] == b"." else octets)
 
 
-def cut_block(received: int) -> Truncated:
+def make_truncated_block(received: int) -> Truncated:
     return Truncated(f"the connection ended inside a block, after {received} bytes", received=received)
 
 
@@ -461,10 +461,10 @@ def skip_block(limit: int) -> Reader[None]:
     return reader
 
 
-def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
+def emit_block(block: DataBlock, label: str, offset: int = 0) -> Dialogue[None]:
     """Copy the content of a block into the body of the reply.
 
-    The bytes after the block stay in the buffer. `given` is the number of bytes that the body already has.
+    The bytes after the block stay in the buffer. `offset` is the number of bytes that the body already has.
 
     Raises:
         Truncated: the connection ended before the end of the block.
@@ -472,10 +472,10 @@ def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
     """
     while not block.ended:
         try:
-            octets: bytes = yield Receive(block.read, f"{what}, up to a line with a single period", b"")
+            octets: bytes = yield Receive(block.read, f"{label}, up to a line with a single period", b"")
         except (Disconnected, Truncated) as error:
-            if given or block.received:
-                raise cut_block(block.received) from error
+            if offset or block.received:
+                raise make_truncated_block(block.received) from error
             raise Disconnected("the connection ended before the first byte of the response") from error
         if not octets:
             return
@@ -491,22 +491,22 @@ class BlockLines:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._rest = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, octets: bytes) -> list[bytes]:
         """Feed content; return the complete lines without their line ends."""
-        self._rest += octets
+        self._buffer += octets
         if b"\n" not in octets:
-            self._check(len(self._rest))
+            self._check(len(self._buffer))
             return []
-        *lines, rest = bytes(self._rest).split(b"\r\n")
-        self._rest = bytearray(rest)
+        *lines, rest = bytes(self._buffer).split(b"\r\n")
+        self._buffer = bytearray(rest)
         self._check(max(map(len, [*lines, rest])))
         return lines
 
     def finish(self) -> list[bytes]:
         """Return the last line if it does not end with a line end."""
-        rest, self._rest = bytes(self._rest), bytearray()
+        rest, self._buffer = bytes(self._buffer), bytearray()
         return [rest] if rest else []
 
     def _check(self, longest: int) -> None:

@@ -24,8 +24,8 @@ from protocols.contract import Line
 from protocols.errors import Disconnected, ProtocolError, Truncated
 from protocols.location import Finding
 from protocols.news.response import (
-    ALONE,
-    SELECTING,
+    SELECTING_VERBS,
+    UNPIPELINED,
     NntpCommand,
     NntpResponse,
     NntpVerb,
@@ -73,7 +73,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
     return Capabilities(labels)
 
 
-def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
+def require_complete_response(response: Dialogue[T]) -> Dialogue[T]:
     """Read a response. If it is incomplete, raise `Disconnected` instead of `Truncated`."""
     try:
         return (yield from response)
@@ -113,17 +113,16 @@ class NntpState:
         reader: Whether the server is certainly in reader mode.
         reader_requested: Whether MODE READER was sent; MODE READER is sent at most once.
         tls: Whether the connection uses TLS.
-        secured: Whether TLS was started by STARTTLS.
-        private: Whether the connection is safe from eavesdropping: it uses TLS, or the peer is this machine.
+        has_starttls: Whether TLS was started by STARTTLS.
+        is_private: Whether the connection is safe from eavesdropping: TLS, or a peer on this machine.
         login_refused: Whether the server rejected a login. A login is not retried on the same connection.
-        held_for: The scheme of the stored credentials that were used for the login. None if the login came
+        credentials_scheme: The scheme of the stored credentials of the login. None if the login came
             from a URL.
         group: The selected group, according to the last 211 response.
         overview: The command for overviews; None if the server does not support overviews.
         capabilities: The capabilities of the server; None before they were requested.
-        old: Whether the server does not support CAPABILITIES.
-        packed: Whether both directions of the connection are compressed; None before the client requested
-            compression.
+        lacks_capabilities: Whether the server does not support CAPABILITIES.
+        is_compressed: Whether both directions of the connection are compressed; None before the request.
     """
 
     limits: Limits
@@ -133,16 +132,16 @@ class NntpState:
     greeted: bool = False
     reader: bool = False
     reader_requested: bool = False
-    private: bool = False
+    is_private: bool = False
     tls: bool = False
-    secured: bool = False
+    has_starttls: bool = False
     logged_in: bool = False
     login_refused: bool = False
-    held_for: str | None = None
+    credentials_scheme: str | None = None
     group: bytes | None = None
     capabilities: Capabilities | None = None
-    old: bool = False
-    packed: bool | None = None
+    lacks_capabilities: bool = False
+    is_compressed: bool | None = None
     overview: NntpVerb | None = NntpVerb.OVER
     request_ended: bool = True
     closing: bool = False
@@ -156,7 +155,7 @@ class NntpState:
         MODE READER must not be sent twice, after STARTTLS, after a login (RFC 3977 5.3.2) or on a compressed
         connection (RFC 8054 2.2.2).
         """
-        return not (self.reader_requested or self.secured or self.logged_in or self.packed)
+        return not (self.reader_requested or self.has_starttls or self.logged_in or self.is_compressed)
 
     @property
     def has_room(self) -> bool:
@@ -177,31 +176,33 @@ class NntpState:
         """Record that the commands were sent and are outstanding."""
         self.outstanding.extend(commands)
         for command in commands:
-            self.groups_outstanding += command.verb in SELECTING
+            self.groups_outstanding += command.verb in SELECTING_VERBS
 
     def pop_answered(self) -> NntpCommand:
         """Remove the oldest outstanding command, because its response arrived, and return the command."""
         command = self.outstanding.popleft()
-        self.groups_outstanding -= command.verb in SELECTING
+        self.groups_outstanding -= command.verb in SELECTING_VERBS
         return command
 
     def selects(self, group: bytes) -> bool:
         """Return whether the group is certainly selected after the responses to all sent commands."""
         return self.group == group and not (
             self.groups_outstanding
-            and any(command.verb in SELECTING and command.argument != group for command in self.outstanding)
+            and any(
+                command.verb in SELECTING_VERBS and command.argument != group for command in self.outstanding
+            )
         )
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Discard the state that the server reported before TLS or a login (RFC 4642 2.2.2, RFC 4643 2.2)."""
         self.capabilities = None
-        self.old = False
+        self.lacks_capabilities = False
         self.group = None
-        self.packed = None
+        self.is_compressed = None
         self.overview = NntpVerb.OVER
 
 
-class CompressionState(Exception):
+class ConnectionCompressed(Exception):
     """The signal that a command must not be sent on a compressed connection.
 
     Every dialogue catches this exception.
@@ -215,36 +216,38 @@ class NntpSession:
         state: The state of the connection.
         scheme: The scheme of the dialogue's URL.
         is_new: Whether this dialogue opened the connection.
-        may_pack: Whether compression is allowed.
+        may_compress: Whether compression is allowed.
         pending: The number of outstanding commands of the dialogue.
-        heard: The number of responses that the dialogue has read.
+        response_count: The number of responses that the dialogue has read.
     """
 
-    def __init__(self, state: NntpState, scheme: str, *, is_new: bool = True, may_pack: bool = True) -> None:
+    def __init__(
+        self, state: NntpState, scheme: str, *, is_new: bool = True, may_compress: bool = True
+    ) -> None:
         self.state = state
         self.scheme = scheme
         self.is_new = is_new
-        self.may_pack = may_pack
+        self.may_compress = may_compress
         self.pending = 0
-        self.heard = 0
+        self.response_count = 0
         self._generation: int | None = None
         self._request_started = False
         self._response_started = False
 
-    def say(self, *commands: NntpCommand) -> Dialogue[None]:
+    def send(self, *commands: NntpCommand) -> Dialogue[None]:
         """Send commands of an unfinished request in one write.
 
-        Other dialogues must not send commands before the last commands of this request (`say_last`).
+        Other dialogues must not send commands before the last commands of this request (`send_last`).
         """
         yield from self.start_request()
         self.state.request_ended = False
-        yield self._say(commands)
+        yield self._send(commands)
 
-    def say_last(self, *commands: NntpCommand) -> Dialogue[None]:
+    def send_last(self, *commands: NntpCommand) -> Dialogue[None]:
         """Send the last commands of a request in one write, after which other dialogues may send."""
         yield from self.start_request()
         self.state.request_ended = True
-        yield self._say(commands)
+        yield self._send(commands)
 
     def start_request(self) -> Dialogue[None]:
         """Wait until all earlier dialogues on the connection have sent their requests.
@@ -260,10 +263,10 @@ class NntpSession:
             self._check_credentials()
 
     def _check_credentials(self) -> None:
-        if self.state.held_for not in (None, self.scheme):
+        if self.state.credentials_scheme not in (None, self.scheme):
             raise NotShareable
 
-    def _say(self, commands: tuple[NntpCommand, ...]) -> Send:
+    def _send(self, commands: tuple[NntpCommand, ...]) -> Send:
         state = self.state
         assert self._generation is None or len(state.outstanding) == self.pending, (
             "another dialogue sent in between"
@@ -271,7 +274,7 @@ class NntpSession:
         self._generation, self._request_started = state.generation, False
         lines: tuple[Line, ...] = ()
         for command in commands:
-            if command.verb in ALONE:
+            if command.verb in UNPIPELINED:
                 assert (len(commands), len(state.outstanding), state.request_ended) == (1, 0, False), (
                     "this command must be sent alone"
                 )
@@ -295,7 +298,7 @@ class NntpSession:
                 raise RequestReissue
             self._response_started = True
 
-    def hear(self, ideal: NntpResponse) -> Dialogue[NntpResponse]:
+    def read_response(self, ideal: NntpResponse) -> Dialogue[NntpResponse]:
         """Read the status line of the next response.
 
         Raises:
@@ -313,35 +316,35 @@ class NntpSession:
         if response.code == 400:
             state.closing = True
             raise refusal(command, response)
-        self.heard += 1
+        self.response_count += 1
         return response
 
     def request(self, command: NntpCommand, ideal: NntpResponse) -> Dialogue[NntpResponse]:
         """Send a command and read its response."""
-        yield from self.say(command)
-        return (yield from self.hear(ideal))
+        yield from self.send(command)
+        return (yield from self.read_response(ideal))
 
-    def hear_capabilities(self, willing: bytes) -> Dialogue[NntpResponse]:
+    def request_capabilities(self, expected: bytes) -> Dialogue[NntpResponse]:
         """Request the capabilities of the server, and store them in the state.
 
-        `willing` is the expected list of capabilities in a plan.
+        `expected` is the expected list of capabilities in a plan.
         """
         response = yield from self.request(NntpCommand(NntpVerb.CAPABILITIES), NntpResponse(101, block=True))
         if response.block:
-            octets = yield from receive(read_block(CAPABILITIES_LIMIT), "the capabilities", willing)
+            octets = yield from receive(read_block(CAPABILITIES_LIMIT), "the capabilities", expected)
             self.state.capabilities = parse_capabilities(octets)
             self.state.reader |= self.state.capabilities.has(b"READER")
         else:
-            self.state.old |= response.code in (500, 501)
+            self.state.lacks_capabilities |= response.code in (500, 501)
         return response
 
-    def drop_own(self) -> Dialogue[None]:
+    def discard_own_responses(self) -> Dialogue[None]:
         """Read and discard the outstanding responses to this dialogue's commands."""
         if self.pending:
             yield from receive(self._skip(self.pending), "responses that are no longer needed", None)
             self.pending = 0
 
-    def drop_all(self) -> Dialogue[None]:
+    def discard_all_responses(self) -> Dialogue[None]:
         """Read and discard all outstanding responses; every dialogue must then send its request again."""
         self.state.request_ended = False
         if self.state.outstanding:
@@ -359,7 +362,7 @@ class NntpSession:
                 response = yield from read_status(state.limits.line, state.outstanding[0])(buffer)
                 if response.block:
                     yield from skip_block(SKIP_LIMIT)(buffer)
-                if state.pop_answered().verb in SELECTING:
+                if state.pop_answered().verb in SELECTING_VERBS:
                     state.group = None  # unknown: the discarded response may be a refusal
 
         return reader
@@ -388,8 +391,8 @@ class Deflate:
         self._packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         self._unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
         self._budget = budget
-        self._waiting = b""
-        self._taken = 0
+        self._input = b""
+        self._consumed = 0
         self.has_more = False
 
     def pack(self, octets: bytes) -> bytes:
@@ -400,22 +403,22 @@ class Deflate:
         """Feed received bytes, after the output of all earlier bytes was read."""
         assert not self.has_more, "earlier output must be read first"
         self._budget.feed(len(octets))
-        self._waiting = octets
+        self._input = octets
         self.has_more = True
 
-    def read(self, most: int) -> bytes:
-        """Return decompressed bytes, at most `most`, or empty bytes if more input is needed."""
+    def read(self, max_size: int) -> bytes:
+        """Return decompressed bytes, at most `max_size`, or empty bytes if more input is needed."""
         if not self.has_more:
             return b""
-        before = len(self._waiting)
+        before = len(self._input)
         try:
-            octets = self._unpacker.decompress(self._waiting, most)
+            octets = self._unpacker.decompress(self._input, max_size)
         except zlib.error as error:
             raise ProtocolError("the server sent invalid compressed data") from error
         if self._unpacker.unused_data:
             raise ProtocolError("bytes received after the end of the compressed data")
-        self._waiting = self._unpacker.unconsumed_tail
-        self._taken += before - len(self._waiting)
-        self.has_more = len(octets) == most or bool(self._waiting)
-        self._budget.take(len(octets), self._taken)
+        self._input = self._unpacker.unconsumed_tail
+        self._consumed += before - len(self._input)
+        self.has_more = len(octets) == max_size or bool(self._input)
+        self._budget.take(len(octets), self._consumed)
         return octets

@@ -27,15 +27,15 @@ from protocols.syntax import (
     take,
 )
 
-_LONGEST_ID = 248  # maximum bytes of a message-id; RFC 5536 3.1.3 allows 250 octets with angle brackets
-_LONGEST_GROUP = 494  # maximum bytes of a group name; a command line has at most 512 octets (RFC 3977 3.1)
+_MAX_ID = 248  # maximum bytes of a message-id; RFC 5536 3.1.3 allows 250 octets with angle brackets
+_MAX_GROUP = 494  # maximum bytes of a group name; a command line has at most 512 octets (RFC 3977 3.1)
 _ID_DATA = ";/?:&="
 _NOT_IN_ID = frozenset([*range(0x21), 0x3C, 0x3E, *range(0x7F, 0x100)])
 _GROUP = re.compile(rb"[0-9A-Za-z.+_-]+")
 _WILDMAT = re.compile(rb"[0-9A-Za-z.+_*-]+")
 _NOT_DIGIT = re.compile(r"[^0-9]")
 _MOST_DIGITS = 16  # maximum length of an article number (RFC 3977 6)
-_HIGHEST = 9_999_999_999_999_999
+_MAX_NUMBER = 9_999_999_999_999_999
 _HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
 
 
@@ -164,17 +164,17 @@ def _parse_number(text: UrlText, start: int) -> int:
 
 def _find_wrong_in_id(octets: bytes) -> int | None:
     """Return the index of the first byte that is invalid in a message-id, or None."""
-    if len(octets) > _LONGEST_ID:
-        return _LONGEST_ID
+    if len(octets) > _MAX_ID:
+        return _MAX_ID
     return next((index for index, octet in enumerate(octets) if octet in _NOT_IN_ID), None)
 
 
 def _find_wrong_in_group(octets: bytes, allowed: re.Pattern[bytes]) -> int | None:
     match = allowed.match(octets)
     good = match.end() if match else 0
-    if 0 < good == len(octets) <= _LONGEST_GROUP:
+    if 0 < good == len(octets) <= _MAX_GROUP:
         return None
-    return min(good, _LONGEST_GROUP)
+    return min(good, _MAX_GROUP)
 
 
 def build_news(url: NewsUrl) -> str:
@@ -212,7 +212,7 @@ def _build_group(octets: bytes, allowed: re.Pattern[bytes]) -> str:
 
 def is_article(number: int) -> bool:
     """Return whether the number is a valid article number."""
-    return 0 <= number <= _HIGHEST
+    return 0 <= number <= _MAX_NUMBER
 
 
 def build_nntp(url: NntpUrl) -> str:

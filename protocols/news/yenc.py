@@ -69,7 +69,7 @@ class YencDecoder:
 
     def __init__(self, limits: Limits) -> None:
         self._max_line = limits.line
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         self._begin: YencBegin | None = None
         self._is_started = False
         self._received = 0
@@ -79,40 +79,40 @@ class YencDecoder:
         """Yield the starts, decoded bytes and ends in these bytes of an article."""
         end = octets.rfind(b"\n") + 1
         if not end:
-            self._hold(octets)
+            self._store(octets)
             return
-        lines = bytes(self._waiting) + octets[:end]
-        self._waiting.clear()
-        self._hold(octets[end:])
+        lines = bytes(self._buffer) + octets[:end]
+        self._buffer.clear()
+        self._store(octets[end:])
         yield from self._read(lines)
 
     def finish(self) -> Iterator[YencBegin | bytes | YencEnd]:
         """Yield the results for the remaining bytes. A file without `=yend` ends with an error."""
-        yield from self._read(bytes(self._waiting))
-        self._waiting.clear()
+        yield from self._read(bytes(self._buffer))
+        self._buffer.clear()
         if self._begin is not None:
-            wanted = self._begin.end - self._begin.begin
+            size = self._begin.end - self._begin.begin
             yield self._end(
-                Truncated("the article ends before =yend", received=self._received, expected=wanted)
+                Truncated("the article ends before =yend", received=self._received, expected=size)
             )
 
-    def _hold(self, octets: bytes) -> None:
-        if len(self._waiting) + len(octets) > self._max_line:
+    def _store(self, octets: bytes) -> None:
+        if len(self._buffer) + len(octets) > self._max_line:
             raise LimitExceeded("line", f"a line of the article is longer than {self._max_line} bytes")
-        self._waiting += octets
+        self._buffer += octets
 
     def _read(self, lines: bytes) -> Iterator[YencBegin | bytes | YencEnd]:
         at = 0
-        while found := _KEYWORD.search(lines, at):
+        while match := _KEYWORD.search(lines, at):
             # `\A` matches only at the start of a complete line. A later match also includes the line end
             # before the line
-            start = found.start() + found[0].startswith(b"\n")
+            start = match.start() + match[0].startswith(b"\n")
             yield from self._decode(lines[at:start])
             end = lines.find(b"\n", start)
             end = len(lines) if end < 0 else end
             if end - start > self._max_line:
                 raise LimitExceeded("line", f"a line of the article is longer than {self._max_line} bytes")
-            yield from self._obey(lines[start:end].rstrip())
+            yield from self._handle_keyword(lines[start:end].rstrip())
             at = end  # the line end stays in the buffer: a keyword's pattern begins with a line end
         yield from self._decode(lines[at:])
 
@@ -121,7 +121,7 @@ class YencDecoder:
             return
         if _BROKEN_ESCAPE.search(lines) or lines.endswith(b"="):
             raise ProtocolError("a yEnc line ends in the middle of an escape sequence")
-        unescaped = _ESCAPE.sub(lambda found: _ESCAPED[found[1][0]], b"".join(lines.splitlines()))
+        unescaped = _ESCAPE.sub(lambda escape: _ESCAPED[escape[1][0]], b"".join(lines.splitlines()))
         if unescaped:
             self._check_start()
             octets = unescaped.translate(_PLAIN)
@@ -133,12 +133,12 @@ class YencDecoder:
         if not self._is_started:
             raise ProtocolError("=ybegin has a part number, but =ypart is missing")
 
-    def _obey(self, line: bytes) -> Iterator[YencBegin | YencEnd]:
+    def _handle_keyword(self, line: bytes) -> Iterator[YencBegin | YencEnd]:
         keyword, _, rest = line.partition(b" ")
         if keyword == b"=ybegin":
             if self._begin is not None:
-                received, wanted = self._received, self._begin.end - self._begin.begin
-                yield self._end(Truncated("=yend is missing", received=received, expected=wanted))
+                received, size = self._received, self._begin.end - self._begin.begin
+                yield self._end(Truncated("=yend is missing", received=received, expected=size))
             self._begin = _parse_begin(rest)
             self._received = self._crc = 0
             self._is_started = self._begin.part is None
@@ -149,31 +149,31 @@ class YencDecoder:
         elif keyword == b"=ypart":
             if self._is_started:
                 raise ProtocolError("=ypart without a part number in =ybegin, or a second one")
-            self._begin = _add_range(self._begin, _fields(rest))
+            self._begin = _add_range(self._begin, _parse_fields(rest))
             self._is_started = True
             yield self._begin
         else:
             self._check_start()
-            yield self._check_end(self._begin, _fields(rest))
+            yield self._check_end(self._begin, _parse_fields(rest))
 
     def _check_end(self, begin: YencBegin, fields: dict[bytes, bytes]) -> YencEnd:
-        wanted = begin.end - begin.begin
-        stated = _number(fields, b"size", "=yend")
-        crc = _checksum(fields, b"crc32")
+        size = begin.end - begin.begin
+        end_size = _parse_number(fields, b"size", "=yend")
+        crc = _parse_checksum(fields, b"crc32")
         # in the =yend of a part, `crc32` is the checksum of the complete file, and `pcrc32` of the part
-        own = crc if begin.part is None else _checksum(fields, b"pcrc32")
-        if begin.part is not None and own is None and begin.end == begin.size and begin.begin == 0:
-            own = crc
-        of_file = None if begin.part is None else crc
-        if self._received < wanted:
-            text = f"{self._received} of {wanted} bytes arrived"
-            return self._end(Truncated(text, received=self._received, expected=wanted))
-        if self._received > wanted or stated != wanted:
-            text = f"the sizes differ: {wanted} announced, {stated} in =yend, {self._received} arrived"
+        expected_crc = crc if begin.part is None else _parse_checksum(fields, b"pcrc32")
+        if begin.part is not None and expected_crc is None and begin.end == begin.size and begin.begin == 0:
+            expected_crc = crc
+        file_crc = None if begin.part is None else crc
+        if self._received < size:
+            text = f"{self._received} of {size} bytes arrived"
+            return self._end(Truncated(text, received=self._received, expected=size))
+        if self._received > size or end_size != size:
+            text = f"the sizes differ: {size} announced, {end_size} in =yend, {self._received} arrived"
             return self._end(ChecksumMismatch(text))
-        if own is not None and own != self._crc:
-            return self._end(ChecksumMismatch(f"CRC-32 expected {own:08x}, got {self._crc:08x}"))
-        return self._end(None, is_proved=own is not None, crc32=of_file)
+        if expected_crc is not None and expected_crc != self._crc:
+            return self._end(ChecksumMismatch(f"CRC-32 expected {expected_crc:08x}, got {self._crc:08x}"))
+        return self._end(None, is_proved=expected_crc is not None, crc32=file_crc)
 
     def _end(
         self, error: IntegrityError | None, *, is_proved: bool = False, crc32: int | None = None
@@ -184,17 +184,17 @@ class YencDecoder:
 
 def _parse_begin(rest: bytes) -> YencBegin:
     """Parse the fields of `=ybegin`. The name comes last, because it may contain blanks."""
-    found = _NAME.search(rest)
-    if found is None:
+    match = _NAME.search(rest)
+    if match is None:
         raise ProtocolError("=ybegin has no name")
-    fields = _fields(rest[: found.start()])
-    size = _number(fields, b"size", "=ybegin")
-    _number(fields, b"line", "=ybegin")
-    name = found[1].strip(b' "')
+    fields = _parse_fields(rest[: match.start()])
+    size = _parse_number(fields, b"size", "=ybegin")
+    _parse_number(fields, b"line", "=ybegin")
+    name = match[1].strip(b' "')
     if b"part" not in fields:
         return YencBegin(name, size, 0, size)
-    part = _number(fields, b"part", "=ybegin")
-    total = _number(fields, b"total", "=ybegin") if b"total" in fields else None
+    part = _parse_number(fields, b"part", "=ybegin")
+    total = _parse_number(fields, b"total", "=ybegin") if b"total" in fields else None
     if part < 1 or (total is not None and part > total):
         raise ProtocolError(f"=ybegin has part {part} of {total}")
     return YencBegin(name, size, 0, 0, part, total)
@@ -202,13 +202,13 @@ def _parse_begin(rest: bytes) -> YencBegin:
 
 def _add_range(begin: YencBegin, fields: dict[bytes, bytes]) -> YencBegin:
     """Add the range of `=ypart` (with 1-based offsets)."""
-    first, last = _number(fields, b"begin", "=ypart"), _number(fields, b"end", "=ypart")
+    first, last = _parse_number(fields, b"begin", "=ypart"), _parse_number(fields, b"end", "=ypart")
     if not 1 <= first <= last <= begin.size:
         raise ProtocolError(f"=ypart has the range {first}-{last} of {begin.size} bytes")
     return begin._replace(begin=first - 1, end=last)
 
 
-def _fields(rest: bytes) -> dict[bytes, bytes]:
+def _parse_fields(rest: bytes) -> dict[bytes, bytes]:
     words = (word.partition(b"=") for word in rest.split())
     return {name.lower(): value for name, _, value in words}
 
@@ -217,14 +217,14 @@ def _show(value: bytes) -> str:
     return repr(value[:20].decode("latin-1"))
 
 
-def _number(fields: dict[bytes, bytes], name: bytes, keyword: str) -> int:
+def _parse_number(fields: dict[bytes, bytes], name: bytes, keyword: str) -> int:
     value = fields.get(name, b"")
     if not value.isdigit() or len(value) > _MAX_DIGITS:
         raise ProtocolError(f"{keyword} must have a number {name.decode()}, got {_show(value)}")
     return int(value)
 
 
-def _checksum(fields: dict[bytes, bytes], name: bytes) -> int | None:
+def _parse_checksum(fields: dict[bytes, bytes], name: bytes) -> int | None:
     """Return a checksum, possibly without its leading zeros, or None if the field is absent."""
     value = fields.get(name)
     if value is None:

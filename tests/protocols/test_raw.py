@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from fixtures.transcript import transcripts
-from protocols.news.response import UntouchedBlock
+from protocols.news.response import RawBlock
 from protocols.wire import Buffer
 from resolver import (
     Declined,
@@ -175,7 +175,7 @@ async def test_raw_news_gives_complete_blocks(transcript: DialogueTranscript, nu
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 def test_untouched_block_ends_at_its_final_line(block: bytes, cutter: Cutter) -> None:
     """Bytes after the block belong to the next response."""
-    untouched, buffer, given = UntouchedBlock(), Buffer(), b""
+    untouched, buffer, given = RawBlock(), Buffer(), b""
     for piece in cutter(block + b".\r\n205 bye\r\n"):
         buffer.feed(piece)
         while octets := untouched.take(buffer):

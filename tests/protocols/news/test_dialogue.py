@@ -185,7 +185,7 @@ def test_admit_without_news_server_raises_not_configured(monkeypatch: pytest.Mon
 def reused_state(group: bytes | None = None) -> NntpState:
     """Return the state of a connection after an earlier request."""
     state = NntpState(Limits(), greeted=True, reader=True, group=group)
-    state.private = True
+    state.is_private = True
     return state
 
 

@@ -71,10 +71,10 @@ def test_parse_description_splits_line(line: bytes, name: bytes, description: by
 
 
 def read(
-    octets: bytes, pattern: bytes = b"*", size: int = 1 << 20, hold: int = 1 << 20
+    octets: bytes, pattern: bytes = b"*", size: int = 1 << 20, limit: int = 1 << 20
 ) -> tuple[list[Entry], list[str]]:
     findings: list[Finding] = []
-    reader = GroupReader(pattern, lambda name: f"news:{name.decode('latin-1')}", 1_000, findings, hold)
+    reader = GroupReader(pattern, lambda name: f"news:{name.decode('latin-1')}", 1_000, findings, limit)
     entries: list[Entry] = []
     for start in range(0, len(octets), size):
         entries += reader.feed(octets[start : start + size])
@@ -129,8 +129,8 @@ def test_group_reader_skips_period_among_descriptions() -> None:
     assert [entry.title for entry in read(b"a 1 1 y\r\n.\r\n.\r\na\tx\r\n")[0]] == ["x"]
 
 
-def test_group_reader_over_hold_emits_without_titles() -> None:
-    entries, findings = read(LISTS, hold=15)
+def test_group_reader_over_limit_emits_without_titles() -> None:
+    entries, findings = read(LISTS, limit=15)
     assert [(entry.name, entry.title) for entry in entries][:3] == [
         ("b.two", None),
         ("a.one", None),
@@ -143,7 +143,7 @@ def test_group_reader_memory_for_descriptions_is_bounded() -> None:
     """A single group is enough to wait for, and the server may describe any number of names."""
     described = b"".join(b"a.%d\t%s\r\n" % (number, b"x" * 100) for number in range(1_000))
     findings: list[Finding] = []
-    reader = GroupReader(b"*", lambda name: f"news:{name.decode()}", 1_000, findings, hold=10_000)
+    reader = GroupReader(b"*", lambda name: f"news:{name.decode()}", 1_000, findings, limit=10_000)
     first = [*reader.feed(b"a.3 1 1 y\r\n.\r\n" + described)]
     assert [(entry.name, entry.title) for entry in first] == [("a.3", "x" * 100)]
     assert [*reader.finish()] == []
@@ -153,7 +153,7 @@ def test_group_reader_memory_for_descriptions_is_bounded() -> None:
 def test_group_reader_memory_for_short_lines_is_bounded() -> None:
     """A hostile server sends an endless list. A line of six bytes needs much more memory than its text."""
     findings: list[Finding] = []
-    reader = GroupReader(b"*", lambda name: None, 1_000, findings, hold=1_000_000)
+    reader = GroupReader(b"*", lambda name: None, 1_000, findings, limit=1_000_000)
     lines = b"a 1 1\r\n" * 10_000
     tracemalloc.start()
     try:

@@ -19,10 +19,10 @@ from protocols.news.response import (
     NntpCommand,
     NntpResponse,
     NntpVerb,
+    emit_block,
     encode_message_id,
     encode_number,
     encode_range,
-    give_block,
     message_id_of,
     parse_selected,
     read_block,
@@ -328,7 +328,7 @@ def test_read_block_keeps_bare_lf_that_misleads_nntplib() -> None:
 @pytest.mark.parametrize(("sent", "content"), BLOCK_CASES)
 async def test_give_block_emits_content(way: str, sent: bytes, content: bytes) -> None:
     def dialogue() -> Dialogue[bytes]:
-        yield from give_block(DataBlock(), "a block")
+        yield from emit_block(DataBlock(), "a block")
         return (yield from receive(LINE, "the next answer", b""))
 
     gate = PiecesGate(Pieces(sent[:2], sent[2:] + b"200 next\r\n"))
@@ -345,7 +345,7 @@ async def test_give_block_truncated_raises(
 ) -> None:
     pieces = Pieces(*([sent] if sent else []), error=error)
     with pytest.raises(Truncated if sent or given else Disconnected) as caught:
-        await take(begun(give_block(DataBlock(), "a block", given)), PiecesGate(pieces), way)
+        await take(begun(emit_block(DataBlock(), "a block", given)), PiecesGate(pieces), way)
     if isinstance(caught.value, Truncated):
         assert caught.value.received == len(sent.rstrip())
 
