@@ -27,6 +27,7 @@ from protocols.errors import (
     Truncated,
     TryLater,
 )
+from protocols.news.url import MAX_DIGITS
 from protocols.step import Dialogue, EmitBody, Receive
 from protocols.text import decode_text
 from protocols.wire import Buffer, Reader, Secret, encode_line
@@ -38,8 +39,6 @@ from protocols.wire import Buffer, Reader, Secret, encode_line
 
 #: The maximum size of a command line in bytes, including CR LF (RFC 3977 3.1).
 COMMAND_LIMIT = 512
-#: The maximum number of digits of an article number (RFC 3977 9.8).
-MOST_DIGITS = 16
 
 
 class NntpVerb(enum.StrEnum):
@@ -256,8 +255,8 @@ def parse_selected(response: NntpResponse) -> GroupSelection:
 
 
 def is_number(word: bytes) -> bool:
-    """Return whether a token is a number: only digits, at most `MOST_DIGITS`."""
-    return word.isdigit() and len(word) <= MOST_DIGITS
+    """Return whether a token is a number: only digits, at most `MAX_DIGITS`."""
+    return word.isdigit() and len(word) <= MAX_DIGITS
 
 
 def message_id_of(response: NntpResponse) -> bytes | None:

@@ -34,7 +34,7 @@ _NOT_IN_ID = frozenset([*range(0x21), 0x3C, 0x3E, *range(0x7F, 0x100)])
 _GROUP = re.compile(rb"[0-9A-Za-z.+_-]+")
 _WILDMAT = re.compile(rb"[0-9A-Za-z.+_*-]+")
 _NOT_DIGIT = re.compile(r"[^0-9]")
-_MOST_DIGITS = 16  # maximum length of an article number (RFC 3977 6)
+MAX_DIGITS = 16  # maximum length of an article number (RFC 3977 6)
 _MAX_NUMBER = 9_999_999_999_999_999
 _HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
 
@@ -157,7 +157,7 @@ def _parse_number(text: UrlText, start: int) -> int:
     digits = text.cut("article", start, text.end)
     if wrong := _NOT_DIGIT.search(digits):
         raise invalid(text.text, "bad-article", "article number", start + wrong.start())
-    if not 1 <= len(digits) <= _MOST_DIGITS:
+    if not 1 <= len(digits) <= MAX_DIGITS:
         raise invalid(text.text, "bad-article", "article number of 1 to 16 digits", start)
     return int(digits)
 
