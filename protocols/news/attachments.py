@@ -129,12 +129,8 @@ class NewsPost:
             return
         parts = part.get_payload()
         assert isinstance(parts, list)
-        attachments = [
-            attachment for inner in parts if isinstance(inner, Message) for attachment in self._walk(inner)
-        ]
-        if attachments and any(
-            isinstance(attachment, CloseBoundaryNotFoundDefect) for attachment in part.defects
-        ):
+        attachments = [leaf for inner in parts if isinstance(inner, Message) for leaf in self._walk(inner)]
+        if attachments and any(isinstance(leaf, CloseBoundaryNotFoundDefect) for leaf in part.defects):
             last = attachments[-1]
             text = "the article ends before the boundary that closes its parts"
             attachments[-1] = last._replace(
@@ -186,23 +182,21 @@ class NewsPost:
         counter = parse_counter(subject or "")
         if counter is None:
             return {}
-        url_by_part: dict[int, Url] = {}
-        distance_by_part: dict[int, int] = {}
+        urls: dict[int, Url] = {}
+        distances: dict[int, int] = {}
         for entry in entries:
-            candidate = parse_counter(entry.title or "")
+            other = parse_counter(entry.title or "")
             extra = entry.extra or {}
-            article = extra.get("number")
-            if candidate is None or not isinstance(article, int) or candidate.number in (0, part.number):
+            at = extra.get("number")
+            if other is None or not isinstance(at, int) or other.number in (0, part.number):
                 continue
-            is_same_file = (candidate.title, candidate.total) == (counter.title, counter.total)
+            is_same_file = (other.title, other.total) == (counter.title, counter.total)
             if not is_same_file or extra.get("from") != decode_field(author or b"", self._head.charset):
                 continue
-            url = self._build_url(article, entry)
-            if url is not None and abs(article - number) < distance_by_part.get(
-                candidate.number, abs(article - number) + 1
-            ):
-                url_by_part[candidate.number], distance_by_part[candidate.number] = url, abs(article - number)
-        return url_by_part
+            url = self._build_url(at, entry)
+            if url is not None and abs(at - number) < distances.get(other.number, abs(at - number) + 1):
+                urls[other.number], distances[other.number] = url, abs(at - number)
+        return urls
 
     def _build_url(self, number: int, entry: Entry) -> Url | None:
         if isinstance(self._url, NntpUrl):

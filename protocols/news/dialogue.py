@@ -31,7 +31,7 @@ from protocols.news.session import (
     NotShareable,
     RequestReissue,
     is_loopback,
-    require_complete_response,
+    require_response,
 )
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
@@ -90,18 +90,18 @@ def _send_request(
     A pooled connection may be stale, because the server or another dialogue closed it. The request is then
     sent again on a new connection.
     """
-    needs_new = is_separate = is_uncompressed = False
+    needs_new = is_apart = is_plain = False
     while True:
-        session = yield from _connect(url, options, limits, needs_new, is_separate, is_uncompressed)
+        session = yield from _connect(url, options, limits, needs_new, is_apart, is_plain)
         try:
             negotiation = NewsNegotiation(session, NewsLogin(url.user, url.password), options)
             return session, (yield from _perform(session, negotiation, request))
         except NotShareable:
             yield EndResponse()
-            is_separate = True
+            is_apart = True
         except ConnectionCompressed:
             yield EndResponse()
-            is_uncompressed = True
+            is_plain = True
         except (Disconnected, Declined) as error:
             if not session.is_new and _is_dead(session, error):
                 needs_new = True
@@ -120,12 +120,7 @@ def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
 
 
 def _connect(
-    url: NewsUrl | NntpUrl,
-    options: Options,
-    limits: Limits,
-    needs_new: bool,
-    is_separate: bool,
-    is_uncompressed: bool,
+    url: NewsUrl | NntpUrl, options: Options, limits: Limits, needs_new: bool, is_apart: bool, is_plain: bool
 ) -> Dialogue[NntpSession]:
     """Return the session on a connection that is taken from the pool or opened.
 
@@ -136,15 +131,15 @@ def _connect(
         options: The options of the caller.
         limits: The limits of the session.
         needs_new: Whether to open a new connection.
-        is_separate: Whether `news:` and `nntp:` URLs must not share a connection. The caller may have
+        is_apart: Whether `news:` and `nntp:` URLs must not share a connection. The caller may have
             credentials for only one of these schemes (S11, credential scope).
-        is_uncompressed: Whether the connection must be uncompressed, so that a login can be sent.
+        is_plain: Whether the connection must be uncompressed, so that a login can be sent.
     """
     tls = url.scheme in ("snews", "nntps")
     state = NntpState(limits)
     state.tls = tls
     key: tuple[Hashable, ...] = ("nntp", url.user, url.password, options.tls, options.login_in_clear)
-    key = (*key, is_separate and url.scheme, *(("unpacked",) if is_uncompressed else ()))
+    key = (*key, is_apart and url.scheme, *(("unpacked",) if is_plain else ()))
     pipeline = yield JoinPipeline(key, state, tls=tls, anew=needs_new)
     if pipeline is not None:
         assert isinstance(pipeline, JoinedPipeline)
@@ -152,7 +147,7 @@ def _connect(
         is_new = pipeline.state is state
         if is_new:
             state.is_private = tls or is_loopback(pipeline.peer)
-        return NntpSession(pipeline.state, url.scheme, is_new=is_new, may_compress=not is_uncompressed)
+        return NntpSession(pipeline.state, url.scheme, is_new=is_new, may_pack=not is_plain)
     return NntpSession(state, url.scheme)
 
 
@@ -171,13 +166,13 @@ def _perform(session: NntpSession, negotiation: NewsNegotiation, request: Reques
         except Declined as error:
             if session.state.closing:
                 raise
-            yield from _log_in_after_refusal(session, negotiation, error)
+            yield from _retry_login(session, negotiation, error)
 
 
 def _greet(session: NntpSession, negotiation: NewsNegotiation) -> Dialogue[None]:
     state = session.state
     yield from session.start_response()
-    greeting = yield from require_complete_response(
+    greeting = yield from require_response(
         receive(read_status(state.limits.line), _GREETING, NntpResponse(200))
     )
     _check_greeting(greeting)
@@ -203,9 +198,7 @@ def _check_greeting(greeting: NntpResponse) -> None:
     raise ProtocolError(f"{greeting.shown} is not the greeting of a news server")
 
 
-def _log_in_after_refusal(
-    session: NntpSession, negotiation: NewsNegotiation, error: Declined
-) -> Dialogue[None]:
+def _retry_login(session: NntpSession, negotiation: NewsNegotiation, error: Declined) -> Dialogue[None]:
     """Log in after a "not found" response, so that the request can be retried.
 
     Servers may report an object as missing before a login. Any refusal other than "not found" is raised

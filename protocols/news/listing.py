@@ -47,7 +47,7 @@ def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
     def by_message_id(group: bytes, number: int, message_id: bytes | None) -> str | None:
         if message_id is None:
             return None
-        return _build(build_news, _make_news_url(parent, message_id=message_id))
+        return _build(build_news, _news_url(parent, message_id=message_id))
 
     return by_message_id
 
@@ -57,7 +57,7 @@ def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
         build_url = _group_builder(parent)
         return lambda group: build_url(group, None)
-    return lambda group: None if b"*" in group else _build(build_news, _make_news_url(parent, group=group))
+    return lambda group: None if b"*" in group else _build(build_news, _news_url(parent, group=group))
 
 
 def _group_builder(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl | None]:
@@ -80,9 +80,7 @@ def _group_builder(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], B
     return build
 
 
-def _make_news_url(
-    parent: NewsUrl, *, group: bytes | None = None, message_id: bytes | None = None
-) -> NewsUrl:
+def _news_url(parent: NewsUrl, *, group: bytes | None = None, message_id: bytes | None = None) -> NewsUrl:
     return NewsUrl(
         scheme=parent.scheme,
         host=parent.host,
@@ -432,13 +430,13 @@ def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: by
     )
 
 
-def make_group_reply(url: NewsUrl | NntpUrl, article_range: GroupRange, limits: Limits) -> Reply:
+def make_group_reply(url: NewsUrl | NntpUrl, span: GroupRange, limits: Limits) -> Reply:
 
-    group, selection = url.group or b"", article_range.selection
+    group, selection = url.group or b"", span.selection
     findings: list[Finding] = []
-    if article_range.has_older:
+    if span.has_older:
         detail = (
-            f"only the newest articles are listed: {article_range.first} to {article_range.last};"
+            f"only the newest articles are listed: {span.first} to {span.last};"
             f" the group begins at {selection.low} (--entries 0 lists all)"
         )
         findings.append(Finding("nntp:cut", "warn", detail))
@@ -450,8 +448,8 @@ def make_group_reply(url: NewsUrl | NntpUrl, article_range: GroupRange, limits: 
             "count": selection.count,
             "low": selection.low,
             "high": selection.high,
-            "first": None if article_range.is_empty else article_range.first,
-            "cut": article_range.has_older,
+            "first": None if span.is_empty else span.first,
+            "cut": span.has_older,
         },
         listing=OverviewReader(group, article_urls(url), limits.line, findings),
         findings=findings,

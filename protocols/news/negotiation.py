@@ -30,7 +30,7 @@ from protocols.news.response import (
     make_declined,
     refusal,
 )
-from protocols.news.session import ConnectionCompressed, Deflate, NntpSession, require_complete_response
+from protocols.news.session import ConnectionCompressed, Deflate, NntpSession, require_response
 from protocols.options import Credentials, DecodingBudget, Options
 from protocols.step import Dialogue, PlanNote, RequestCredentials, StartPacking, StartTls
 from protocols.wire import Secret
@@ -188,13 +188,13 @@ class NewsNegotiation:
             return None
         yield from self._session.discard_all_responses()
         yield from self._request_capabilities()
-        capabilities = self._state.capabilities
-        if capabilities is None or not capabilities.has(b"AUTHINFO"):
+        offer = self._state.capabilities
+        if offer is None or not offer.has(b"AUTHINFO"):
             return None
-        allows_cleartext = capabilities.has(b"AUTHINFO", b"USER") and (
+        in_clear = offer.has(b"AUTHINFO", b"USER") and (
             self._state.is_private or self._options.login_in_clear
         )
-        return login if allows_cleartext or capabilities.has(b"STARTTLS") else None
+        return login if in_clear or offer.has(b"STARTTLS") else None
 
     def _find_login(self) -> Dialogue[NewsLogin | None]:
         """Return the login in the URL, or else the login stored for this host and port."""
@@ -204,15 +204,13 @@ class NewsNegotiation:
         return None if credentials is None else NewsLogin(credentials.user, credentials.password)
 
     def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
-        credentials: Credentials | None = yield RequestCredentials(user, None)
-        if (
-            credentials is not None
-        ):  # stored credentials are valid for one scheme only (S11, credential scope)
+        login: Credentials | None = yield RequestCredentials(user, None)
+        if login is not None:  # stored credentials are valid for one scheme only (S11, credential scope)
             self._state.credentials_scheme = self._session.scheme
-        if credentials is not None and len((credentials.user + b"." + credentials.password).split()) > 1:
+        if login is not None and len((login.user + b"." + login.password).split()) > 1:
             detail = "the name or password contains a blank; servers use only the text before it"
             self._state.findings.append(Finding("nntp:login-blank", "warn", detail))
-        return credentials
+        return login
 
     def _encrypt_login(self) -> Dialogue[None]:
         """Start TLS before a login, unless the connection is local or the caller allows cleartext.
@@ -221,11 +219,9 @@ class NewsNegotiation:
             Refused: the server does not offer TLS (S06, passwords sent without TLS).
         """
         state = self._state
-        capabilities = state.capabilities
+        offer = state.capabilities
         requires_tls = (  # RFC 4643 2.1: the server does not accept passwords without TLS
-            capabilities is not None
-            and capabilities.has(b"AUTHINFO")
-            and not capabilities.has(b"AUTHINFO", b"USER")
+            offer is not None and offer.has(b"AUTHINFO") and not offer.has(b"AUTHINFO", b"USER")
         )
         if state.tls or self._options.login_in_clear or (state.is_private and not requires_tls):
             return
@@ -236,7 +232,7 @@ class NewsNegotiation:
         """Send AUTHINFO USER and, if required, PASS. Return the last command and its response."""
         user, password = login.user, login.password
         command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
-        response = yield from require_complete_response(self._session.request(command, NntpResponse(381)))
+        response = yield from require_response(self._session.request(command, NntpResponse(381)))
         if response.code != 381:
             return command, response
         if password is None:
@@ -245,9 +241,7 @@ class NewsNegotiation:
                 raise LoginRequired(f"{command}: a password is required, but none is available", code="381")
             password = credentials.password
         command = NntpCommand(NntpVerb.AUTHINFO_PASS, Secret(password))
-        return command, (
-            yield from require_complete_response(self._session.request(command, NntpResponse(281)))
-        )
+        return command, (yield from require_response(self._session.request(command, NntpResponse(281))))
 
     def _login_refusal(
         self, command: NntpCommand, response: NntpResponse
@@ -350,7 +344,7 @@ class NewsNegotiation:
 
 #: The minimum number of articles for compression. The overview of 1,000 articles has about 160 kB;
 #: compressed, it has 14 kB (measured with INN).
-COMPRESSION_MIN_ARTICLES = 1_000
+MIN_TO_COMPRESS = 1_000
 
 
 def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
@@ -360,12 +354,12 @@ def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
     the server is in transit mode. If the server refuses compression, the connection stays uncompressed.
     """
     state = session.state
-    if not session.may_compress or state.is_compressed is not None or (user and not state.logged_in):
+    if not session.may_pack or state.is_compressed is not None or (user and not state.logged_in):
         return
     if state.capabilities is None and not state.lacks_capabilities:
         yield from session.request_capabilities(expected=b"COMPRESS DEFLATE")
-    capabilities = state.capabilities
-    if capabilities is None or capabilities.in_transit or not capabilities.has(b"COMPRESS", b"DEFLATE"):
+    offer = state.capabilities
+    if offer is None or offer.in_transit or not offer.has(b"COMPRESS", b"DEFLATE"):
         return
     command = NntpCommand(NntpVerb.COMPRESS_DEFLATE)
     response = yield from session.request(command, NntpResponse(206))

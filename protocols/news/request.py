@@ -24,7 +24,7 @@ from protocols.news.listing import (
     make_groups_reply,
     select_newest,
 )
-from protocols.news.negotiation import COMPRESSION_MIN_ARTICLES, check_precondition, compress
+from protocols.news.negotiation import MIN_TO_COMPRESS, check_precondition, compress
 from protocols.news.response import (
     BlockLines,
     DataBlock,
@@ -165,8 +165,8 @@ def _select(
 ) -> Dialogue[RequestTarget]:
     group = url.group or b""
     yield from session.send_last(NntpCommand(NntpVerb.GROUP, group))
-    article_range = select_newest((yield from _select_group(session, group)), max_entries, before)
-    return RequestTarget(make_group_reply(url, article_range, limits))
+    span = select_newest((yield from _select_group(session, group)), max_entries, before)
+    return RequestTarget(make_group_reply(url, span, limits))
 
 
 def _list_articles(
@@ -179,22 +179,19 @@ def _list_articles(
 ) -> Dialogue[RequestTarget]:
     group = url.group or b""
     yield from session.send(NntpCommand(NntpVerb.GROUP, group))
-    article_range = select_newest((yield from _select_group(session, group)), max_entries, before)
-    reply = make_group_reply(url, article_range, limits)
-    if article_range.is_empty:
+    span = select_newest((yield from _select_group(session, group)), max_entries, before)
+    reply = make_group_reply(url, span, limits)
+    if span.is_empty:
         return RequestTarget(reply)
     yield PlanNote(
         "the response has the numbers, of which the newest are requested; if there are none, no more is sent;"
-        f" if {COMPRESSION_MIN_ARTICLES} or more: CAPABILITIES, and COMPRESS DEFLATE if it is offered;"
+        f" if {MIN_TO_COMPRESS} or more: CAPABILITIES, and COMPRESS DEFLATE if it is offered;"
         " if OVER is unknown: XOVER; if XOVER is unknown: LISTGROUP, and HEAD for each"
     )
-    if (
-        min(article_range.selection.count, article_range.last - article_range.first + 1)
-        >= COMPRESSION_MIN_ARTICLES
-    ):
+    if min(span.selection.count, span.last - span.first + 1) >= MIN_TO_COMPRESS:
         yield from compress(session, url.user)
     while (verb := session.state.overview) is not None:
-        command = NntpCommand(verb, encode_range(article_range.first, article_range.last))
+        command = NntpCommand(verb, encode_range(span.first, span.last))
         response = yield from session.request(command, NntpResponse(224, block=True))
         if response.code in _UNSUPPORTED_CODES:
             session.state.overview = NntpVerb.XOVER if verb is NntpVerb.OVER else None
@@ -207,7 +204,7 @@ def _list_articles(
         return RequestTarget(reply)
     if block is RawBlock:
         return RequestTarget(reply, (yield from _request_numbers(session, group)))
-    numbers = yield from _read_numbers(session, group, article_range)
+    numbers = yield from _read_numbers(session, group, span)
     octets = yield from _read_heads(session, numbers)
     return RequestTarget(reply, _emit_heads(session, numbers, octets) if octets else None)
 
@@ -225,18 +222,18 @@ def _request_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[No
 # -- the overview for a server without OVER and XOVER: the client reads the head of each article
 
 
-def _read_numbers(session: NntpSession, group: bytes, article_range: GroupRange) -> Dialogue[Iterator[int]]:
+def _read_numbers(session: NntpSession, group: bytes, span: GroupRange) -> Dialogue[Iterator[int]]:
     """Return the numbers of the articles to list, or the whole range without LISTGROUP."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     if response.block:
-        reader = read_numbers(article_range.first, article_range.last, session.state.limits.line)
+        reader = read_numbers(span.first, span.last, session.state.limits.line)
         no_numbers: Iterable[int] = ()
         return iter((yield from receive(reader, "the numbers of the articles", no_numbers)))
     check_precondition(session, command, response)
     if response.code not in _UNSUPPORTED_CODES:
         raise refusal(command, response)
-    return iter(range(article_range.first, article_range.last + 1))
+    return iter(range(span.first, span.last + 1))
 
 
 def _emit_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
@@ -292,9 +289,7 @@ def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]
         numbers: deque[int] = deque(maxlen=last - first + 1)
         while not block.ended:
             content = yield from block.read(buffer)
-            numbers.extend(
-                number for number in _parse_numbers(lines.feed(content)) if first <= number <= last
-            )
+            numbers.extend(number for number in _integers(lines.feed(content)) if first <= number <= last)
             if block.received > SKIP_LIMIT:
                 raise LimitExceeded("lines", f"a list of numbers is longer than {SKIP_LIMIT} bytes")
         return sorted(set(numbers))
@@ -302,7 +297,7 @@ def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]
     return reader
 
 
-def _parse_numbers(lines: Iterable[bytes]) -> Iterator[int]:
+def _integers(lines: Iterable[bytes]) -> Iterator[int]:
     return (int(line) for line in map(bytes.strip, lines) if is_number(line))
 
 

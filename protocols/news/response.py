@@ -71,7 +71,7 @@ UNPIPELINED = frozenset(
     }
 )
 #: Commands that select another group if they succeed.
-SELECTING_VERBS = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
+GROUP_VERBS = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
 #: The variants of LIST.
 LISTS = frozenset({NntpVerb.LIST_ACTIVE, NntpVerb.LIST_NEWSGROUPS})
 #: Commands that a server in transit mode may not support.

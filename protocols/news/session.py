@@ -24,7 +24,7 @@ from protocols.contract import Line
 from protocols.errors import Disconnected, ProtocolError, Truncated
 from protocols.location import Finding
 from protocols.news.response import (
-    SELECTING_VERBS,
+    GROUP_VERBS,
     UNPIPELINED,
     NntpCommand,
     NntpResponse,
@@ -73,7 +73,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
     return Capabilities(labels)
 
 
-def require_complete_response(response: Dialogue[T]) -> Dialogue[T]:
+def require_response(response: Dialogue[T]) -> Dialogue[T]:
     """Read a response. If it is incomplete, raise `Disconnected` instead of `Truncated`."""
     try:
         return (yield from response)
@@ -176,21 +176,19 @@ class NntpState:
         """Record that the commands were sent and are outstanding."""
         self.outstanding.extend(commands)
         for command in commands:
-            self.groups_outstanding += command.verb in SELECTING_VERBS
+            self.groups_outstanding += command.verb in GROUP_VERBS
 
     def pop_answered(self) -> NntpCommand:
         """Remove the oldest outstanding command, because its response arrived, and return the command."""
         command = self.outstanding.popleft()
-        self.groups_outstanding -= command.verb in SELECTING_VERBS
+        self.groups_outstanding -= command.verb in GROUP_VERBS
         return command
 
     def selects(self, group: bytes) -> bool:
         """Return whether the group is certainly selected after the responses to all sent commands."""
         return self.group == group and not (
             self.groups_outstanding
-            and any(
-                command.verb in SELECTING_VERBS and command.argument != group for command in self.outstanding
-            )
+            and any(command.verb in GROUP_VERBS and command.argument != group for command in self.outstanding)
         )
 
     def reset(self) -> None:
@@ -216,18 +214,16 @@ class NntpSession:
         state: The state of the connection.
         scheme: The scheme of the dialogue's URL.
         is_new: Whether this dialogue opened the connection.
-        may_compress: Whether compression is allowed.
+        may_pack: Whether compression is allowed.
         pending: The number of outstanding commands of the dialogue.
         response_count: The number of responses that the dialogue has read.
     """
 
-    def __init__(
-        self, state: NntpState, scheme: str, *, is_new: bool = True, may_compress: bool = True
-    ) -> None:
+    def __init__(self, state: NntpState, scheme: str, *, is_new: bool = True, may_pack: bool = True) -> None:
         self.state = state
         self.scheme = scheme
         self.is_new = is_new
-        self.may_compress = may_compress
+        self.may_pack = may_pack
         self.pending = 0
         self.response_count = 0
         self._generation: int | None = None
@@ -362,7 +358,7 @@ class NntpSession:
                 response = yield from read_status(state.limits.line, state.outstanding[0])(buffer)
                 if response.block:
                     yield from skip_block(SKIP_LIMIT)(buffer)
-                if state.pop_answered().verb in SELECTING_VERBS:
+                if state.pop_answered().verb in GROUP_VERBS:
                     state.group = None  # unknown: the discarded response may be a refusal
 
         return reader

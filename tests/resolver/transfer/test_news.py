@@ -14,7 +14,7 @@ import resolver
 from fixtures.nntp import EXAMPLE, INN, Behavior, Flavor, Group, NewsServer, Spool, serve
 from fixtures.nntp.flavor import COMPRESSING, LOGIN, TRANSIT
 from fixtures.nntp.spool import SMUGGLING, numbered
-from protocols.news.negotiation import COMPRESSION_MIN_ARTICLES
+from protocols.news.negotiation import MIN_TO_COMPRESS
 from resolver import Event, Received, Resolver, Sent
 from tests.hang import HANG
 
@@ -404,8 +404,8 @@ async def test_news_without_server_is_not_configured(monkeypatch: pytest.MonkeyP
 
 # COMPRESS DEFLATE (RFC 8054) with a server that supports it.
 
-MANY = Group(numbered(b"many", list(range(1, COMPRESSION_MIN_ARTICLES + 1))))
-FEW = Group(numbered(b"few", list(range(1, COMPRESSION_MIN_ARTICLES))))
+MANY = Group(numbered(b"many", list(range(1, MIN_TO_COMPRESS + 1))))
+FEW = Group(numbered(b"few", list(range(1, MIN_TO_COMPRESS))))
 SECRET = Group(numbered(b"shut", [1]), locked=True)
 COMPRESSED_SPOOL = Spool({**EXAMPLE.groups, b"many": MANY, b"few": FEW, b"shut": SECRET})
 COMMANDS = [b"CAPABILITIES", b"COMPRESS DEFLATE"]
@@ -478,7 +478,7 @@ async def test_refused_compression_continues_uncompressed(refusal: bytes, nurser
     async with compressed_session(server) as one:
         for _ in range(2):
             response = await one.fetch(server.url("many"))
-            assert response.content.count(b"\r\n") == COMPRESSION_MIN_ARTICLES
+            assert response.content.count(b"\r\n") == MIN_TO_COMPRESS
     assert server.commands.count(b"COMPRESS DEFLATE") == 1
 
 
@@ -520,10 +520,10 @@ async def test_login_uses_uncompressed_connection(nursery: trio.Nursery) -> None
         return credentials(*place)  # type: ignore[arg-type]
 
     async with compressed_session(server, credentials=look) as one:
-        assert len((await one.fetch(server.url("many"))).entries or ()) == COMPRESSION_MIN_ARTICLES
+        assert len((await one.fetch(server.url("many"))).entries or ()) == MIN_TO_COMPRESS
         assert (await one.fetch(server.url("shut/1"))).content.endswith(b"number 1\r\n")
         assert (await one.fetch(server.url("many/1"))).content.endswith(b"number 1\r\n")
-        assert len((await one.fetch(server.url("many"))).entries or ()) == COMPRESSION_MIN_ARTICLES
+        assert len((await one.fetch(server.url("many"))).entries or ()) == MIN_TO_COMPRESS
     assert server.violations == []
     assert server.connections == 2
     assert server.commands.count(b"COMPRESS DEFLATE") == 1
@@ -553,8 +553,8 @@ async def test_concurrent_fetches_during_compression_are_correct(nursery: trio.N
         async with trio.open_nursery() as inner:
             for path in ("many/1", "many", "few", "many/2", "few/3", "many/900"):
                 inner.start_soon(fetch, path)
-    assert found["many"] == COMPRESSION_MIN_ARTICLES + 1
-    assert found["few"] == COMPRESSION_MIN_ARTICLES
+    assert found["many"] == MIN_TO_COMPRESS + 1
+    assert found["few"] == MIN_TO_COMPRESS
     assert server.violations == []
     assert server.connections == 1
 
