@@ -23,9 +23,9 @@ from protocols.wire import Buffer, Reader
 
 #: The maximum size of a compressed integer (varint) in bytes. Five bytes are enough for the length of any
 #: message.
-_LONGEST_COMPRESSED = 5
+_MAX_COMPRESSED = 5
 #: The maximum size of a number in bytes. Known clients and servers do not send longer numbers.
-_LONGEST_NUMBER = 4
+_MAX_NUMBER = 4
 
 
 class Element(NamedTuple):
@@ -65,7 +65,7 @@ def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
         ProtocolError: The integer is truncated, or is longer than any valid integer.
     """
     value = 0
-    for index in range(at, min(len(octets), at + _LONGEST_COMPRESSED)):
+    for index in range(at, min(len(octets), at + _MAX_COMPRESSED)):
         value = value << 7 | octets[index] & 0x7F
         if octets[index] < 0x80:
             return value, index + 1
@@ -78,8 +78,8 @@ def take_element(octets: bytes, at: int) -> Element:
     Raises:
         ProtocolError: The element is truncated.
     """
-    tag, behind_tag = take_compressed(octets, at)
-    length, start = take_compressed(octets, behind_tag)
+    tag, middle = take_compressed(octets, at)
+    length, start = take_compressed(octets, middle)
     if length > len(octets) - start:
         raise ProtocolError(f"element {tag} announces {length} bytes, got {len(octets) - start}")
     return Element(tag, octets[start : start + length], octets[at : start + length])
@@ -104,10 +104,10 @@ def contents(group: bytes) -> dict[int, bytes]:
     Raises:
         ProtocolError: The group is malformed.
     """
-    found: dict[int, bytes] = {}
+    by_tag: dict[int, bytes] = {}
     for element in elements(group):
-        found.setdefault(element.tag, element.content)
-    return found
+        by_tag.setdefault(element.tag, element.content)
+    return by_tag
 
 
 def parse_number(content: bytes) -> int:
@@ -116,7 +116,7 @@ def parse_number(content: bytes) -> int:
     Raises:
         ProtocolError: The content is empty or has more than four bytes.
     """
-    if not 1 <= len(content) <= _LONGEST_NUMBER:
+    if not 1 <= len(content) <= _MAX_NUMBER:
         raise ProtocolError(f"number must have 1 to 4 bytes, got {len(content)}")
     return int.from_bytes(content, "big")
 
@@ -126,7 +126,7 @@ _INIT, _INIT_RESPONSE, _SEARCH, _SEARCH_RESPONSE = 20, 21, 22, 23
 _REFERENCE_ID, _VERSION, _OPTIONS, _PREFERRED_SIZE, _MAXIMUM_SIZE = 2, 3, 4, 5, 6
 _RESULT_SET_NAME, _DATABASE_NAMES, _ELEMENT_SET_NAMES, _QUERY_TYPE = 17, 18, 19, 20
 _QUERY, _ATTRIBUTES, _TERM, _OPERATOR = 21, 44, 45, 46
-_USER_INFORMATION, _SEED_WORDS, _DATE_FACTOR, _MOST_DOCUMENTS = 99, 106, 111, 114
+_USER_INFORMATION, _SEED_WORDS, _DATE_FACTOR, _MAX_DOCUMENTS = 99, 106, 111, 114
 _DOCUMENT_ID, _TYPE = 116, 133
 
 #: The encoded fields Small-Set-Upper-Bound, Large-Set-Lower-Bound, Medium-Set-Present-Number and
@@ -134,11 +134,11 @@ _DOCUMENT_ID, _TYPE = 116, 133
 _WORD_SEARCH_BOUNDS = bytes.fromhex("00001e 001388 00001e 01")
 _RETRIEVAL_BOUNDS = bytes.fromhex("00000a 000010 00000f 01")
 _DOCUMENT_TEXT = b" \x1fDocument Text"
-_OUR_REFERENCE = b"3"
+_REFERENCE = b"3"
 _BIT_0 = b"\x80"
 
 #: The maximum sizes of the fields of a request, in bytes (wais page, section 14).
-_LONGEST = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
+_MAX_LENGTHS = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
 
 
 class RelevantDocument(NamedTuple):
@@ -172,7 +172,7 @@ def encode_init(size: int) -> bytes:
 
 
 def encode_word_search(
-    database: bytes, words: bytes, most: int, relevant: Iterable[RelevantDocument] = ()
+    database: bytes, words: bytes, max_hits: int, relevant: Iterable[RelevantDocument] = ()
 ) -> bytes:
     """Encode a search for terms and for similar documents (relevance feedback).
 
@@ -181,7 +181,7 @@ def encode_word_search(
     Args:
         database: The name of the database.
         words: The search terms, or empty bytes.
-        most: The maximum number of hits.
+        max_hits: The maximum number of hits.
         relevant: The documents to which the hits should be similar.
 
     Raises:
@@ -192,7 +192,7 @@ def encode_word_search(
         encode_element(_SEED_WORDS, words)
         + b"".join(map(_encode_relevant, relevant))
         + encode_element(_DATE_FACTOR, encode_number(1))
-        + encode_element(_MOST_DOCUMENTS, encode_number(most))
+        + encode_element(_MAX_DOCUMENTS, encode_number(max_hits))
     )
     header = _encode_search(_WORD_SEARCH_BOUNDS, b"", database, b"3")
     return header + encode_element(_USER_INFORMATION, question)
@@ -230,7 +230,7 @@ def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: i
         database,
         b"1",
         encode_element(_ELEMENT_SET_NAMES, _DOCUMENT_TEXT),
-        encode_element(_REFERENCE_ID, _OUR_REFERENCE),
+        encode_element(_REFERENCE_ID, _REFERENCE),
     )
     return header + encode_element(_QUERY, question)
 
@@ -270,9 +270,9 @@ def _check_database(database: bytes) -> None:
             raise Refused("S02", f"byte {octet:02X} is not allowed in a database name")
 
 
-def _check_length(what: str, octets: bytes) -> None:
-    if len(octets) > _LONGEST[what]:
-        raise Refused("S02", f"{what} of {len(octets)} bytes exceeds the limit of {_LONGEST[what]}")
+def _check_length(name: str, octets: bytes) -> None:
+    if len(octets) > _MAX_LENGTHS[name]:
+        raise Refused("S02", f"{name} of {len(octets)} bytes exceeds the limit of {_MAX_LENGTHS[name]}")
 
 
 def parse_init_response(apdu: bytes) -> InitResponse:
@@ -281,9 +281,9 @@ def parse_init_response(apdu: bytes) -> InitResponse:
     Raises:
         ProtocolError: The APDU is malformed.
     """
-    fixed, found, behind = _parse(apdu, _INIT_RESPONSE, 1)
-    contents(_take_information(behind))  # The user information is ignored, but must be well-formed.
-    sizes = [parse_number(found[tag]) for tag in (_PREFERRED_SIZE, _MAXIMUM_SIZE) if tag in found]
+    fixed, elements, trailer = _parse(apdu, _INIT_RESPONSE, 1)
+    contents(_take_information(trailer))  # The user information is ignored, but must be well-formed.
+    sizes = [parse_number(elements[tag]) for tag in (_PREFERRED_SIZE, _MAXIMUM_SIZE) if tag in elements]
     return InitResponse(accepted=fixed != b"\0", size=min(sizes, default=None))
 
 
@@ -296,16 +296,16 @@ def parse_search_response(apdu: bytes) -> bytes:
     Raises:
         ProtocolError: The APDU is malformed.
     """
-    _, _, behind = _parse(apdu, _SEARCH_RESPONSE, 10)
-    return _take_information(behind)
+    _, _, trailer = _parse(apdu, _SEARCH_RESPONSE, 10)
+    return _take_information(trailer)
 
 
-def _take_information(behind: bytes) -> bytes:
+def _take_information(trailer: bytes) -> bytes:
     """Return the user information after the header of an APDU (a group of elements), or empty bytes."""
-    if not behind:
+    if not trailer:
         return b""
-    tag, content, octets = take_element(behind, 0)
-    if tag != _USER_INFORMATION or len(octets) != len(behind):
+    tag, content, octets = take_element(trailer, 0)
+    if tag != _USER_INFORMATION or len(octets) != len(trailer):
         raise ProtocolError(f"expected one group after the header of an APDU, got element {tag} and more")
     return content
 
@@ -338,12 +338,12 @@ def display_text(octets: bytes) -> str:
 
 HEADER_LENGTH = 25
 #: The maximum size of an APDU in bytes before client and server have negotiated the message size.
-LARGEST = 100_000
+MAX_APDU = 100_000
 
 _COUNT_LENGTH = 10
 _COUNT = re.compile(rb" *[0-9]+")
 #: Matches the possibly incomplete byte count at the start of a header.
-_COUNT_BEGUN = re.compile(rb" *[0-9]*")
+_COUNT_START = re.compile(rb" *[0-9]*")
 _MESSAGE_TYPE, _CODINGS = slice(10, 11), slice(22, 24)
 
 
@@ -359,7 +359,7 @@ def read_message(limit: int) -> Reader[bytes]:
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         while len(buffer) < HEADER_LENGTH:
-            _check_beginning(buffer.peek(_COUNT_LENGTH))
+            _check_count(buffer.peek(_COUNT_LENGTH))
             _check_open(buffer, "header")
             yield
         length = parse_header(buffer.peek(HEADER_LENGTH))
@@ -386,8 +386,8 @@ def parse_header(header: bytes) -> int:
     return int(count)
 
 
-def _check_beginning(octets: bytes) -> None:
-    if not _COUNT_BEGUN.fullmatch(octets):
+def _check_count(octets: bytes) -> None:
+    if not _COUNT_START.fullmatch(octets):
         raise ProtocolError(f"expected a message header, got {decode_text(octets)!r}")
 
 

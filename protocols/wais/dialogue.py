@@ -24,18 +24,18 @@ from protocols.wais.listing import (
     make_results_reply,
 )
 from protocols.wais.record import DocumentHeader, WaisRecords
-from protocols.wais.retrieval import DocumentChunks, WaisDocument, agree, give, search
+from protocols.wais.retrieval import DocumentChunks, WaisDocument, emit_chunks, negotiate_size, search
 from protocols.wais.url import WaisUrl, parse_wpath
 
 #: The default of Max-Documents-Retrieved, the value of old WAIS clients.
-USUAL_HITS = 40
+DEFAULT_HITS = 40
 #: The value of Max-Documents-Retrieved that requests all hits: more hits than fit into a response.
 _ALL_HITS = 1_000
 
 #: The maximum number of documents for relevance feedback; more documents do not improve the search.
-_MOST_RELEVANT = 16
+_MAX_RELEVANT = 16
 
-_NOTHING = WaisRecords(b"", (), (), ())
+_NO_RECORDS = WaisRecords(b"", (), (), ())
 _RECORDS = "the records as a listing"
 
 
@@ -56,15 +56,15 @@ def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None
     if url.wpath is not None:
         yield from _retrieve(url, document_of(url), options.start)
         return
-    most = count_of(options.entries)
-    request = encode_word_search(url.database, url.search or b"", most, _parse_relevant(options))
+    max_hits = count_of(options.entries)
+    request = encode_word_search(url.database, url.search or b"", max_hits, _parse_relevant(options))
     yield Connect()
-    agreed = yield from agree()
+    max_size = yield from negotiate_size()
     if url.search is None:
-        yield from _describe(url, request, agreed, options)
+        yield from _describe_database(url, request, max_size, options)
         return
-    records = yield from search(request, agreed, _NOTHING)
-    yield StartBody(make_results_reply(url, records, agreed, most))
+    records = yield from search(request, max_size, _NO_RECORDS)
+    yield StartBody(make_results_reply(url, records, max_size, max_hits))
     yield EmitBody(records.octets, _RECORDS)
 
 
@@ -72,11 +72,11 @@ def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None
     _check_named(url, document)
     encode_retrieval(document.database, document.document_id, document.wtype, 0, 1)
     yield Connect()
-    ranges = DocumentChunks(document, (yield from agree()), start)
-    first = yield from ranges.fetch_first()
+    chunks = DocumentChunks(document, (yield from negotiate_size()), start)
+    first = yield from chunks.fetch_first()
     reply = make_document_reply(url, document.wtype, first)
     yield StartBody(reply)
-    yield from give(ranges, first, reply)
+    yield from emit_chunks(chunks, first, reply)
 
 
 def _check_named(url: WaisUrl, document: WaisDocument) -> None:
@@ -96,53 +96,53 @@ def _parse_relevant(options: Options) -> list[RelevantDocument]:
     Raises:
         InvalidUrl: A URL in `options.relevant` is not the URL of a WAIS document.
     """
-    found: list[RelevantDocument] = []
-    for url in options.relevant[:_MOST_RELEVANT]:
+    documents: list[RelevantDocument] = []
+    for url in options.relevant[:_MAX_RELEVANT]:
         if not isinstance(url, WaisUrl):
             raise InvalidUrl("missing-path", len(url.text), "relevant documents must be wais URLs")
         document = document_of(url)
         _check_named(url, document)
-        found.append(RelevantDocument(document.document_id, document.wtype))
-    return found
+        documents.append(RelevantDocument(document.document_id, document.wtype))
+    return documents
 
 
-def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Dialogue[None]:
-    described = DocumentHeader(octets=b"", document_id=b"0", types=(SOURCE,))
-    ideal = WaisRecords(b"", (described,), (), ())
-    records = yield from search(request, agreed, ideal)
+def _describe_database(url: WaisUrl, request: bytes, max_size: int, options: Options) -> Dialogue[None]:
+    source = DocumentHeader(octets=b"", document_id=b"0", types=(SOURCE,))
+    ideal = WaisRecords(b"", (source,), (), ())
+    records = yield from search(request, max_size, ideal)
     reply = make_database_reply(url, records)
     if options.want == "facts":
-        description = yield from _description(url, records, agreed)
+        description = yield from _fetch_description(url, records, max_size)
         yield StartBody(replace(reply, extra={**(reply.extra or {}), "description": description}))
         return
     yield StartBody(reply)
     yield EmitBody(b"", _RECORDS)
     yield PlanNote("a listing ends here; the document id that follows stands for the one in the answer")
-    ranges = _description_of(url, records, agreed)
-    yield from give(ranges, (yield from ranges.fetch_first()), reply)
+    chunks = _find_source(url, records, max_size)
+    yield from emit_chunks(chunks, (yield from chunks.fetch_first()), reply)
 
 
-def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
+def _fetch_description(url: WaisUrl, records: WaisRecords, max_size: int) -> Dialogue[JsonValue]:
     """Return the parsed source description of a database.
 
     The result is `None` if the description is missing or too long for a response.
     """
     try:
-        return describe((yield from _description_of(url, records, agreed).fetch_first()))
+        return describe((yield from _find_source(url, records, max_size).fetch_first()))
     except Declined:
         return None
 
 
-def _description_of(url: WaisUrl, records: WaisRecords, agreed: int) -> DocumentChunks:
+def _find_source(url: WaisUrl, records: WaisRecords, max_size: int) -> DocumentChunks:
     source = next((header for header in records.headers if SOURCE in header.types), None)
     if source is None:
         raise NotFound("the server has no source description of this database")
-    return DocumentChunks(WaisDocument(url.database, source.document_id, SOURCE), agreed)
+    return DocumentChunks(WaisDocument(url.database, source.document_id, SOURCE), max_size)
 
 
 def count_of(hits: int | None) -> int:
     """Return the value of Max-Documents-Retrieved that requests `hits` hits."""
-    return USUAL_HITS if hits is None else min(hits, _ALL_HITS) or _ALL_HITS
+    return DEFAULT_HITS if hits is None else min(hits, _ALL_HITS) or _ALL_HITS
 
 
 def document_of(url: WaisUrl) -> WaisDocument:
@@ -151,6 +151,6 @@ def document_of(url: WaisUrl) -> WaisDocument:
     Old browsers wrote all types of a document into its URL. If a URL has several types, the first type is
     requested.
     """
-    written = parse_wpath(url.wpath or "")
+    path = parse_wpath(url.wpath or "")
     wtype = url.wtype or b""
-    return WaisDocument(url.database, written.octets, wtype.split(b",")[0] if written.in_fields else wtype)
+    return WaisDocument(url.database, path.octets, wtype.split(b",")[0] if path.in_fields else wtype)

@@ -60,7 +60,7 @@ _LINKED_SCHEMES = frozenset({"http", "https", "ftp", "gopher", "news", "nntp", "
 _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*):[\x21-\x7e]+")
 #: The maximum size of a document id and of a type in a request, in bytes. A hit with a longer id or type does
 #: not get a URL.
-_LONGEST_ID, _LONGEST_TYPE = 2048, 64
+_MAX_ID, _MAX_TYPE = 2048, 64
 _NO_RESULT = b"Search produced no result."
 #: The pivot year: a two-digit year from 70 to 99 means 19yy, and a smaller year means 20yy. WAIS documents
 #: are not older than 1970.
@@ -68,13 +68,13 @@ _PIVOT = 70
 
 
 class HitReader:
-    """An `EntryReader` for the records of a search. `place` is the URL of the search.
+    """An `EntryReader` for the records of a search. `search` is the URL of the search.
 
     All records are in one message, so parsing starts after the last byte of the message.
     """
 
-    def __init__(self, place: WaisUrl) -> None:
-        self._place = place
+    def __init__(self, search: WaisUrl) -> None:
+        self._search = search
         self._octets = bytearray()
 
     def feed(self, octets: bytes) -> Iterator[Entry]:
@@ -82,16 +82,16 @@ class HitReader:
         return iter(())
 
     def finish(self) -> Iterator[Entry]:
-        return (hit_entry(header, self._place) for header in read_hits(bytes(self._octets)))
+        return (hit_entry(header, self._search) for header in read_hits(bytes(self._octets)))
 
 
-def substitute_in(records: WaisRecords) -> DocumentHeader | None:
+def find_catalog(records: WaisRecords) -> DocumentHeader | None:
     """Return the catalog that some servers send instead of search results, or None."""
     return records.headers[0] if len(records.headers) == 1 and _is_catalog(records.headers[0]) else None
 
 
-def _is_catalog(only: DocumentHeader) -> bool:
-    return only.score == 0 and (only.headline or b"").startswith(_NO_RESULT)
+def _is_catalog(header: DocumentHeader) -> bool:
+    return header.score == 0 and (header.headline or b"").startswith(_NO_RESULT)
 
 
 def read_hits(group: bytes) -> Iterator[DocumentHeader]:
@@ -103,7 +103,7 @@ def read_hits(group: bytes) -> Iterator[DocumentHeader]:
         yield from headers
 
 
-def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
+def hit_entry(hit: DocumentHeader, search: WaisUrl) -> Entry:
     """Return the listing entry of a hit.
 
     For a hit of type URL, the headline is the URL of the entry. The client never follows this URL. If the
@@ -112,12 +112,12 @@ def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
     is_link = _link_in(hit, hit.best_type) is not None
     return Entry(
         name=display_text(hit.headline or hit.document_id),
-        url=_url_in(hit, hit.best_type, place),
+        url=_url_in(hit, hit.best_type, search),
         kind=Kind.LINK if is_link else Kind.DOCUMENT,
         size=hit.length,
         modified=parse_date(hit.date or b""),
         raw=hit.octets,
-        extra=_describe_hit(hit, place),
+        extra=_describe_hit(hit, search),
     )
 
 
@@ -126,22 +126,22 @@ def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
     return linked_url(hit.headline or b"") if wtype.upper() == LINK else None
 
 
-def _url_in(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
+def _url_in(hit: DocumentHeader, wtype: bytes, search: WaisUrl) -> str | None:
     """Return the URL of a hit.
 
     For a hit of type URL, the URL is in the headline. Otherwise it names the document of type `wtype`.
     """
-    return _link_in(hit, wtype) or document_url(hit, wtype, place)
+    return _link_in(hit, wtype) or document_url(hit, wtype, search)
 
 
-def _describe_hit(hit: DocumentHeader, place: WaisUrl) -> dict[str, JsonValue]:
+def _describe_hit(hit: DocumentHeader, search: WaisUrl) -> dict[str, JsonValue]:
     types = hit.types or (b"TEXT",)
     is_link = _link_in(hit, hit.best_type) is not None
     return {
         "score": hit.score,
         "best_match": hit.best_match,
         "lines": hit.lines,
-        "types": [display_text(each) for each in types],
+        "types": [display_text(wtype) for wtype in types],
         "media_type": None if is_link else media_type_of(hit.best_type),
         "date": _show_text(hit.date),
         "source": _show_text(hit.source),
@@ -149,8 +149,8 @@ def _describe_hit(hit: DocumentHeader, place: WaisUrl) -> dict[str, JsonValue]:
         "stock_codes": _show_text(hit.stock_codes),
         "company_codes": _show_text(hit.company_codes),
         "industry_codes": _show_text(hit.industry_codes),
-        "other_types": [_url_in(hit, each, place) for each in types[1:]],
-        "libwww_url": None if is_link else libwww_url(hit, place),
+        "other_types": [_url_in(hit, wtype, search) for wtype in types[1:]],
+        "libwww_url": None if is_link else libwww_url(hit, search),
     }
 
 
@@ -160,31 +160,31 @@ def _show_text(octets: bytes | None) -> str | None:
 
 def linked_url(headline: bytes) -> str | None:
     """Return the headline if it is a URL of an allowed scheme, or else None."""
-    found = _URL.fullmatch(headline)
-    offered = found is not None and found[1].decode("ascii").lower() in _LINKED_SCHEMES
-    return headline.decode("ascii") if offered else None
+    match = _URL.fullmatch(headline)
+    is_allowed = match is not None and match[1].decode("ascii").lower() in _LINKED_SCHEMES
+    return headline.decode("ascii") if is_allowed else None
 
 
-def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
+def document_url(hit: DocumentHeader, wtype: bytes, search: WaisUrl) -> str | None:
     """Return the URL of a document of type `wtype`, or None if its id or the type is too long."""
-    if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
+    if len(hit.document_id) > _MAX_ID or len(wtype) > _MAX_TYPE:
         return None
-    return _build(place, wtype, encode(hit.document_id))
+    return _build(search, wtype, encode(hit.document_id))
 
 
-def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
+def libwww_url(hit: DocumentHeader, search: WaisUrl) -> str | None:
     """Return the URL of a hit in the form of old browsers, or None if the hit has no such form."""
     path = write_fields(hit.document_id, hit.length)
-    return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
+    return None if path is None or len(hit.document_id) > _MAX_ID else _build(search, hit.best_type, path)
 
 
-def _build(place: WaisUrl, wtype: bytes, wpath: str) -> BuiltUrl:
-    return BuiltUrl(f"{_build_database(place)}/{build_document(wtype, wpath)}")
+def _build(search: WaisUrl, wtype: bytes, wpath: str) -> BuiltUrl:
+    return BuiltUrl(f"{_build_database(search)}/{build_document(wtype, wpath)}")
 
 
 @lru_cache(maxsize=1)  # All hits of a search are in one database.
-def _build_database(place: WaisUrl) -> str:
-    database = replace(place, search=None, wtype=None, wpath=None)
+def _build_database(search: WaisUrl) -> str:
+    database = replace(search, search=None, wtype=None, wpath=None)
     return build(replace(database, fragment=None, user=None, password=None))
 
 
@@ -207,7 +207,7 @@ def parse_date(date: bytes) -> datetime | None:
 #: A fraction of the maximum size of a response. A server silently drops hits that do not fit into a response.
 #: The client warns of dropped hits if the unused space in the response is smaller than this fraction, or
 #: smaller than the largest received record.
-_LEFT_OUT = 0.015
+_MIN_UNUSED = 0.015
 
 
 def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
@@ -221,21 +221,21 @@ def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
     )
 
 
-def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
+def make_results_reply(url: WaisUrl, records: WaisRecords, max_size: int, max_hits: int) -> Reply:
     """Return the reply for a result list.
 
     Args:
         url: The URL of the search.
         records: The records of the response.
-        agreed: The maximum size of a response in bytes.
-        most: The requested number of hits.
+        max_size: The maximum size of a response in bytes.
+        max_hits: The requested number of hits.
     """
-    hits = len(records.headers) if substitute_in(records) is None else 0
+    hits = len(records.headers) if find_catalog(records) is None else 0
     return Reply(
         kind=Kind.DIRECTORY,
         listing=HitReader(url),
         extra={"hits": hits},
-        findings=list(_oddities(url, records, agreed, hits, most)),
+        findings=list(_hit_findings(url, records, max_size, hits, max_hits)),
         verified={"length"},
     )
 
@@ -246,13 +246,13 @@ def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
     announced = parse_wpath(url.wpath or "").length
     if announced is not None:
         extra["announced_length"] = announced
-    if wtype == SOURCE and not first.at:
+    if wtype == SOURCE and not first.start:
         extra["description"] = describe(first)
     return Reply(
         kind=Kind.DOCUMENT,
         media_type=media_type_of(wtype),
-        size=None if first.ending is None else first.at + len(first.octets),
-        start=first.at,
+        size=None if first.ending is None else first.start + len(first.octets),
+        start=first.start,
         extra=extra,
     )
 
@@ -267,19 +267,21 @@ def describe(chunk: Chunk) -> JsonValue:
         return None
 
 
-def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
+def _hit_findings(
+    url: WaisUrl, records: WaisRecords, max_size: int, hits: int, limit: int
+) -> Iterator[Finding]:
     """Yield a finding for no hits, or for possibly more hits than the server sent."""
-    catalog = substitute_in(records)
+    catalog = find_catalog(records)
     if catalog is not None:
-        there = document_url(catalog, catalog.best_type, url)
-        yield Finding("wais:no-result", "allow", f"no hits; the catalog is {there}")
+        catalog_url = document_url(catalog, catalog.best_type, url)
+        yield Finding("wais:no-result", "allow", f"no hits; the catalog is {catalog_url}")
     elif hits == 0:
         yield Finding("wais:no-result", "allow", "no hits")
-    elif hits >= most:
+    elif hits >= limit:
         yield Finding(
             "wais:more", "allow", f"{hits} hits received, as many as requested (entries); there may be more"
         )
-    elif agreed - len(records.octets) < max(_LEFT_OUT * agreed, _find_largest(records)):
+    elif max_size - len(records.octets) < max(_MIN_UNUSED * max_size, _find_largest(records)):
         yield Finding("wais:dropped", "warn", "the answer has its maximum size; there may be more hits")
 
 

@@ -20,7 +20,7 @@ from protocols.wire import REST, Rest
 TAG = 28
 #: The size of the tag, length and end marker around a diagnostic, in bytes.
 _FRAME = 4
-_SHORTEST = 3
+_MIN_LENGTH = 3
 _END = b"\x1d"
 
 OUT_OF_RANGE = "SF"
@@ -80,7 +80,7 @@ class Diagnostic(NamedTuple):
         return self.code == OUT_OF_RANGE
 
     @property
-    def reports_the_end(self) -> bool:
+    def reports_end(self) -> bool:
         """Return whether the diagnostic reports the end of a document, and not a missing document."""
         return self.is_out_of_range and "out of range" in self.text.lower()
 
@@ -98,33 +98,31 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
     """
     length = int.from_bytes(group[at + 1 : at + 3], "big")
     end = at + length + _FRAME
-    if length < _SHORTEST or end > len(group) or group[end - 1 : end] != _END:
+    if length < _MIN_LENGTH or end > len(group) or group[end - 1 : end] != _END:
         raise ProtocolError(f"diagnostic of {length} bytes lacks its end marker")
     code, text = group[at + 3 : at + 5], group[at + 5 : end - 2]
     return Diagnostic(display_text(code), display_text(text).strip()), end
 
 
-def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
+def refusal(diagnostics: Sequence[Diagnostic], action: str) -> Declined:
     """Return the exception for diagnostics.
-
-    `doing` is the failed action.
 
     The first diagnostic other than `SF` (out of range) determines the exception, because servers send `SF` in
     addition to other diagnostics.
     """
-    reporting = next((each for each in diagnostics if not each.is_out_of_range), diagnostics[0])
-    kind = _ERRORS.get(reporting.code, Declined)
-    return kind(f"{doing}: {_show_diagnostic(reporting)}", code=reporting.code, text=reporting.text)
+    cause = next((diagnostic for diagnostic in diagnostics if not diagnostic.is_out_of_range), diagnostics[0])
+    kind = _ERRORS.get(cause.code, Declined)
+    return kind(f"{action}: {_show_diagnostic(cause)}", code=cause.code, text=cause.text)
 
 
-def make_not_found(diagnostic: Diagnostic, doing: str) -> NotFound:
+def make_not_found(diagnostic: Diagnostic, action: str) -> NotFound:
     """Return the exception for a missing document.
 
     A server reports a missing document with an `SF` diagnostic before the first byte of the document. The
     text of the diagnostic distinguishes a missing document from an empty document.
     """
-    said = _show_diagnostic(diagnostic)
-    return NotFound(f"{doing}: no such document: {said}", code=diagnostic.code, text=diagnostic.text)
+    reason = _show_diagnostic(diagnostic)
+    return NotFound(f"{action}: no such document: {reason}", code=diagnostic.code, text=diagnostic.text)
 
 
 def _show_diagnostic(diagnostic: Diagnostic) -> str:
@@ -133,10 +131,10 @@ def _show_diagnostic(diagnostic: Diagnostic) -> str:
 
 
 _HEADER, _SHORT_HEADER, _LONG_HEADER, _TEXT, _HEADLINE, _CODES = 150, 151, 152, 153, 154, 155
-_OF_DOCUMENTS = (_HEADER, _SHORT_HEADER, _LONG_HEADER, _HEADLINE, _CODES)
+_HEADER_TAGS = (_HEADER, _SHORT_HEADER, _LONG_HEADER, _HEADLINE, _CODES)
 
 #: The number of records that are parsed before the parser yields to other tasks.
-_AT_ONCE = 64
+_BATCH = 64
 
 _DOCUMENT_ID, _SCORE, _BEST_MATCH, _LENGTH = 116, 118, 119, 120
 _SOURCE, _DATE, _HEADLINE_TEXT, _CITY, _DOCUMENT_TEXT = 121, 122, 123, 124, 127
@@ -201,7 +199,7 @@ def sort_records(group: bytes) -> Generator[Rest, None, WaisRecords]:
             texts.append(record)
         else:
             diagnostics.append(record)
-        if number % _AT_ONCE == 0:
+        if number % _BATCH == 0:
             yield REST
     return WaisRecords(group, tuple(headers), tuple(texts), tuple(diagnostics))
 
@@ -216,47 +214,47 @@ def read_records(group: bytes) -> Iterator[DocumentHeader | bytes | Diagnostic]:
             continue
         tag, content, octets = take_element(group, at)
         at += len(octets)
-        if tag in _OF_DOCUMENTS:
+        if tag in _HEADER_TAGS:
             yield _parse_header(content, octets)
         elif tag == _TEXT:
             yield _parse_text(content)
 
 
 def _parse_header(group: bytes, octets: bytes) -> DocumentHeader:
-    found = contents(group)
+    fields = contents(group)
     return DocumentHeader(
         octets=octets,
-        document_id=_require_element(found, _DOCUMENT_ID),
-        score=_number(found, _SCORE),
-        best_match=_number(found, _BEST_MATCH),
-        length=_number(found, _LENGTH),
-        lines=_number(found, _LINES),
-        types=_types(found.get(_TYPE_BLOCK, b"")),
-        source=found.get(_SOURCE),
-        date=found.get(_DATE),
-        headline=found.get(_HEADLINE_TEXT),
-        city=found.get(_CITY),
-        stock_codes=found.get(_STOCK),
-        company_codes=found.get(_COMPANY),
-        industry_codes=found.get(_INDUSTRY),
+        document_id=_require_element(fields, _DOCUMENT_ID),
+        score=_get_number(fields, _SCORE),
+        best_match=_get_number(fields, _BEST_MATCH),
+        length=_get_number(fields, _LENGTH),
+        lines=_get_number(fields, _LINES),
+        types=_parse_types(fields.get(_TYPE_BLOCK, b"")),
+        source=fields.get(_SOURCE),
+        date=fields.get(_DATE),
+        headline=fields.get(_HEADLINE_TEXT),
+        city=fields.get(_CITY),
+        stock_codes=fields.get(_STOCK),
+        company_codes=fields.get(_COMPANY),
+        industry_codes=fields.get(_INDUSTRY),
     )
 
 
 def _parse_text(group: bytes) -> bytes:
-    found = contents(group)
-    _require_element(found, _DOCUMENT_ID)
-    return found.get(_DOCUMENT_TEXT, b"")
+    fields = contents(group)
+    _require_element(fields, _DOCUMENT_ID)
+    return fields.get(_DOCUMENT_TEXT, b"")
 
 
-def _require_element(found: dict[int, bytes], tag: int) -> bytes:
-    if tag not in found:
+def _require_element(fields: dict[int, bytes], tag: int) -> bytes:
+    if tag not in fields:
         raise ProtocolError(f"record lacks element {tag}")
-    return found[tag]
+    return fields[tag]
 
 
-def _number(found: dict[int, bytes], tag: int) -> int | None:
-    return parse_number(found[tag]) if tag in found else None
+def _get_number(fields: dict[int, bytes], tag: int) -> int | None:
+    return parse_number(fields[tag]) if tag in fields else None
 
 
-def _types(block: bytes) -> tuple[bytes, ...]:
+def _parse_types(block: bytes) -> tuple[bytes, ...]:
     return tuple(element.content for element in elements(block) if element.tag == _TYPE)

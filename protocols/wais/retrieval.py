@@ -17,7 +17,7 @@ from protocols.errors import Declined, Disconnected, ProtocolError, Truncated
 from protocols.location import Finding
 from protocols.step import Dialogue, EmitBody, PlanNote, Send, receive
 from protocols.wais.apdu import (
-    LARGEST,
+    MAX_APDU,
     InitResponse,
     encode_init,
     encode_retrieval,
@@ -35,7 +35,7 @@ from protocols.wire import Buffer, Reader, Rest, encode_message
 
 def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitResponse | None]:
     """Read the Init response; return None for a message of length 0."""
-    apdu = yield from read_message(LARGEST)(buffer)
+    apdu = yield from read_message(MAX_APDU)(buffer)
     return parse_init_response(apdu) if apdu else None
 
 
@@ -49,7 +49,7 @@ def read_records(limit: int) -> Reader[WaisRecords | None]:
     return reader
 
 
-def agree() -> Dialogue[int]:
+def negotiate_size() -> Dialogue[int]:
     """Negotiate the maximum size of an APDU.
 
     The result is the smaller limit of the client and the server.
@@ -57,24 +57,24 @@ def agree() -> Dialogue[int]:
     A server that does not support Init responds with a message of length 0. The client then uses its own
     limit.
     """
-    yield Send((encode_message(encode_init(LARGEST)),))
-    willing: InitResponse | None = InitResponse(accepted=True, size=LARGEST)
-    answer = yield from receive(read_init_response, "Init-Response: the maximum message size", willing)
-    if answer is None:
-        return LARGEST
-    if not answer.accepted:
+    yield Send((encode_message(encode_init(MAX_APDU)),))
+    expected: InitResponse | None = InitResponse(accepted=True, size=MAX_APDU)
+    response = yield from receive(read_init_response, "Init-Response: the maximum message size", expected)
+    if response is None:
+        return MAX_APDU
+    if not response.accepted:
         raise Declined("the server refused the session: the result of its Init-Response is 0", code="0")
-    return LARGEST if answer.size is None else min(answer.size, LARGEST)
+    return MAX_APDU if response.size is None else min(response.size, MAX_APDU)
 
 
-def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisRecords]:
+def search(request: bytes, max_size: int, ideal: WaisRecords) -> Dialogue[WaisRecords]:
     """Send a search for terms, and return the records of the response.
 
     A diagnostic in the response raises an error, even if the response also has records.
     """
     yield Send((encode_message(request),))
-    willing: WaisRecords | None = ideal
-    records = yield from receive(read_records(agreed), "Search-Response: records of the hits", willing)
+    expected: WaisRecords | None = ideal
+    records = yield from receive(read_records(max_size), "Search-Response: records of the hits", expected)
     if records is None:
         raise Declined("the server cannot answer this search: it gave no reason")
     if records.diagnostics:
@@ -83,13 +83,13 @@ def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisReco
 
 
 #: The size of a requested range in bytes. Old clients used this size, so every server supports it.
-LARGEST_CHUNK = 10_000
+MAX_CHUNK = 10_000
 #: The maximum overhead of a response in bytes, without the document's bytes and id. The largest measured
 #: overhead is 37 bytes.
-_ROOM = 100
-_MOST_HALVINGS = 6
+_OVERHEAD = 100
+_MAX_HALVINGS = 6
 #: The maximum number of text lengths that an error message lists.
-_MOST_LENGTHS = 5
+_MAX_LENGTHS = 5
 
 
 class WaisDocument(NamedTuple):
@@ -103,7 +103,7 @@ class WaisDocument(NamedTuple):
 class DocumentEnding(enum.Enum):
     """The kind of response that ended a document."""
 
-    TOLD = "the server reported the end"
+    REPORTED = "the server reported the end"
     SHORT = "the last answer was shorter than requested, without a reason"
     DECLINED = "the server declined the next range, without mention of the end"
     EMPTY = "the next answer had neither bytes nor a reason"
@@ -113,20 +113,20 @@ class Chunk(NamedTuple):
     """A range of the document.
 
     Attributes:
-        at: The offset of the first byte in the document.
+        start: The offset of the first byte in the document.
         octets: The bytes of the range.
         ending: How the end of the document was detected; None if this chunk is not the last.
-        failed: The diagnostics of the server if an error ended the document early.
+        errors: The diagnostics of the server if an error ended the document early.
     """
 
-    what: str
-    at: int
+    label: str
+    start: int
     octets: bytes
     ending: DocumentEnding | None
-    failed: tuple[Diagnostic, ...] = ()
+    errors: tuple[Diagnostic, ...] = ()
 
 
-_WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range"),))
+_EXPECTED_RECORDS = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range"),))
 
 
 class DocumentChunks:
@@ -137,12 +137,12 @@ class DocumentChunks:
     with the diagnostic `SF` (out of range). If this byte is missing, the chunks begin at offset 0.
     """
 
-    def __init__(self, document: WaisDocument, agreed: int, start: int = 0) -> None:
+    def __init__(self, document: WaisDocument, max_size: int, start: int = 0) -> None:
         self._document = document
-        self._agreed = agreed
-        self._size = chunk_size(document, agreed)
-        self._at = max(0, start - 1)
-        self._held = start - self._at
+        self._max_size = max_size
+        self._size = chunk_size(document, max_size)
+        self._offset = max(0, start - 1)
+        self._overlap = start - self._offset
 
     def fetch_first(self) -> Dialogue[Chunk]:
         yield PlanNote(
@@ -152,24 +152,24 @@ class DocumentChunks:
         return (yield from self.fetch_next())
 
     def fetch_next(self) -> Dialogue[Chunk]:
-        """Request the next chunk. A chunk with `ending` or `failed` is the last chunk."""
-        records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
-        text = _text_of(records, self._size)
-        if self._held and not text:
-            self._at, self._held = 0, 0
+        """Request the next chunk. A chunk with `ending` or `errors` is the last chunk."""
+        records, self._size = yield from _request(self._document, self._offset, self._size, self._max_size)
+        text = _check_text(records, self._size)
+        if self._overlap and not text:
+            self._offset, self._overlap = 0, 0
             return (yield from self.fetch_next())
         if text is None:
-            last = _find_ending_without_text(records.diagnostics, self._at)
-            return Chunk("the end of the document", self._at, b"", last)
-        failed = tuple(each for each in records.diagnostics if not each.is_out_of_range)
-        ending = None if failed else _find_ending(records.diagnostics, len(text) < self._size)
-        at = self._at + self._held
-        chunk = Chunk(f"the document from byte {at} on", at, text[self._held :], ending, failed)
-        self._at, self._held = self._at + self._size, 0
+            last = _find_ending_without_text(records.diagnostics, self._offset)
+            return Chunk("the end of the document", self._offset, b"", last)
+        errors = tuple(diagnostic for diagnostic in records.diagnostics if not diagnostic.is_out_of_range)
+        ending = None if errors else _find_ending(records.diagnostics, len(text) < self._size)
+        start = self._offset + self._overlap
+        chunk = Chunk(f"the document from byte {start} on", start, text[self._overlap :], ending, errors)
+        self._offset, self._overlap = self._offset + self._size, 0
         return chunk
 
 
-def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
+def emit_chunks(chunks: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """Emit a chunk, and request and emit the following chunks.
 
     Only a response that reports the end of the document proves that the document is complete (`terminator`).
@@ -182,15 +182,15 @@ def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """
     received = 0
     while True:
-        yield EmitBody(chunk.octets, chunk.what)
+        yield EmitBody(chunk.octets, chunk.label)
         received += len(chunk.octets)
-        if chunk.failed:
-            raise refusal(chunk.failed, chunk.what)
+        if chunk.errors:
+            raise refusal(chunk.errors, chunk.label)
         if chunk.ending is not None:
             _report(chunk.ending, reply)
             return
         try:
-            chunk = yield from ranges.fetch_next()
+            chunk = yield from chunks.fetch_next()
         except Disconnected as error:
             if not received:
                 raise
@@ -199,38 +199,38 @@ def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
 
 
 def _report(ending: DocumentEnding, reply: Reply) -> None:
-    if ending is DocumentEnding.TOLD:
+    if ending is DocumentEnding.REPORTED:
         reply.verified.add("terminator")
     else:
         detail = f"{ending.value}; the document may be truncated"
         reply.findings.append(Finding("wais:end-not-told", "warn", detail))
 
 
-def chunk_size(document: WaisDocument, agreed: int) -> int:
+def chunk_size(document: WaisDocument, max_size: int) -> int:
     """Return the size in bytes of a range to request.
 
     Raises:
         ProtocolError: The server's maximum message size is too small for a range of one byte.
     """
-    size = min(LARGEST_CHUNK, agreed - len(document.document_id) - _ROOM)
+    size = min(MAX_CHUNK, max_size - len(document.document_id) - _OVERHEAD)
     if size < 1:
-        raise ProtocolError(f"the server's message limit of {agreed} bytes is too small for a document")
+        raise ProtocolError(f"the server's message limit of {max_size} bytes is too small for a document")
     return size
 
 
-def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogue[tuple[WaisRecords, int]]:
+def _request(document: WaisDocument, at: int, size: int, max_size: int) -> Dialogue[tuple[WaisRecords, int]]:
     """Request the range at offset `at`.
 
     Return the records and the size of the range.
 
     The size is halved until the response fits into a message.
     """
-    willing: WaisRecords | None = _WILLING
-    for _ in range(_MOST_HALVINGS + 1):
+    expected: WaisRecords | None = _EXPECTED_RECORDS
+    for _ in range(_MAX_HALVINGS + 1):
         octets = encode_retrieval(document.database, document.document_id, document.wtype, at, at + size)
         yield Send((encode_message(octets),))
-        what = f"Search-Response: bytes {at} to {at + size - 1} of the document"
-        records = yield from receive(read_records(agreed), what, willing)
+        label = f"Search-Response: bytes {at} to {at + size - 1} of the document"
+        records = yield from receive(read_records(max_size), label, expected)
         if records is not None:
             return records, size
         if size == 1:
@@ -239,7 +239,7 @@ def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogu
     raise Declined(f"the server cannot answer any range from byte {at} on")
 
 
-def _text_of(records: WaisRecords, size: int) -> bytes | None:
+def _check_text(records: WaisRecords, size: int) -> bytes | None:
     """Return the text in a response.
 
     The result is `None` without a text.
@@ -250,7 +250,7 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
     if not records.texts:
         return None
     if len(records.texts) > 1 or len(records.texts[0]) > size:
-        lengths = " and ".join(f"{len(text)}" for text in records.texts[:_MOST_LENGTHS])
+        lengths = " and ".join(f"{len(text)}" for text in records.texts[:_MAX_LENGTHS])
         raise ProtocolError(f"expected a text of at most {size} bytes, got texts of {lengths} bytes")
     return records.texts[0]
 
@@ -263,7 +263,7 @@ def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEndi
     A response with text may contain only the diagnostic `SF` (out of range).
     """
     if diagnostics:
-        return DocumentEnding.TOLD
+        return DocumentEnding.REPORTED
     return DocumentEnding.SHORT if short else None
 
 
@@ -272,11 +272,11 @@ def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Doc
 
     An error is raised if the response reports a failure or a missing document.
     """
-    if any(not each.is_out_of_range for each in diagnostics):
+    if any(not diagnostic.is_out_of_range for diagnostic in diagnostics):
         raise refusal(diagnostics, f"the document from byte {at} on")
-    if any(each.reports_the_end for each in diagnostics):
+    if any(diagnostic.reports_end for diagnostic in diagnostics):
         return (
-            DocumentEnding.TOLD
+            DocumentEnding.REPORTED
             # At offset 0, `SF` means an empty document. The exception is a text which says that the document
             # is missing.
         )

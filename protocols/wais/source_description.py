@@ -24,7 +24,7 @@ from protocols.text import decode_text
 
 #: The maximum nesting depth, which prevents a stack overflow in the recursive parser. Real descriptions have
 #: a smaller depth.
-_DEEPEST = 32
+_MAX_DEPTH = 32
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -67,14 +67,14 @@ def parse_list(text: str) -> Value:
     Raises:
         ProtocolError: The text is not exactly one value.
     """
-    tokens = _tokens(text)
-    value = _take(next(tokens, None), tokens, 0)
+    tokens = _split_tokens(text)
+    value = _parse_value(next(tokens, None), tokens, 0)
     if next(tokens, None) is not None:
         raise ProtocolError("list continues after its end")
     return value
 
 
-def _tokens(text: str) -> Iterator[re.Match[str]]:
+def _split_tokens(text: str) -> Iterator[re.Match[str]]:
     at, end = 0, len(text.rstrip())
     while at < end:
         token = _TOKEN.match(text, at, end)
@@ -84,27 +84,27 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
         at = token.end()
 
 
-def _take(token: re.Match[str] | None, tokens: Iterator[re.Match[str]], depth: int) -> Value:
-    if token is None or token["close"] is not None or depth > _DEEPEST:
+def _parse_value(token: re.Match[str] | None, tokens: Iterator[re.Match[str]], depth: int) -> Value:
+    if token is None or token["close"] is not None or depth > _MAX_DEPTH:
         raise ProtocolError("list has unbalanced brackets, or too many")
     if token["string"] is not None:
         return _ESCAPED.sub(r"\1", token["string"])
     if token["symbol"] is not None:
         return Symbol(token["symbol"].lower())
     if token["atom"] is not None:
-        return _atom(token["atom"])
-    return _shape(tuple(_items(tokens, depth + 1)), token["open"])
+        return _parse_atom(token["atom"])
+    return _build_structure(tuple(_parse_items(tokens, depth + 1)), token["open"])
 
 
-def _items(tokens: Iterator[re.Match[str]], depth: int) -> Iterator[Value]:
+def _parse_items(tokens: Iterator[re.Match[str]], depth: int) -> Iterator[Value]:
     while True:
         token = next(tokens, None)
         if token is not None and token["close"] is not None:
             return
-        yield _take(token, tokens, depth)
+        yield _parse_value(token, tokens, depth)
 
 
-def _shape(items: tuple[Value, ...], opening: str) -> Value:
+def _build_structure(items: tuple[Value, ...], opening: str) -> Value:
     """Convert items to a structure if the first item is a symbol, or else return the items."""
     if opening != "(" or not items or not isinstance(items[0], Symbol):
         return items
@@ -118,7 +118,7 @@ def _shape(items: tuple[Value, ...], opening: str) -> Value:
     return Structure(items[0].name, members)
 
 
-def _atom(text: str) -> Value:
+def _parse_atom(text: str) -> Value:
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _DECIMAL.fullmatch(text) else text
@@ -149,24 +149,24 @@ def parse_source_description(octets: bytes) -> dict[str, JsonValue]:
     Raises:
         ProtocolError: The bytes are not exactly one `(:source …)` with the name and host of a database.
     """
-    found = parse_list(decode_text(octets))
-    if not isinstance(found, Structure) or found.name != "source":
+    description = parse_list(decode_text(octets))
+    if not isinstance(description, Structure) or description.name != "source":
         raise ProtocolError("source description must be a (:source …)")
-    members = found.members
-    host = _string(members, "ip-name") or _string(members, "ip-address")
-    database = _string(members, "database-name")
+    members = description.members
+    host = _find_string(members, "ip-name") or _find_string(members, "ip-address")
+    database = _find_string(members, "database-name")
     if database is None or host is None:
         raise ProtocolError("source description lacks the database or its host")
-    url = _url_of(host, _port(members), database)
+    url = _build_url(host, _find_port(members), database)
     return {**{name: as_json(value) for name, value in members.items()}, "url": url}
 
 
-def _string(members: Mapping[str, Value], key: str) -> str | None:
+def _find_string(members: Mapping[str, Value], key: str) -> str | None:
     value = members.get(key)
     return value if isinstance(value, str) and value else None
 
 
-def _port(members: Mapping[str, Value]) -> int:
+def _find_port(members: Mapping[str, Value]) -> int:
     port = members.get("tcp-port", DEFAULT_PORT)
     if not isinstance(port, int):
         raise ProtocolError("port in source description must be a number")
@@ -175,9 +175,9 @@ def _port(members: Mapping[str, Value]) -> int:
     return port
 
 
-def _url_of(host: str, port: int, database: str) -> str | None:
+def _build_url(host: str, port: int, database: str) -> str | None:
     try:
-        place = build_host(host.lower()) + build_port(port, DEFAULT_PORT)
+        server = build_host(host.lower()) + build_port(port, DEFAULT_PORT)
     except InvalidUrl:
         return None
-    return f"wais://{place}/{encode(database.encode())}"
+    return f"wais://{server}/{encode(database.encode())}"

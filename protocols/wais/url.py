@@ -80,7 +80,7 @@ def build(url: WaisUrl) -> str:
     Raises:
         InvalidUrl: `wpath` is not encoded as part of a URL.
     """
-    return build_url(url, f"{build_login(url)}/{encode(url.database)}{_build_rest(url)}")
+    return build_url(url, f"{build_login(url)}/{encode(url.database)}{_build_path(url)}")
 
 
 def build_document(wtype: bytes, wpath: str) -> str:
@@ -92,7 +92,7 @@ def build_document(wtype: bytes, wpath: str) -> str:
     return f"{encode(wtype)}/{encode_written('wpath', wpath, RESERVED)}"
 
 
-def _build_rest(url: WaisUrl) -> str:
+def _build_path(url: WaisUrl) -> str:
     if url.wtype is not None or url.wpath is not None:
         return f"/{build_document(url.wtype or b'', url.wpath or '')}"
     return "" if url.search is None else f"?{encode(url.search, _SEARCH_DATA)}"
@@ -108,8 +108,8 @@ def _build_rest(url: WaisUrl) -> str:
 _FIELDS_FORM = re.compile(r"(?:([0-9]+)/)?((?:[0-9]+=[^;]*;)*[0-9]+=[^;]*;?)")
 _FIELD = re.compile(r"([0-9]+)=([^;]*);?")
 #: The largest tag of one byte, and the largest tag that freeWAIS and libwww use.
-_LARGEST_TAG, _LARGEST_SHARED_TAG = 127, 10
-_LONGEST_LENGTH = 18
+_MAX_TAG, _MAX_SHARED_TAG = 127, 10
+_MAX_DIGITS = 18
 _COPYRIGHT = 7
 #: The characters that libwww did not percent-encode.
 _LIBWWW_PLAIN = re.compile(rb"[A-Za-z0-9./_$-]")
@@ -134,20 +134,20 @@ def parse_wpath(wpath: str) -> WrittenId:
 
     A path with a field tag larger than one byte is parsed in the form of RFC 1738.
     """
-    found = _FIELDS_FORM.fullmatch(wpath)
-    fields = [] if found is None else [(_tag(tag), value) for tag, value in _FIELD.findall(found[2])]
-    if found is None or not all(1 <= tag <= _LARGEST_TAG for tag, _ in fields):
+    match = _FIELDS_FORM.fullmatch(wpath)
+    fields = [] if match is None else [(_parse_tag(tag), value) for tag, value in _FIELD.findall(match[2])]
+    if match is None or not all(1 <= tag <= _MAX_TAG for tag, _ in fields):
         return WrittenId(decode(wpath))
-    octets = b"".join(encode_element(tag, _value(tag, value)) for tag, value in fields)
-    length = found[1] if found[1] is not None and len(found[1]) <= _LONGEST_LENGTH else None
+    octets = b"".join(encode_element(tag, _decode_value(tag, value)) for tag, value in fields)
+    length = match[1] if match[1] is not None and len(match[1]) <= _MAX_DIGITS else None
     return WrittenId(octets, in_fields=True, length=None if length is None else int(length))
 
 
-def _tag(digits: str) -> int:
-    return int(digits[-4:]) if not digits[:-4].strip("0") else _LARGEST_TAG + 1
+def _parse_tag(digits: str) -> int:
+    return int(digits[-4:]) if not digits[:-4].strip("0") else _MAX_TAG + 1
 
 
-def _value(tag: int, written: str) -> bytes:
+def _decode_value(tag: int, written: str) -> bytes:
     """Decode the value of a field, and add the NUL that some browsers removed from the last field."""
     value = decode(written)
     return b"\0" if tag == _COPYRIGHT and not value else value
@@ -159,8 +159,8 @@ def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
         fields = tuple(elements(document_id))
     except ProtocolError:
         return None
-    known = bool(fields) and all(1 <= field.tag <= _LARGEST_SHARED_TAG for field in fields)
-    return fields if known else None
+    is_known = bool(fields) and all(1 <= field.tag <= _MAX_SHARED_TAG for field in fields)
+    return fields if is_known else None
 
 
 def write_fields(document_id: bytes, length: int | None) -> str | None:
@@ -172,8 +172,8 @@ def write_fields(document_id: bytes, length: int | None) -> str | None:
     if fields is None or length is None:
         return None
     written = "".join(f"{field.tag}={_encode_value(field.content)};" for field in fields)
-    spelling = f"{length}/{written}"
-    return spelling if parse_wpath(spelling).octets == document_id else None
+    wpath = f"{length}/{written}"
+    return wpath if parse_wpath(wpath).octets == document_id else None
 
 
 def _encode_value(value: bytes) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fixtures.wais.coding import write_element
 from protocols.wais.apdu import (
     HEADER_LENGTH,
-    LARGEST,
+    MAX_APDU,
     InitResponse,
     RelevantDocument,
     contents,
@@ -287,7 +287,7 @@ GOOD = [
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("octets", "apdu"), GOOD)
 def test_read_message_returns_apdu(octets: bytes, apdu: bytes, size: int | None) -> None:
-    assert feed(read_message(LARGEST), octets + b"the next", size, ends=False) == (apdu, b"the next")
+    assert feed(read_message(MAX_APDU), octets + b"the next", size, ends=False) == (apdu, b"the next")
 
 
 BAD = [
@@ -308,7 +308,7 @@ BAD = [
 def test_read_message_of_invalid_header_raises_immediately(octets: bytes, size: int | None) -> None:
     """The reader does not wait for 25 bytes, which a server of another protocol never sends."""
     with pytest.raises(ProtocolError):
-        feed(read_message(LARGEST), octets, size, ends=False)
+        feed(read_message(MAX_APDU), octets, size, ends=False)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -322,21 +322,21 @@ def test_read_message_over_limit_raises(size: int | None) -> None:
 @pytest.mark.parametrize("octets", [HEADER[:1], HEADER[:24], HEADER, HEADER + b"ab"])
 def test_read_message_truncated_raises(octets: bytes, size: int | None) -> None:
     with pytest.raises(Disconnected, match=f"after {len(octets)} bytes") as caught:
-        feed(read_message(LARGEST), octets, size)
+        feed(read_message(MAX_APDU), octets, size)
     assert caught.value.retryable
 
 
 def test_read_message_of_closed_connection_raises() -> None:
     """For some requests the real server's process ends; the client sees a lost connection."""
     with pytest.raises(Disconnected, match="answer") as caught:
-        feed(read_message(LARGEST), b"", None)
+        feed(read_message(MAX_APDU), b"", None)
     assert caught.value.retryable
 
 
 def test_read_message_takes_only_complete_message() -> None:
     buffer = Buffer()
     buffer.feed(HEADER + b"ab")
-    next(waiting := read_message(LARGEST)(buffer))
+    next(waiting := read_message(MAX_APDU)(buffer))
     assert len(buffer) == HEADER_LENGTH + 2
     buffer.feed(b"c")
     with pytest.raises(StopIteration):

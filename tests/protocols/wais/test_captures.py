@@ -17,7 +17,7 @@ from fixtures.wais.coding import HEADER_LENGTH, read_head, write_message
 from fixtures.wais.request import read_request
 from protocols.syntax import encode
 from protocols.wais.apdu import (
-    LARGEST,
+    MAX_APDU,
     encode_init,
     encode_retrieval,
     encode_word_search,
@@ -108,7 +108,7 @@ def test_captured_answers_in_chunks_are_parsed(name: str) -> None:
 
 
 def summary(answer: bytes, size: int | None = None) -> str:
-    apdu, rest = feed(read_message(LARGEST), answer + b"more", size, ends=False)
+    apdu, rest = feed(read_message(MAX_APDU), answer + b"more", size, ends=False)
     assert rest == b"more"
     if not apdu:
         return "nothing"
@@ -128,11 +128,11 @@ def test_dialogue_readers_parse_captured_answers(size: int | None) -> None:
     (_, init), (_, answer) = capture("search-hits").exchanges
     accepted, rest = feed(read_init_response, init + b"more", size, ends=False)
     assert (accepted is not None, rest) == (True, b"more")
-    records, rest = feed(read_records(LARGEST), answer + b"more", size, ends=False)
+    records, rest = feed(read_records(MAX_APDU), answer + b"more", size, ends=False)
     assert (records, rest) == (records_in(answer), b"more")
     nothing = capture("chunk-too-large").exchanges[1][1]
     assert feed(read_init_response, nothing, size) == (None, b"")
-    assert feed(read_records(LARGEST), nothing, size) == (None, b"")
+    assert feed(read_records(MAX_APDU), nothing, size) == (None, b"")
 
 
 #: Recordings with requests that this client does not send, and the reason; all their other requests are
@@ -167,8 +167,8 @@ def own_request(request: bytes) -> bytes:
 def test_init_is_prefix_of_captured_init() -> None:
     for name in ROWS:
         init = read_request(capture(name).exchanges[0][0][HEADER_LENGTH:])
-        if isinstance(init, Init) and init.maximum_size == LARGEST and name != "init-rejected":
-            sent = encode_init(LARGEST)
+        if isinstance(init, Init) and init.maximum_size == MAX_APDU and name != "init-rejected":
+            sent = encode_init(MAX_APDU)
             assert capture(name).exchanges[0][0][HEADER_LENGTH:][2 : len(sent)] == sent[2:]
 
 
@@ -208,7 +208,7 @@ async def test_captured_search_resolves_to_entries(
     (_, init), (request, answer) = capture(name).exchanges[:2]
     asked = read_request(request[HEADER_LENGTH:])
     assert isinstance(asked, Search)
-    turns = [TranscriptTurn("C", encode_message(encode_init(LARGEST)).octets), TranscriptTurn("S", init)]
+    turns = [TranscriptTurn("C", encode_message(encode_init(MAX_APDU)).octets), TranscriptTurn("S", init)]
     if name != "init-rejected":
         turns += [TranscriptTurn("C", own_request(request)), TranscriptTurn("S", answer)]
     url = WaisUrl(scheme="wais", host="h", database=asked.database, search=asked.words)
@@ -251,7 +251,7 @@ async def test_captured_document_is_retrieved_to_end(name: str, cutter: Cutter) 
     assert document is not None
     length, digest = document
     database, document_id, wtype = recorded_document(name)
-    requests = [encode_init(LARGEST)] + [
+    requests = [encode_init(MAX_APDU)] + [
         encode_retrieval(database, document_id, wtype, at, at + 10_000) for at in range(0, length + 1, 10_000)
     ]
     gate = MemoryGate([scripted(name, [encode_message(each).octets for each in requests])], cutter)

@@ -13,10 +13,10 @@ from contextlib import suppress
 from typing import cast
 
 from protocols.step import EmitBody, Send, StartBody, Step
-from protocols.wais.apdu import LARGEST
+from protocols.wais.apdu import MAX_APDU
 from protocols.wais.dialogue import converse
 from protocols.wais.listing import HitReader
-from protocols.wais.retrieval import LARGEST_CHUNK
+from protocols.wais.retrieval import MAX_CHUNK
 from resolver import (
     Entry,
     InvalidUrl,
@@ -117,7 +117,7 @@ class Listener(Player[object]):
         return answer
 
     def receive(self) -> PeerOutput:
-        assert len(self.buffer) <= LARGEST + HEADER + 100_000, "read on without a limit"
+        assert len(self.buffer) <= MAX_APDU + HEADER + 100_000, "read on without a limit"
         return super().receive()
 
     def _list(self, records: bytes, url: WaisUrl) -> None:
@@ -133,7 +133,7 @@ class Listener(Player[object]):
             self._list(octets, url)
             return
         assert not self.reply.verified, "bytes arrived after the end"
-        assert len(octets) <= LARGEST_CHUNK
+        assert len(octets) <= MAX_CHUNK
         self.received += len(octets)
 
 

@@ -9,11 +9,11 @@ import pytest
 from fixtures.wais.coding import write_element
 from protocols.wais.listing import (
     HitReader,
+    find_catalog,
     linked_url,
     make_results_reply,
     media_type_of,
     parse_date,
-    substitute_in,
 )
 from resolver import Entry, Kind, WaisUrl
 from tests.protocols.typed_url import parse_as
@@ -127,7 +127,7 @@ def test_captured_dates_are_parsed() -> None:
 
 def test_substitute_catalog_is_not_a_hit() -> None:
     records = parse_records(recorded("search-no-hits"))
-    substitute = substitute_in(records)
+    substitute = find_catalog(records)
     assert substitute is not None
     assert substitute.length == 550
     assert make_results_reply(parse_as(WaisUrl, f"{HOST}/demo?x"), records, 10_000, 40).extra == {"hits": 0}

@@ -210,5 +210,5 @@ def test_diagnostic_reports_end_of_document() -> None:
         Diagnostic("SF", "Missing"),
         Diagnostic("S1", "out of range"),
     ]
-    assert [each.reports_the_end for each in said] == [True, False, False]
+    assert [each.reports_end for each in said] == [True, False, False]
     assert [each.is_out_of_range for each in said] == [True, True, False]

@@ -12,9 +12,9 @@ from fixtures.wais.request import read_request
 from protocols.contract import Reply
 from protocols.conversation.rehearsal import rehearse
 from protocols.step import Dialogue, EmitBody, PlanNote, Receive, Send, StartBody, Step
-from protocols.wais.apdu import LARGEST
+from protocols.wais.apdu import MAX_APDU
 from protocols.wais.record import Diagnostic, WaisRecords
-from protocols.wais.retrieval import DocumentChunks, DocumentEnding, WaisDocument, chunk_size, give
+from protocols.wais.retrieval import DocumentChunks, DocumentEnding, WaisDocument, chunk_size, emit_chunks
 from resolver import AccessDenied, Declined, Kind, NotFound, ProtocolError, ResolveError
 from resolver.testing import UNSCRIPTED, Player, ScriptedPeer
 
@@ -69,7 +69,7 @@ class Ranged(ScriptedPeer):
         return _records(self._server(*self.ranges[-1])) if isinstance(step, Receive) else UNSCRIPTED
 
 
-def run(server: Server, *, agreed: int = LARGEST, start: int = 0, document: WaisDocument = DOCUMENT) -> Run:
+def run(server: Server, *, agreed: int = MAX_APDU, start: int = 0, document: WaisDocument = DOCUMENT) -> Run:
     """Run the dialogue; more than 100 requests are too many."""
     result = Run()
     peer = Ranged(server)
@@ -104,10 +104,10 @@ def _records(answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None) ->
 def _retrieve(document: WaisDocument, agreed: int, start: int, result: Run) -> Dialogue[None]:
     ranges = DocumentChunks(document, agreed, start)
     first = yield from ranges.fetch_first()
-    result.begins = first.at
+    result.begins = first.start
     reply = Reply(kind=Kind.DOCUMENT)
-    yield from give(ranges, first, reply)
-    told = [DocumentEnding.TOLD] if "terminator" in reply.verified else []
+    yield from emit_chunks(ranges, first, reply)
+    told = [DocumentEnding.REPORTED] if "terminator" in reply.verified else []
     told += [
         each for each in DocumentEnding for found in reply.findings if found.detail.startswith(each.value)
     ]
@@ -118,7 +118,7 @@ def _retrieve(document: WaisDocument, agreed: int, start: int, result: Run) -> D
 def test_document_of_any_length_is_retrieved(length: int) -> None:
     result = run(real(length))
     assert (result.body, result.begins, result.error) == (octets(0, length), 0, None)
-    assert result.ending is DocumentEnding.TOLD
+    assert result.ending is DocumentEnding.REPORTED
     # If the length is a multiple of the range, one more request is necessary.
     assert result.ranges == [(at, at + 10_000) for at in range(0, length + 1, 10_000)]
 
@@ -128,11 +128,11 @@ def test_answer_determines_document_ending() -> None:
         return run(lambda start, end: (texts, diagnostics) if start else ((octets(0, 10_000),), ()))
 
     for texts, diagnostics, ending in [
-        ((b"",), (BEYOND,), DocumentEnding.TOLD),
-        ((), (BEYOND,), DocumentEnding.TOLD),
-        ((), (BEYOND, OTHER), DocumentEnding.TOLD),
-        ((b"abc",), (OTHER,), DocumentEnding.TOLD),
-        ((b"x" * 10_000,), (BEYOND,), DocumentEnding.TOLD),
+        ((b"",), (BEYOND,), DocumentEnding.REPORTED),
+        ((), (BEYOND,), DocumentEnding.REPORTED),
+        ((), (BEYOND, OTHER), DocumentEnding.REPORTED),
+        ((b"abc",), (OTHER,), DocumentEnding.REPORTED),
+        ((b"x" * 10_000,), (BEYOND,), DocumentEnding.REPORTED),
         ((b"abc",), (), DocumentEnding.SHORT),
         ((b"",), (), DocumentEnding.SHORT),
         ((), (OTHER,), DocumentEnding.DECLINED),
@@ -186,14 +186,19 @@ def test_empty_document_is_complete(texts: tuple[bytes, ...], start: int) -> Non
     Its answer for a missing document has another text. Bytes kept of an earlier, longer document are void.
     """
     result = run(lambda first, end: (texts, (BEYOND,)), start=start)
-    assert (result.body, result.begins, result.ending, result.error) == (b"", 0, DocumentEnding.TOLD, None)
+    assert (result.body, result.begins, result.ending, result.error) == (
+        b"",
+        0,
+        DocumentEnding.REPORTED,
+        None,
+    )
 
 
 # -- sizes
 
 
 def test_chunk_size_leaves_room_in_message() -> None:
-    assert chunk_size(DOCUMENT, LARGEST) == 10_000
+    assert chunk_size(DOCUMENT, MAX_APDU) == 10_000
     assert chunk_size(DOCUMENT, 10_105) == 10_000
     assert chunk_size(DOCUMENT, 10_104) == 9_999
     assert chunk_size(DOCUMENT, 106) == 1
@@ -211,7 +216,7 @@ def test_unanswered_range_is_halved() -> None:
         *((0, 10_000), (0, 5_000), (0, 2_500)),
         *((2_500, 5_000), (5_000, 7_500)),  # the smaller range size is kept
     ]
-    assert (result.body, result.ending) == (octets(0, 6_000), DocumentEnding.TOLD)
+    assert (result.body, result.ending) == (octets(0, 6_000), DocumentEnding.REPORTED)
 
 
 def test_later_unanswered_range_is_halved() -> None:
@@ -223,7 +228,7 @@ def test_later_unanswered_range_is_halved() -> None:
     assert result.body == octets(0, 18_000)
 
 
-@pytest.mark.parametrize(("agreed", "tries"), [(LARGEST, 7), (106, 1), (108, 2)])
+@pytest.mark.parametrize(("agreed", "tries"), [(MAX_APDU, 7), (106, 1), (108, 2)])
 def test_halving_without_answer_is_declined(agreed: int, tries: int) -> None:
     result = run(lambda start, end: None, agreed=agreed)
     assert (result.error, len(result.ranges)) == (Declined, tries)
@@ -260,5 +265,5 @@ def test_resumption_of_missing_document_is_not_found() -> None:
 
 def test_retrieval_plan_has_one_range() -> None:
     """The plan assumes a document shorter than a range."""
-    steps = [type(step) for step in rehearse(_retrieve(DOCUMENT, LARGEST, 0, Run()))]
+    steps = [type(step) for step in rehearse(_retrieve(DOCUMENT, MAX_APDU, 0, Run()))]
     assert steps == [PlanNote, Send, Receive, EmitBody]
