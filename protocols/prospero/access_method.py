@@ -29,8 +29,7 @@ from protocols.text import decode_text
 
 # The conversion of an access method to a URL (protocol page, section 8.2). Each method has one function.
 #
-# Host and name are untrusted input from a server, so every byte is percent-encoded if necessary. The host and
-# the name come from a server and are untrusted. Every byte is percent-encoded if necessary.
+# Host and name are untrusted input from a server, so every byte is percent-encoded if necessary.
 
 _FTP_DATA = "?:@&="
 _FTP_TYPES = {b"BINARY": "i", b"TEXT": "a", b"DIRECTORY": "d"}

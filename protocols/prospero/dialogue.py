@@ -1,7 +1,7 @@
 """The protocol exchange for a prospero URL: the requests that resolve the object, and the reply.
 
 A plan shows the case in which the server returns the contents of an object. Notes in the plan describe the
-other cases. Notes in the plan describe the other cases, such as a redirect.
+other cases, such as a redirect.
 """
 
 from __future__ import annotations

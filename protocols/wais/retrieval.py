@@ -275,12 +275,8 @@ def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Doc
     if any(not diagnostic.is_out_of_range for diagnostic in diagnostics):
         raise refusal(diagnostics, f"the document from byte {at} on")
     if any(diagnostic.reports_end for diagnostic in diagnostics):
-        return (
-            DocumentEnding.REPORTED
-            # At offset 0, `SF` means an empty document. The exception is a text which says that the document
-            # is missing.
-        )
-    if at == 0 and diagnostics:
+        return DocumentEnding.REPORTED
+    if at == 0 and diagnostics:  # `SF` at offset 0 with another text: the document is missing
         raise make_not_found(diagnostics[0], "the document")
     if at == 0:
         raise ProtocolError("the answer has neither bytes of the document nor a reason")
