@@ -171,7 +171,7 @@ def announce_server(server: WebServer, command: Command) -> Iterator[None]:
         return
     with ExitStack() as stack:
         try:
-            stack.enter_context(announce_server(server.house.port, server.house.keys.start))
+            stack.enter_context(announce_server(server.site.port, server.site.keys.start))
         except LocalError as error:
             if not command.is_quiet:
                 streams.complain(Masked(f"resolve open cannot find this server: {error.message}"))
@@ -200,12 +200,12 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
         Settings(**settings_of(command), archive=archive),
         port=command.port,
         address=command.listen or LOOPBACK,
-        public=listens_to_others(command),
+        is_public=listens_to_others(command),
         certificate=_certificate(command.listen_cert),
         size=command.page_size,
         known=_collect_facts(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
-        tell=_pass_over if command.is_quiet else streams.complain,
+        log=_pass_over if command.is_quiet else streams.complain,
     )
 
 
@@ -491,7 +491,7 @@ async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> N
         raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
     from resolver.web.access import LOOPBACK
 
-    own = wishes_of(command, archive)._replace(address=LOOPBACK, public=False, certificate=None)
+    own = wishes_of(command, archive)._replace(address=LOOPBACK, is_public=False, certificate=None)
     async with run_server(own) as server:
         with announce_server(server, command):
             if not command.is_quiet:

@@ -44,8 +44,8 @@ PREFIX = b"/u/"
 _WEB = "web+"
 #: The placeholder for the page ID if a link is on another site, and so not on a page of the web UI. No page
 #: of the web UI has this ID.
-ASKED = "asked"
-_MOST_FIELDS = 200
+EXTERNAL_ID = "asked"
+_MAX_FIELDS = 200
 #: The percent-encoding of each ASCII character. The percent sign must be replaced before the others.
 _ENCODED = {mark: quote(mark, safe="") for mark in ["%", *map(chr, range(128))]}
 _ENCODED = {mark: encoded for mark, encoded in _ENCODED.items() if mark != encoded}
@@ -62,7 +62,7 @@ class PageAddress(NamedTuple):
     raw: bool
 
 
-def path(url: str) -> str:
+def make_path(url: str) -> str:
     """Return the path of the page for a URL."""
     return f"/u/{quote_whole(url)}"
 
@@ -75,19 +75,19 @@ def make_link(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
         from_id: ID of the page that contains the link. If the ID is empty, the link has no `from` field.
         relevant: URLs of documents. The link searches for similar documents (relevance feedback).
     """
-    asked = [f"from={from_id}"] if from_id else []
-    asked += (f"relevant={quote_whole(each)}" for each in relevant)
-    return f"{path(url)}?{'&'.join(asked)}" if asked else path(url)
+    fields = [f"from={from_id}"] if from_id else []
+    fields += (f"relevant={quote_whole(document)}" for document in relevant)
+    return f"{make_path(url)}?{'&'.join(fields)}" if fields else make_path(url)
 
 
-def look(url: str, from_id: str) -> str:
+def make_preview_link(url: str, from_id: str) -> str:
     """Return a link to the preview of a URL.
 
     The preview is a page with the verdict of the policy, and no request is sent.
 
     Args:
         url: The target of the link.
-        from_id: ID of the page that contains the link. `ASKED` if the link is on another site.
+        from_id: ID of the page that contains the link. `EXTERNAL_ID` if the link is on another site.
     """
     return f"/look?url={quote_whole(url)}&from={from_id}"
 
@@ -106,7 +106,7 @@ def parse_path(raw_path: bytes) -> PageAddress:
     """Parse the target URL in a raw path below `PREFIX`, without correcting the URL."""
     octets = raw_path[len(PREFIX) :]
     raw = b":" in octets or b"/" in octets
-    return PageAddress(strip_web_prefix(text_of(octets if raw else unquote_to_bytes(octets))), raw)
+    return PageAddress(strip_web_prefix(decode_text(octets if raw else unquote_to_bytes(octets))), raw)
 
 
 def strip_web_prefix(text: str) -> str:
@@ -116,12 +116,12 @@ def strip_web_prefix(text: str) -> str:
     return text
 
 
-def text_of(octets: bytes) -> str:
+def decode_text(octets: bytes) -> str:
     """Decode UTF-8 with `surrogateescape`; the URL parser later rejects invalid bytes."""
     return octets.decode("utf-8", "surrogateescape")
 
 
-def form(octets: bytes) -> list[tuple[str, str]]:
+def parse_form(octets: bytes) -> list[tuple[str, str]]:
     """Parse the fields of a form body or query string.
 
     Raises:
@@ -132,7 +132,7 @@ def form(octets: bytes) -> list[tuple[str, str]]:
         keep_blank_values=True,
         encoding="utf-8",
         errors="surrogateescape",
-        max_num_fields=_MOST_FIELDS,
+        max_num_fields=_MAX_FIELDS,
     )
 
 
@@ -151,7 +151,7 @@ _KNOWS_USERS = sys.platform == "linux"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns of /proc/net/tcp
 _LISTENS = b"0A"  # state TCP_LISTEN
-_MOST_TABLE = 16_777_216
+_MAX_TABLE = 16_777_216
 
 #: The prefix of an IPv4-mapped IPv6 address (RFC 4291 2.5.5.2).
 _MAPPED = bytes(10) + b"\xff\xff"
@@ -177,14 +177,14 @@ def bind_socket(address: str, port: int) -> socket.socket:
         LocalError: The address or port cannot be bound.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((address, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
     except OSError as error:
-        found.close()
+        listener.close()
         raise LocalError(f"cannot listen at {address} port {port}: {error.strerror}") from error
-    return found
+    return listener
 
 
 def end_connections(port: int) -> None:
@@ -196,12 +196,12 @@ def end_connections(port: int) -> None:
     """
     for name in os.listdir("/dev/fd") if os.path.isdir("/dev/fd") else ():
         with suppress(OSError):  # The descriptor is not a socket, or its connection has ended.
-            found = socket.socket(fileno=int(name))
+            connection = socket.socket(fileno=int(name))
             try:
-                if found.getsockname()[1:2] == (port,):
-                    found.shutdown(socket.SHUT_RDWR)
+                if connection.getsockname()[1:2] == (port,):
+                    connection.shutdown(socket.SHUT_RDWR)
             finally:
-                found.detach()
+                connection.detach()
 
 
 class Certificate(NamedTuple):
@@ -228,13 +228,13 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted, expected a key without a password")
 
 
-def place_of(scheme: str, address: str, port: int) -> str:
+def make_authority(scheme: str, address: str, port: int) -> str:
     """Return the host and port as in the `Host` header, which omits a default port."""
     host = f"[{address}]" if ":" in address else address
     return host if port == _OWN_PORTS[scheme] else f"{host}:{port}"
 
 
-def port_of(listener: socket.socket) -> int:
+def get_port(listener: socket.socket) -> int:
     port: int = listener.getsockname()[1]
     return port
 
@@ -243,7 +243,7 @@ class Endpoints(NamedTuple):
     """The local and the remote IP address and port of an accepted connection."""
 
     peer: tuple[str, int]
-    own: tuple[str, int]
+    local: tuple[str, int]
 
 
 def is_of_this_user(ends: Endpoints) -> bool:
@@ -257,9 +257,9 @@ def is_of_this_user(ends: Endpoints) -> bool:
         return False
     if not _KNOWS_USERS:
         return True
-    if (known := _user_of(ends)) is not None:
-        return known == os.geteuid()
-    return {uid for table in _TABLES for uid in _uids(table, ends)} == {os.geteuid()}
+    if (user := _find_user(ends)) is not None:
+        return user == os.geteuid()
+    return {uid for table in _TABLES for uid in _list_users(table, ends)} == {os.geteuid()}
 
 
 def is_listened_to_by_this_user(port: int) -> bool:
@@ -267,11 +267,11 @@ def is_listened_to_by_this_user(port: int) -> bool:
 
     If the system does not report the users of sockets, the result is True.
     """
-    uids = {int(row[_UID]) for table in _TABLES for row in _rows(table, port) if row[_STATE] == _LISTENS}
+    uids = {int(row[_UID]) for table in _TABLES for row in _read_rows(table, port) if row[_STATE] == _LISTENS}
     return uids == {os.geteuid()} or not _KNOWS_USERS
 
 
-def _user_of(ends: Endpoints) -> int | None:
+def _find_user(ends: Endpoints) -> int | None:
     """Return the user ID of a connection's peer.
 
     The ID comes from a sock_diag request. The result is `None` if the ID is unknown.
@@ -280,10 +280,12 @@ def _user_of(ends: Endpoints) -> int | None:
     reading the table would take longer than generating a page. A socket that was closed by its process has
     user 0 and inode 0. For a socket with inode 0, user 0 does not mean root.
     """
-    packed = _pack_ends(ends)
+    packed = _pack_addresses(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
-    places = _PORTS.pack(ends.peer[1], ends.own[1]) + b"".join(each.ljust(16, b"\0") for each in packed)
-    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0xFFFF_FFFF) + places + _ANY
+    peer_fields = _PORTS.pack(ends.peer[1], ends.local[1]) + b"".join(
+        address.ljust(16, b"\0") for address in packed
+    )
+    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0xFFFF_FFFF) + peer_fields + _ANY
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:
             system.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
@@ -295,50 +297,50 @@ def _user_of(ends: Endpoints) -> int | None:
         return None
     if len(answer) < _ANSWER or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
         return None
-    if _PORTS.unpack_from(answer, _ANSWERED_PORTS) != (ends.peer[1], ends.own[1]):
+    if _PORTS.unpack_from(answer, _ANSWERED_PORTS) != (ends.peer[1], ends.local[1]):
         return None
     user, inode = _USER_AND_INODE.unpack_from(answer, _ANSWERED_USER)
     return int(user) if inode else None
 
 
-def _uids(table: str, ends: Endpoints) -> list[int]:
+def _list_users(table: str, ends: Endpoints) -> list[int]:
     """Return the user IDs of the peer's sockets from a table, without closed sockets (inode 0)."""
-    packed = _pack_ends(ends)
+    packed = _pack_addresses(ends)
     prefixes = (b"", _MAPPED) if len(packed[0]) == 4 else (b"",)
-    wanted = [
-        [_column(prefix + packed[0], ends.peer[1]), _column(prefix + packed[1], ends.own[1])]
+    columns = [
+        [_make_column(prefix + packed[0], ends.peer[1]), _make_column(prefix + packed[1], ends.local[1])]
         for prefix in prefixes
     ]
-    rows = _rows(table, ends.peer[1])
-    return [int(row[_UID]) for row in rows if [row[_LOCAL], row[_REMOTE]] in wanted and row[_INODE] != b"0"]
+    rows = _read_rows(table, ends.peer[1])
+    return [int(row[_UID]) for row in rows if [row[_LOCAL], row[_REMOTE]] in columns and row[_INODE] != b"0"]
 
 
-def _pack_ends(ends: Endpoints) -> tuple[bytes, bytes]:
-    return ip_address(ends.peer[0]).packed, ip_address(ends.own[0]).packed
+def _pack_addresses(ends: Endpoints) -> tuple[bytes, bytes]:
+    return ip_address(ends.peer[0]).packed, ip_address(ends.local[0]).packed
 
 
-def _column(address: bytes, port: int) -> bytes:
+def _make_column(address: bytes, port: int) -> bytes:
     """Return an address and port in the format of /proc/net/tcp.
 
     The address is in hexadecimal, in 32-bit units in host byte order.
     """
-    words = struct.unpack(f"={len(address) // 4}I", address)
-    return b"%b:%04X" % (b"".join(b"%08X" % word for word in words), port)
+    units = struct.unpack(f"={len(address) // 4}I", address)
+    return b"%b:%04X" % (b"".join(b"%08X" % unit for unit in units), port)
 
 
-def _rows(table: str, port: int) -> list[list[bytes]]:
+def _read_rows(table: str, port: int) -> list[list[bytes]]:
     """Return the rows of a table (proc(5)) for a local port."""
     try:
         with open(table, "rb") as file:
-            lines = file.read(_MOST_TABLE).splitlines()
+            lines = file.read(_MAX_TABLE).splitlines()
     except OSError:
         return []
     rows = [line.split() for line in lines if b":%04X " % port in line]
-    return [row for row in rows if len(row) > _INODE and _port(row[_LOCAL]) == port]
+    return [row for row in rows if len(row) > _INODE and _parse_port(row[_LOCAL]) == port]
 
 
-def _port(place: bytes) -> int:
-    return int(place.rpartition(b":")[2], 16)
+def _parse_port(column: bytes) -> int:
+    return int(column.rpartition(b":")[2], 16)
 
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -348,14 +350,14 @@ Send: TypeAlias = Callable[[Message], Any]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Any]
 
 #: Maximum size of a form in bytes, and maximum time in seconds to receive the form (slow-loris).
-MOST_FORM = 65_536
-FORM_LASTS = 10.0
+MAX_FORM = 65_536
+FORM_TIMEOUT = 10.0
 #: Maximum number of concurrent requests.
-MOST_REQUESTS = 64
+MAX_REQUESTS = 64
 
 #: The maximum size in bytes of a form from another program. The size is enough for a percent-encoded URL of
 #: 65,536 characters.
-MOST_START = 262_144
+MAX_START = 262_144
 
 _ENTRY, _GATEWAY, _START = b"/enter", b"/g/", b"/start"
 _UNREGISTER = (
@@ -368,24 +370,24 @@ class SiteSettings(NamedTuple):
     """The settings of the web UI that the checks and routes use.
 
     Attributes:
-        place: The required value of the `Host` header.
+        authority: The required value of the `Host` header.
         port: The port for pages.
         keys: The secrets of the session: tokens and cookie.
-        tell: A function that writes a line to the log.
+        log: A function that writes a line to the log.
         scheme: `http` or `https`.
-        public: Whether clients on other machines are allowed. The user of such a client is unknown.
+        is_public: Whether clients on other machines are allowed. The user of such a client is unknown.
     """
 
-    place: str
+    authority: str
     port: int
     keys: SessionKeys
-    tell: Callable[[Masked], None]
+    log: Callable[[Masked], None]
     scheme: str = "http"
-    public: bool = False
+    is_public: bool = False
 
     @property
     def origin(self) -> str:
-        return f"{self.scheme}://{self.place}"
+        return f"{self.scheme}://{self.authority}"
 
     @property
     def gateway(self) -> str:
@@ -416,7 +418,7 @@ class EntryRequest(NamedTuple):
         return self.path == _START and self.method == "POST"
 
     @property
-    def is_by_itself(self) -> bool:
+    def has_own_secret(self) -> bool:
         """Return whether the request is authenticated by another secret than the session cookie."""
         return self.is_entry or self.is_gateway or self.is_start
 
@@ -432,112 +434,112 @@ class EntryRequest(NamedTuple):
         The values of duplicate headers are joined by commas. A value that is joined from duplicate headers is
         never valid, so the request is refused.
         """
-        found = self.headers.get(name, ())
-        return None if not found else found[0] if len(found) == 1 else b", ".join(found)
+        values = self.headers.get(name, ())
+        return None if not values else values[0] if len(values) == 1 else b", ".join(values)
 
 
 class EntryRefusal(NamedTuple):
     """The refusal of a request by an access check.
 
-    If `asks` is true, the response offers a preview of the target URL.
+    If `has_preview` is true, the response offers a preview of the target URL.
     """
 
     status: int
-    why: str
+    reason: str
     words: str = ""
-    asks: bool = False
+    has_preview: bool = False
 
 
 Check: TypeAlias = Callable[[EntryRequest, SiteSettings], EntryRefusal | None]
 
 
-def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_peer(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse other users of this machine, because other users may see entry URLs in the process list."""
-    if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
+    if site.is_public or (request.ends is not None and is_of_this_user(request.ends)):
         return None
     return EntryRefusal(403, "peer is another user of this machine, or has disconnected")
 
 
-def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_version(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse HTTP/2 without TLS (h2c), which Hypercorn accepts but browsers do not use."""
-    return None if visit.version in ("1.0", "1.1") else EntryRefusal(403, f"HTTP/{visit.version}")
+    return None if request.version in ("1.0", "1.1") else EntryRefusal(403, f"HTTP/{request.version}")
 
 
-def host(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_host(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse requests whose `Host` header is a foreign name that resolves to this address (DNS rebinding)."""
-    if visit.headers.get(b"host") == (house.place.encode("ascii"),):
+    if request.headers.get(b"host") == (site.authority.encode("ascii"),):
         return None
-    return EntryRefusal(421, f"Host: {(visit.get_header(b'host') or b'').decode('latin-1')!r}")
+    return EntryRefusal(421, f"Host: {(request.get_header(b'host') or b'').decode('latin-1')!r}")
 
 
-def method(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    if visit.method not in ("GET", "HEAD", "POST"):
+def check_method(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
+    if request.method not in ("GET", "HEAD", "POST"):
         return EntryRefusal(405, "method")
-    return None if visit.path.startswith(b"/") else EntryRefusal(421, "proxy requests are not supported")
+    return None if request.path.startswith(b"/") else EntryRefusal(421, "proxy requests are not supported")
 
 
-def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_site(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse requests from other sites, and from other ports of this address (`same-site`).
 
     A navigation from another site gets a page that offers a preview of the target URL.
     """
-    said = visit.get_header(b"sec-fetch-site")
-    if visit.is_by_itself or said in (None, b"same-origin", b"none"):
+    value = request.get_header(b"sec-fetch-site")
+    if request.has_own_secret or value in (None, b"same-origin", b"none"):
         return None
-    why = f"Sec-Fetch-Site: {(said or b'').decode('latin-1')!r}"
-    navigates = visit.get_header(b"sec-fetch-mode"), visit.get_header(b"sec-fetch-dest")
-    if visit.method == "GET" and navigates == (b"navigate", b"document"):
-        return EntryRefusal(200, why, asks=True)
-    return EntryRefusal(403, why)
+    reason = f"Sec-Fetch-Site: {(value or b'').decode('latin-1')!r}"
+    navigates = request.get_header(b"sec-fetch-mode"), request.get_header(b"sec-fetch-dest")
+    if request.method == "GET" and navigates == (b"navigate", b"document"):
+        return EntryRefusal(200, reason, has_preview=True)
+    return EntryRefusal(403, reason)
 
 
-def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_cookie(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse requests without the session cookie.
 
     The status code is 403, because for 401 browsers would ask the user for a password (RFC 9110 15.5.2).
     """
-    if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
+    if request.has_own_secret or site.keys.has_session_cookie(request.headers.get(b"cookie", ())):
         return None
     return EntryRefusal(403, "no session cookie", "no session cookie (start with: resolve serve --open)\n")
 
 
-def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_program(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse requests for a new entry token if they are from browsers or lack the secret of `serve.json`."""
-    if not visit.is_start:
+    if not request.is_start:
         return None
-    strange = [name for name in visit.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
-    if strange:
+    names = [name for name in request.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
+    if names:
         return EntryRefusal(
-            403, f"request of a browser at {visit.path.decode('latin-1')}: {strange[0].decode('latin-1')}"
+            403, f"request of a browser at {request.path.decode('latin-1')}: {names[0].decode('latin-1')}"
         )
-    kind, _, secret = (visit.get_header(b"authorization") or b"").partition(b" ")
-    if kind.lower() == b"bearer" and house.keys.is_start(secret.decode("latin-1")):
+    kind, _, secret = (request.get_header(b"authorization") or b"").partition(b" ")
+    if kind.lower() == b"bearer" and site.keys.is_start_secret(secret.decode("latin-1")):
         return None
     return EntryRefusal(403, "no valid secret")
 
 
-def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_origin(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse a POST request that is not a form submission.
 
     If the `Sec-Fetch-Site` header is absent, a POST request from another origin is refused too.
     """
-    if visit.method != "POST" or visit.is_start:
+    if request.method != "POST" or request.is_start:
         return None
-    if visit.is_entry or visit.is_gateway:
+    if request.is_entry or request.is_gateway:
         return EntryRefusal(405, "method")
-    kind = (visit.get_header(b"content-type") or b"").partition(b";")[0].strip().lower()
+    kind = (request.get_header(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind != b"application/x-www-form-urlencoded":
         return EntryRefusal(403, "not a form of the web UI")
-    given = visit.get_header(b"origin")
-    if visit.get_header(b"sec-fetch-site") is None and given != house.origin.encode("ascii"):
-        return EntryRefusal(403, f"Origin: {(given or b'').decode('latin-1')!r}")
+    value = request.get_header(b"origin")
+    if request.get_header(b"sec-fetch-site") is None and value != site.origin.encode("ascii"):
+        return EntryRefusal(403, f"Origin: {(value or b'').decode('latin-1')!r}")
     return None
 
 
-def bearer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def check_bearer(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse requests without the bearer token (RFC 6750), which is the start secret of the session."""
-    kind, _, token = (visit.get_header(b"authorization") or b"").partition(b" ")
-    if kind.lower() == b"bearer" and house.keys.is_start(token.strip().decode("latin-1")):
+    kind, _, token = (request.get_header(b"authorization") or b"").partition(b" ")
+    if kind.lower() == b"bearer" and site.keys.is_start_secret(token.strip().decode("latin-1")):
         return None
     return EntryRefusal(401, "no valid bearer token", "missing or invalid bearer token\n")
 
@@ -546,42 +548,42 @@ class BearerEntrance:
     """ASGI middleware for an application whose clients are programs of the user, with a bearer token.
 
     Args:
-        inside: The application to protect.
-        house: The settings of the server; the start secret is the token.
+        application: The application to protect.
+        site: The settings of the server; the start secret is the token.
     """
 
-    def __init__(self, inside: Application, house: SiteSettings) -> None:
-        self._inside = inside
-        self._house = house
+    def __init__(self, application: Application, site: SiteSettings) -> None:
+        self._application = application
+        self._site = site
         self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._inside(scope, receive, send)
+            await self._application(scope, receive, send)
         elif scope["type"] == "http":
             await self._serve(scope, receive, send)
         else:
-            self._house.tell(own_text(f"refused a {scope['type']} connection"))
+            self._site.log(own_text(f"refused a {scope['type']} connection"))
             await send({"type": "websocket.close", "code": 1008})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visit = visit_of(scope)
-        for check in (peer, version, host, _own_origin, bearer):
-            if (refusal := check(visit, self._house)) is not None:
-                return await _refuse_program(visit, refusal, self._house, send)
-        counts = visit.method != "GET"  # Each MCP client keeps a GET request open, for notifications.
-        if counts and self._requests >= MOST_REQUESTS:
+        request = make_request(scope)
+        for check in (check_peer, check_version, check_host, _check_own_origin, check_bearer):
+            if (refusal := check(request, self._site)) is not None:
+                return await _refuse_program(request, refusal, self._site, send)
+        counts = request.method != "GET"  # Each MCP client keeps a GET request open, for notifications.
+        if counts and self._requests >= MAX_REQUESTS:
             busy = EntryRefusal(503, "too many concurrent requests")
-            return await _refuse_program(visit, busy, self._house, send)
+            return await _refuse_program(request, busy, self._site, send)
         self._requests += counts
         try:
-            await self._inside(scope, receive, _shield_end(send))
+            await self._application(scope, receive, _shield_end(send))
         finally:
             self._requests -= counts
 
 
 #: The maximum time in seconds to send the end of a response. A client that does not read can delay the end.
-_MOST_END = 5.0
+_END_TIMEOUT = 5.0
 
 
 def _shield_end(send: Send) -> Send:
@@ -591,64 +593,73 @@ def _shield_end(send: Send) -> Send:
     disconnect. Without the shield, Hypercorn would never close the connection or apply its idle timeout.
     """
 
-    async def sent(message: Message) -> None:
+    async def send_shielded(message: Message) -> None:
         is_body = message["type"] == "http.response.body"
         is_end = is_body and not message.get("body") and not message.get("more_body")
-        with trio.move_on_after(_MOST_END, shield=True) if is_end else nullcontext():
+        with trio.move_on_after(_END_TIMEOUT, shield=True) if is_end else nullcontext():
             await send(message)
 
-    return sent
+    return send_shielded
 
 
 async def _refuse_program(
-    visit: EntryRequest, refusal: EntryRefusal, house: SiteSettings, send: Send
+    request: EntryRequest, refusal: EntryRefusal, site: SiteSettings, send: Send
 ) -> None:
-    house.tell(own_text(f"refused {visit.shown}: {refusal.why}"))
+    site.log(own_text(f"refused {request.shown}: {refusal.reason}"))
     challenge = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
     more = {"connection": "close", **challenge}
     await answer(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
 
 
-def _own_origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+def _check_own_origin(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse requests of web pages from other sites; only browsers send an `Origin` header."""
-    given = visit.get_header(b"origin")
-    if given in (None, house.origin.encode("ascii")):
+    value = request.get_header(b"origin")
+    if value in (None, site.origin.encode("ascii")):
         return None
-    return EntryRefusal(403, f"Origin: {(given or b'').decode('latin-1')!r}")
+    return EntryRefusal(403, f"Origin: {(value or b'').decode('latin-1')!r}")
 
 
 #: The access checks in order. The CSRF token of a form is checked later, because it is in the request body.
-CHECKS: tuple[Check, ...] = (peer, version, host, method, program, site, cookie, origin)
+CHECKS: tuple[Check, ...] = (
+    check_peer,
+    check_version,
+    check_host,
+    check_method,
+    check_program,
+    check_site,
+    check_cookie,
+    check_origin,
+)
 
 
 class Entrance:
     """ASGI middleware that passes only requests that all checks admit.
 
     Args:
-        inside: The application to protect.
-        house: The settings of the web UI.
+        application: The application to protect.
+        site: The settings of the web UI.
         ask: A function that returns the page that offers a preview of a URL from another site.
         checks: The checks, in order.
         csrf: Whether forms must contain a CSRF token.
-        form_lasts: Maximum time in seconds to receive a form.
+        form_timeout: Maximum time in seconds to receive a form.
     """
 
     def __init__(
         self,
-        inside: Application,
-        house: SiteSettings,
+        application: Application,
+        site: SiteSettings,
         ask: Callable[[str], str],
         *,
         checks: Sequence[Check] = CHECKS,
         csrf: bool = True,
-        form_lasts: float = FORM_LASTS,
+        form_timeout: float = FORM_TIMEOUT,
     ) -> None:
-        self._inside = inside
-        self._house = house
+        self._application = application
+        self._site = site
         self._ask = ask
         self._checks = checks
         self._csrf = csrf
-        self._form_lasts = form_lasts
+        self._form_timeout = form_timeout
         self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -657,36 +668,36 @@ class Entrance:
         if (
             scope["type"] != "http"
         ):  # A WebSocket handshake sends the cookies of all ports, and does not identify its page.
-            self._house.tell(own_text(f"refused a {scope['type']} connection"))
+            self._site.log(own_text(f"refused a {scope['type']} connection"))
             await send({"type": "websocket.close", "code": 1008})
             return None
-        visit, send = visit_of(scope), _with_referrer_policy(send)
+        request, send = make_request(scope), _with_referrer_policy(send)
         for check in self._checks:
-            if (refusal := check(visit, self._house)) is not None:
-                return await self._refuse(visit, refusal, send)
-        if self._requests >= MOST_REQUESTS:
-            return await self._refuse(visit, EntryRefusal(503, "too many concurrent requests"), send)
+            if (refusal := check(request, self._site)) is not None:
+                return await self._refuse(request, refusal, send)
+        if self._requests >= MAX_REQUESTS:
+            return await self._refuse(request, EntryRefusal(503, "too many concurrent requests"), send)
         self._requests += 1
         try:
-            return await self._let_in(visit, scope, receive, send)
+            return await self._pass_request(request, scope, receive, send)
         finally:
             self._requests -= 1
 
-    async def _let_in(self, visit: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
-        if visit.get_header(b"service-worker") == b"script":
+    async def _pass_request(self, request: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        if request.get_header(b"service-worker") == b"script":
             # An earlier program at this port may have installed a service worker. The service worker would
             # intercept requests to the web UI.
             return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
-        if visit.method == "POST":
-            found = await self._form(visit, receive)
-            if isinstance(found, EntryRefusal):
-                return await self._refuse(visit, found, send)
-            scope["resolver.form"] = found
-        await self._inside(scope, receive, send)
+        if request.method == "POST":
+            form = await self._read_form(request, receive)
+            if isinstance(form, EntryRefusal):
+                return await self._refuse(request, form, send)
+            scope["resolver.form"] = form
+        await self._application(scope, receive, send)
 
-    async def _form(self, visit: EntryRequest, receive: Receive) -> dict[str, str] | EntryRefusal:
+    async def _read_form(self, request: EntryRequest, receive: Receive) -> dict[str, str] | EntryRefusal:
         body = b""
-        with trio.move_on_after(self._form_lasts) as scope:
+        with trio.move_on_after(self._form_timeout) as scope:
             more = True
             while more:
                 message = await receive()
@@ -694,51 +705,51 @@ class Entrance:
                     return EntryRefusal(400, "the client disconnected")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-                if len(body) > (most := MOST_START if visit.is_start else MOST_FORM):
-                    return EntryRefusal(413, f"form exceeds {most} bytes")
+                if len(body) > (max_size := MAX_START if request.is_start else MAX_FORM):
+                    return EntryRefusal(413, f"form exceeds {max_size} bytes")
         if scope.cancelled_caught:
             return EntryRefusal(408, "form not received in time")
         try:
-            form_ = dict(form(body))
+            fields = dict(parse_form(body))
         except ValueError:
             return EntryRefusal(413, "form has too many fields")
-        action = visit.path.decode("latin-1")
-        proved = visit.is_start or self._house.keys.is_of_form(action, form_.get("csrf", ""))
-        if self._csrf and not proved:
+        action = request.path.decode("latin-1")
+        is_proved = request.is_start or self._site.keys.is_csrf_token(action, fields.get("csrf", ""))
+        if self._csrf and not is_proved:
             return EntryRefusal(403, "no valid CSRF token")
-        return form_
+        return fields
 
-    async def _refuse(self, visit: EntryRequest, refusal: EntryRefusal, send: Send) -> None:
-        self._house.tell(own_text(f"refused {visit.shown}: {refusal.why}"))
-        if refusal.asks:
-            return await answer(send, 200, self._ask(target_of(visit)).encode(), headers.HTML)
+    async def _refuse(self, request: EntryRequest, refusal: EntryRefusal, send: Send) -> None:
+        self._site.log(own_text(f"refused {request.shown}: {refusal.reason}"))
+        if refusal.has_preview:
+            return await answer(send, 200, self._ask(find_target(request)).encode(), headers.HTML)
         allow = {"allow": "GET, HEAD, POST"} if refusal.status == 405 else {}
         more = {"connection": "close", **allow}
         await answer(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
 
 
-def target_of(visit: EntryRequest) -> str:
+def find_target(request: EntryRequest) -> str:
     """Return the target URL in the path or the query of a request, or an empty text."""
-    if visit.path.startswith(PREFIX):
-        return parse_path(visit.path).text
+    if request.path.startswith(PREFIX):
+        return parse_path(request.path).text
     try:
-        return dict(form(visit.query)).get("url", "") if visit.path == b"/look" else ""
+        return dict(parse_form(request.query)).get("url", "") if request.path == b"/look" else ""
     except ValueError:
         return ""
 
 
-def visit_of(scope: Scope) -> EntryRequest:
-    found: dict[bytes, tuple[bytes, ...]] = {}
+def make_request(scope: Scope) -> EntryRequest:
+    values_by_name: dict[bytes, tuple[bytes, ...]] = {}
     for name, value in scope["headers"]:
         key = bytes(name).lower()
-        found[key] = (*found.get(key, ()), bytes(value).strip())
+        values_by_name[key] = (*values_by_name.get(key, ()), bytes(value).strip())
     client, server = scope["client"], scope["server"]
     return EntryRequest(
         scope["method"],
         bytes(scope["raw_path"]),
         bytes(scope["query_string"]),
         scope["http_version"],
-        found,
+        values_by_name,
         Endpoints(client, server) if client and server else None,
     )
 
@@ -751,22 +762,24 @@ async def answer(
     more: Mapping[str, str] | None = None,
 ) -> None:
     """Send a complete response."""
-    said = {"content-type": media_type, "content-length": str(len(body)), **(more or {})}
-    await send({"type": "http.response.start", "status": status, "headers": list(headers.fields(said))})
+    fields = {"content-type": media_type, "content-length": str(len(body)), **(more or {})}
+    await send(
+        {"type": "http.response.start", "status": status, "headers": list(headers.make_fields(fields))}
+    )
     await send({"type": "http.response.body", "body": body})
 
 
 def _with_referrer_policy(send: Send) -> Send:
     """Wrap `send` to add a Referrer-Policy header to each response without this header."""
 
-    async def sent(message: Message) -> None:
+    async def send_with_policy(message: Message) -> None:
         if message["type"] == "http.response.start":
-            said = list(message.get("headers", ()))
-            if not any(name == b"referrer-policy" for name, _ in said):
-                message = {**message, "headers": [*said, *headers.fields(headers.REFERRER)]}
+            fields = list(message.get("headers", ()))
+            if not any(name == b"referrer-policy" for name, _ in fields):
+                message = {**message, "headers": [*fields, *headers.make_fields(headers.REFERRER)]}
         await send(message)
 
-    return sent
+    return send_with_policy
 
 
 async def serve_lifespan(receive: Receive, send: Send) -> None:

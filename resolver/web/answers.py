@@ -66,9 +66,9 @@ class PageAnswers:
         """
         return PageAddressBar(
             redact(text),
-            access.path(text),
+            access.make_path(text),
             partial(access.make_link, from_id=page_id),
-            partial(access.look, from_id=page_id),
+            partial(access.make_preview_link, from_id=page_id),
             from_id,
         )
 
@@ -84,7 +84,7 @@ class PageAnswers:
         """Return the response for a page. On an error page, the panel of the protocol exchange is open."""
         failed = page.status != 200
         archived = "" if self._archive is None else describe_time(self._archive, address)
-        frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
+        frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.make_csrf, from_id, archived)
         if not failed:
             return StreamedPage(piece.encode("utf-8", "replace") for piece in pieces(page, frame))
         return Answer(render(page, frame).encode("utf-8", "replace"), page.status, media_type=headers.HTML)
@@ -114,7 +114,7 @@ def query_of(request: Request) -> dict[str, str]:
 def pairs_of(request: Request) -> list[tuple[str, str]]:
     """Return all query fields in order, or an empty list if there are too many fields."""
     try:
-        return access.form(request.scope["query_string"])
+        return access.parse_form(request.scope["query_string"])
     except ValueError:
         return []
 
@@ -156,6 +156,6 @@ class TraceHistory:
             return Answer(status_code=404)
         media_type, made = _KINDS[kind]
         saved = headers.make_header(
-            "content-disposition", headers.disposition(f"dialogue.{kind}", inline=False)
+            "content-disposition", headers.make_disposition(f"dialogue.{kind}", inline=False)
         )
         return Answer(made(said), media_type=media_type, headers=saved)

@@ -61,15 +61,15 @@ class GatewayAnswer(Answer):
 class Gateway:
     """The route `GET /g/SECRET/{url}`; all characters of the URL must be percent-encoded."""
 
-    def __init__(self, house: SiteSettings, reading: PageReader) -> None:
-        self._house = house
+    def __init__(self, site: SiteSettings, reading: PageReader) -> None:
+        self._site = site
         self._reading = reading
 
     async def answer(self, request: Request) -> GatewayAnswer:
         secret, _, rest = request.scope["raw_path"][len(_GATEWAY_PATH) :].partition(b"/")
         strange = self._why_not(request, secret.decode("latin-1"))
         if strange is not None:
-            self._house.tell(own_text(f"refused {request.method} /g/...: {strange}"))
+            self._site.log(own_text(f"refused {request.method} /g/...: {strange}"))
             refused = GatewayAnswer(status=403)
             refused.headers["connection"] = "close"
             return refused
@@ -88,13 +88,13 @@ class Gateway:
         Browsers do not send `Sec-Fetch-*` headers over http to an address other than loopback. Without
         `Sec-Fetch-*` headers, the session cookie identifies the browser of the web UI.
         """
-        keys = self._house.keys
+        keys = self._site.keys
         strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
         if strange:
             return str(strange[0])
-        if keys.is_ours(value.encode("latin-1") for value in request.headers.getlist("cookie")):
+        if keys.has_session_cookie(value.encode("latin-1") for value in request.headers.getlist("cookie")):
             return "session cookie of the web UI"
-        return None if keys.is_gateway(secret) else "no valid secret"
+        return None if keys.is_gateway_secret(secret) else "no valid secret"
 
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
@@ -111,7 +111,7 @@ class WebApplication:
     """The ASGI application with the routes of all pages.
 
     Args:
-        house: The settings of the web UI.
+        site: The settings of the web UI.
         session: The state of the run: cache, history and page IDs.
         reading: The reader, which checks and fetches URLs.
         content: The origin of the content port.
@@ -124,7 +124,7 @@ class WebApplication:
 
     def __init__(
         self,
-        house: SiteSettings,
+        site: SiteSettings,
         session: WebSession,
         reading: PageReader,
         content: str,
@@ -134,7 +134,7 @@ class WebApplication:
         logins: LoginForms,
         gateway: Gateway,
     ) -> None:
-        self._house = house
+        self._site = site
         self._answers = answers
         self._session = session
         self._reading = reading
@@ -162,7 +162,7 @@ class WebApplication:
 
     def ask(self, text: str) -> str:
         """Return the page with a link to the preview of a URL from another site, without a request."""
-        look = access.look(text, access.ASKED) if text else "/"
+        look = access.make_preview_link(text, access.EXTERNAL_ID) if text else "/"
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
@@ -174,20 +174,20 @@ class WebApplication:
         omit the cookie after a redirect (`SameSite`).
         """
         token = query_of(request).get("t", "")
-        if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
-            self._house.tell(Masked("refused an entry: token missing, used or expired"))
+        if request.method != "GET" or (url := self._site.keys.redeem(token)) is None:
+            self._site.log(Masked("refused an entry: token missing, used or expired"))
             words = "This link was used or has expired. Start with: resolve serve --open\n"
             return Answer(words, 403, headers=dict(headers.NO_REFERRER), media_type=headers.TEXT)
-        where = access.look(url, access.ASKED) if url else "/"
+        where = access.make_preview_link(url, access.EXTERNAL_ID) if url else "/"
         page = environment().get_template("entered.html").render(where=where)
         answer = Answer(page, media_type=headers.HTML)
-        answer.headers["set-cookie"] = self._house.keys.cookie
+        answer.headers["set-cookie"] = self._site.keys.cookie
         answer.headers.update(headers.NO_REFERRER)
         return answer
 
     async def _start(self, request: Request) -> Answer:
         """Return an entry token to another program of the user, which then starts the browser."""
-        return Answer(self._house.keys.token(get_form(request).get("url", "")), media_type=headers.TEXT)
+        return Answer(self._site.keys.make_token(get_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
         name = request.path_params["name"]
@@ -270,7 +270,7 @@ class WebApplication:
         decided = mark is not None and mark.opens == asked.text
         verdict = self._reading.verdict(asked.text, way)
         if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
-            return see(access.look(asked.text, from_id or access.ASKED))
+            return see(access.make_preview_link(asked.text, from_id or access.EXTERNAL_ID))
         if _is_form(verdict):  # a GET request must not submit a form
             return self._answer_judged(asked.text, way)
         return await self._answer_fetched(request, asked.text, from_id, way)
@@ -329,7 +329,7 @@ class WebApplication:
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
         """Store a document for the content port, and return its URL on this port."""
-        safe = headers.file_name(name)
+        safe = headers.make_file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{access.quote_whole(safe)}"
 
@@ -358,11 +358,11 @@ _PREFIX = "/d/"
 
 
 class ContentApplication:
-    """The ASGI application of the content port. `place` is the required value of the `Host` header."""
+    """The ASGI application of the content port. `authority` is the required value of the `Host` header."""
 
-    def __init__(self, session: WebSession, place: str) -> None:
+    def __init__(self, session: WebSession, authority: str) -> None:
         self._session = session
-        self._place = place.encode("ascii")
+        self._authority = authority.encode("ascii")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -373,7 +373,7 @@ class ContentApplication:
         document = self._find_document(scope)
         if document is None:
             return await answer(send, 404, b"", headers.TEXT, {"connection": "close", **headers.NO_REFERRER})
-        disposition = headers.disposition(document.name, inline=document.inline)
+        disposition = headers.make_disposition(document.name, inline=document.inline)
         said = {"content-disposition": disposition, **headers.NO_REFERRER}
         return await answer(send, 200, document.content, document.media_type, said)
 
@@ -382,6 +382,6 @@ class ContentApplication:
         path = scope["raw_path"].decode("latin-1")
         if scope["method"] not in ("GET", "HEAD") or scope["http_version"] not in ("1.0", "1.1"):
             return None
-        if hosts != [self._place] or not path.startswith(_PREFIX):
+        if hosts != [self._authority] or not path.startswith(_PREFIX):
             return None
         return self._session.document(path[len(_PREFIX) :].partition("/")[0])

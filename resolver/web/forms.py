@@ -104,7 +104,7 @@ class FormQuestions:
         try:
             found = refine_url(text, "search", fields.get("words", ""))
         except (InvalidUrl, UnsupportedScheme, UnicodeEncodeError):
-            return self._see(access.look(text, from_id))
+            return self._see(access.make_preview_link(text, from_id))
         relevant = read_query(pairs_of(request)).relevant
         return self._see(access.make_link(found, from_id, relevant))
 
@@ -118,7 +118,7 @@ class FormQuestions:
         way = UrlOrigin("chosen", self._session.way_to(text, from_id).referrer)
         url = self._reading.url(text, way)
         if not isinstance(url, HostUrl) or rules_of(url.scheme).form is None:
-            return self._see(access.look(text, from_id))
+            return self._see(access.make_preview_link(text, from_id))
         found = await while_wanted(request.receive, partial(self._put, url, way))
         if found is None:
             return Answer(status_code=408)  # the browser has disconnected

@@ -39,22 +39,22 @@ NO_REFERRER = {"referrer-policy": "no-referrer"}
 
 _NO_HEADER = re.compile(r"[^\x20-\x7e]")
 #: Maximum length in bytes of a file name in a Content-Disposition header.
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
-def field(name: str, text: str) -> tuple[bytes, bytes]:
+def make_field(name: str, text: str) -> tuple[bytes, bytes]:
     """Return a header; characters that are not allowed in the value are percent-encoded."""
-    safe = _NO_HEADER.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
+    safe = _NO_HEADER.sub(lambda match: quote(match[0], safe="", errors="surrogatepass"), text)
     return name.encode("ascii"), safe.encode("ascii")
 
 
 def make_header(name: str, text: str) -> dict[str, str]:
     """Return a header as a mapping of name and value, for Starlette."""
-    return {name: field(name, text)[1].decode("ascii")}
+    return {name: make_field(name, text)[1].decode("ascii")}
 
 
-def fields(said: Mapping[str, str]) -> Fields:
-    return tuple(field(name, text) for name, text in said.items())
+def make_fields(values: Mapping[str, str]) -> Fields:
+    return tuple(make_field(name, text) for name, text in values.items())
 
 
 def make_page_headers(content: str) -> Mapping[str, str]:
@@ -123,7 +123,7 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     }
 
 
-def file_name(name: str | bytes, otherwise: str = "document") -> str:
+def make_file_name(name: str | bytes, otherwise: str = "document") -> str:
     """Return a safe file name (S14) for an untrusted name from a server."""
     octets = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     try:
@@ -132,14 +132,14 @@ def file_name(name: str | bytes, otherwise: str = "document") -> str:
         return otherwise
 
 
-def disposition(name: str | bytes, *, inline: bool) -> str:
+def make_disposition(name: str | bytes, *, inline: bool) -> str:
     """Return a Content-Disposition value (RFC 6266) with `filename*` and an ASCII `filename`.
 
     The ASCII `filename` is for clients that do not support `filename*`. The percent sign is replaced in the
     ASCII name, because some clients percent-decode the ASCII name.
     """
-    safe = file_name(name)
-    while len(safe.encode("utf-8", "replace")) > _LONGEST_NAME:
+    safe = make_file_name(name)
+    while len(safe.encode("utf-8", "replace")) > _MAX_NAME:
         safe = safe[:-1]
     plain = re.sub(r'[^\x20-\x7e]|["\\%]', "_", safe)
     whole = quote(safe.encode("utf-8", "replace"), safe="")
@@ -155,8 +155,8 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
 # time (timing attack).
 
 #: Lifetime of an entry token in seconds, and maximum number of unused entry tokens.
-_TOKEN_LASTS = 60.0
-_MOST_TOKENS = 32
+_TOKEN_LIFETIME = 60.0
+_MAX_TOKENS = 32
 #: Size of a secret in random bytes.
 _OCTETS = 32
 
@@ -186,18 +186,18 @@ class SessionKeys:
         self.cookie_name = f"{'' if in_clear else '__Host-'}resolve-{port}"
         self._secure = "" if in_clear else "; Secure"
 
-    def token(self, url: str = "") -> str:
+    def make_token(self, url: str = "") -> str:
         """Return a new single-use entry token for a URL, which the entry address does not contain."""
-        while len(self._tokens) >= _MOST_TOKENS:
+        while len(self._tokens) >= _MAX_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(_OCTETS)
-        self._tokens[token] = self._now() + _TOKEN_LASTS, url
+        self._tokens[token] = self._now() + _TOKEN_LIFETIME, url
         return token
 
-    def enter(self, given: str) -> str | None:
+    def redeem(self, text: str) -> str | None:
         """Invalidate an entry token; return its URL, or None if the token was not valid."""
-        found = [each for each in self._tokens if _is_same(each, given)]
-        entries = [self._tokens.pop(each) for each in found]
+        tokens = [token for token in self._tokens if _is_same(token, text)]
+        entries = [self._tokens.pop(token) for token in tokens]
         return next((url for deadline, url in entries if deadline >= self._now()), None)
 
     @property
@@ -205,28 +205,28 @@ class SessionKeys:
         """Return the Set-Cookie value for a browser that has sent a valid entry token."""
         return f"{self.cookie_name}={self._session}; Path=/{self._secure}; HttpOnly; SameSite=Strict"
 
-    def is_ours(self, cookies: Iterable[bytes]) -> bool:
+    def has_session_cookie(self, cookies: Iterable[bytes]) -> bool:
         """Return whether the Cookie headers contain the session cookie."""
-        pairs = (each.strip().partition(b"=") for header in cookies for each in header.split(b";"))
+        pairs = (pair.strip().partition(b"=") for header in cookies for pair in header.split(b";"))
         name = self.cookie_name.encode("ascii")
         return any(_is_same(self._session, value.decode("latin-1")) for key, _, value in pairs if key == name)
 
-    def csrf(self, action: str) -> str:
+    def make_csrf(self, action: str) -> str:
         """Return the CSRF token for a form that is submitted to `action`."""
         return hmac.new(self._forms, action.encode("utf-8", "replace"), sha256).hexdigest()
 
-    def is_of_form(self, action: str, given: str) -> bool:
+    def is_csrf_token(self, action: str, token: str) -> bool:
         """Return whether the CSRF token is valid for this action."""
-        return _is_same(self.csrf(action), given)
+        return _is_same(self.make_csrf(action), token)
 
-    def is_start(self, given: str) -> bool:
+    def is_start_secret(self, secret: str) -> bool:
         """Return whether the secret equals the secret in `serve.json`."""
-        return _is_same(self.start, given)
+        return _is_same(self.start, secret)
 
-    def is_gateway(self, given: str) -> bool:
+    def is_gateway_secret(self, secret: str) -> bool:
         """Return whether the secret equals the secret in the address of the gateway."""
-        return _is_same(self.gateway, given)
+        return _is_same(self.gateway, secret)
 
 
-def _is_same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8"), other.encode("utf-8", "surrogatepass"))
+def _is_same(first: str, second: str) -> bool:
+    return hmac.compare_digest(first.encode("utf-8"), second.encode("utf-8", "surrogatepass"))

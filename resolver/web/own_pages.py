@@ -136,7 +136,7 @@ class OwnPages:
             last = url.partition("#")[0].rstrip("/").rpartition("/")[2]
             way = self._session.way_to(url, form.get("from", "") or "forgotten")
             await self._transfers.recall()
-            self._transfers.begin(url, headers.file_name(last.partition("?")[0]), way)
+            self._transfers.begin(url, headers.make_file_name(last.partition("?")[0]), way)
         return see("/transfers")
 
 

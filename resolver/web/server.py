@@ -27,7 +27,7 @@ from resolver.url import registry
 from resolver.web import headers
 from resolver.web.access import (
     CHECKS,
-    FORM_LASTS,
+    FORM_TIMEOUT,
     LOOPBACK,
     Application,
     BearerEntrance,
@@ -38,8 +38,8 @@ from resolver.web.access import (
     bind_socket,
     check_certificate,
     end_connections,
-    place_of,
-    port_of,
+    get_port,
+    make_authority,
 )
 from resolver.web.answers import PageAnswers
 from resolver.web.application import ContentApplication, Gateway, WebApplication
@@ -64,7 +64,7 @@ _GRACE = 3.0
 class ServeOptions(NamedTuple):
     """The options of a server.
 
-    `ledger` is the path of the ledger, which records saved files. `public` means that clients on other
+    `ledger` is the path of the ledger, which records saved files. `is_public` means that clients on other
     machines are allowed. The last four options are only for tests. Each of the four options disables a
     protection, so that a test can check whether the missing protection is detected.
     """
@@ -72,28 +72,28 @@ class ServeOptions(NamedTuple):
     settings: Settings
     port: int = 0
     address: str = LOOPBACK
-    public: bool = False
+    is_public: bool = False
     certificate: Certificate | None = None
     size: int = PAGE_SIZE
     known: OwnPageFacts = OwnPageFacts()
-    tell: Callable[[Masked], None] = lambda line: None
+    log: Callable[[Masked], None] = lambda line: None
     ledger: str | None = None
     checks: tuple[Check, ...] = CHECKS
     csrf: bool = True
-    form_lasts: float = FORM_LASTS
+    form_timeout: float = FORM_TIMEOUT
     without: frozenset[str] = frozenset()
 
 
 class WebServer(NamedTuple):
     """A running server. Each entry address admits one browser."""
 
-    house: SiteSettings
+    site: SiteSettings
     content: str
     session: WebSession
 
     def entry(self, url: str = "") -> str:
         """Return an entry address, valid once and for a short time, that shows the preview of `url`."""
-        return f"{self.house.origin}/enter?t={self.house.keys.token(url)}"
+        return f"{self.site.origin}/enter?t={self.site.keys.make_token(url)}"
 
 
 @asynccontextmanager
@@ -107,13 +107,13 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
     if wishes.certificate is not None:
         check_certificate(wishes.certificate)
     listeners = bind_socket(wishes.address, wishes.port), bind_socket(wishes.address, 0)
-    ports = [port_of(each) for each in listeners]
+    ports = [get_port(each) for each in listeners]
     scheme = "http" if wishes.certificate is None else "https"
-    place, elsewhere = (place_of(scheme, wishes.address, port) for port in ports)
-    keys = SessionKeys(ports[0], trio.current_time, in_clear=wishes.public and wishes.certificate is None)
-    house = SiteSettings(place, ports[0], keys, wishes.tell, scheme, wishes.public)
+    authority, content_authority = (make_authority(scheme, wishes.address, port) for port in ports)
+    keys = SessionKeys(ports[0], trio.current_time, in_clear=wishes.is_public and wishes.certificate is None)
+    site = SiteSettings(authority, ports[0], keys, wishes.log, scheme, wishes.is_public)
     session = WebSession()
-    server = WebServer(house, f"{scheme}://{elsewhere}", session)
+    server = WebServer(site, f"{scheme}://{content_authority}", session)
     settings = wishes.settings.copy()
     settings["on_event"] = _hear
     logins = TypedLogins(settings.get("credentials"))
@@ -126,33 +126,33 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
         trio.open_nursery() as hands,
     ):
         reading = PageReader(resolver, own_settings)
-        answers = PageAnswers(house.keys, settings.get("archive"))
+        answers = PageAnswers(site.keys, settings.get("archive"))
         transfers = TransferQueue(resolver, hands, account)
         known = wishes.known._replace(
-            settings=[*wishes.known.settings, FactRow("gateway for other clients", house.gateway)]
+            settings=[*wishes.known.settings, FactRow("gateway for other clients", site.gateway)]
         )
         events = TransferEvents(transfers, answers)
         own = [*events.routes, *OwnPages(answers, session, transfers, known, _schemes(), logins).routes]
         forms = LoginForms(logins, session, resolver.policy)
-        gateway = Gateway(house, PageReader(others, settings))
+        gateway = Gateway(site, PageReader(others, settings))
         window = WebApplication(
-            house, session, reading, server.content, wishes.size, answers, own, forms, gateway
+            site, session, reading, server.content, wishes.size, answers, own, forms, gateway
         )
         entrance = Entrance(
             window.router,
-            house,
+            site,
             window.ask,
             checks=wishes.checks,
             csrf=wishes.csrf,
-            form_lasts=wishes.form_lasts,
+            form_timeout=wishes.form_timeout,
         )
-        said = headers.make_page_headers(server.content), headers.make_content_headers(house.origin)
+        said = headers.make_page_headers(server.content), headers.make_content_headers(site.origin)
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
-            applications: tuple[Application, ...] = entrance, ContentApplication(session, elsewhere)
+            applications: tuple[Application, ...] = entrance, ContentApplication(session, content_authority)
             for listener, port, application, each in zip(listeners, ports, applications, said, strict=True):
                 fields = {name: text for name, text in each.items() if name not in wishes.without}
-                config = _HypercornConfig(fields, wishes.tell, wishes.certificate)
+                config = _HypercornConfig(fields, wishes.log, wishes.certificate)
                 config.bind = [f"fd://{listener.detach()}"]
                 await nursery.start(partial(_run, application, config, port, stop))
             try:
@@ -172,7 +172,7 @@ class ProgramServer(NamedTuple):
 
 @asynccontextmanager
 async def run_program_server(
-    application: Application, address: str, port: int, tell: Callable[[Masked], None]
+    application: Application, address: str, port: int, log: Callable[[Masked], None]
 ) -> AsyncIterator[ProgramServer]:
     """Serve an ASGI application at a loopback address during the `async with` block.
 
@@ -182,23 +182,23 @@ async def run_program_server(
         application: The application; it must support the ASGI lifespan protocol.
         address: The loopback address.
         port: The port; 0 means a free port.
-        tell: Writes a line to the log.
+        log: Writes a line to the log.
 
     Raises:
         LocalError: The address or port cannot be bound.
     """
     listener = bind_socket(address, port)
-    own = port_of(listener)
-    house = SiteSettings(
-        place_of("http", address, own), own, SessionKeys(own, trio.current_time), tell, "http", False
+    own = get_port(listener)
+    site = SiteSettings(
+        make_authority("http", address, own), own, SessionKeys(own, trio.current_time), log, "http", False
     )
-    config = _HypercornConfig({}, tell, None)
+    config = _HypercornConfig({}, log, None)
     config.bind = [f"fd://{listener.detach()}"]
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(_run, BearerEntrance(application, house), config, own, stop))
+        await nursery.start(partial(_run, BearerEntrance(application, site), config, own, stop))
         try:
-            yield ProgramServer(house.origin, house.keys.start)
+            yield ProgramServer(site.origin, site.keys.start)
         finally:
             stop.set()
 
@@ -256,7 +256,7 @@ class _HypercornConfig(Config):
     """A Hypercorn configuration that adds the same headers to all responses, even Hypercorn's errors."""
 
     def __init__(
-        self, said: Mapping[str, str], tell: Callable[[Masked], None], certificate: Certificate | None
+        self, said: Mapping[str, str], log: Callable[[Masked], None], certificate: Certificate | None
     ) -> None:
         super().__init__()
         if certificate is not None:
@@ -269,18 +269,18 @@ class _HypercornConfig(Config):
         self.h11_max_incomplete_size = _MOST_HEAD
         self.keep_alive_timeout = _IDLE
         self.graceful_timeout = _GRACE
-        self.logger_class = partial(_ServerLog, tell)  # type: ignore[assignment]
+        self.logger_class = partial(_ServerLog, log)  # type: ignore[assignment]
 
     def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
-        return [*super().response_headers(protocol), *headers.fields(self._said)]
+        return [*super().response_headers(protocol), *headers.make_fields(self._said)]
 
 
 class _ServerLog(Logger):
     """A log with one line per page error; tracebacks are omitted, because they could contain a secret."""
 
-    def __init__(self, tell: Callable[[Masked], None], config: Config) -> None:
+    def __init__(self, log: Callable[[Masked], None], config: Config) -> None:
         super().__init__(config)
-        self._tell = tell
+        self._log = log
 
     async def exception(self, message: str, *args: object) -> None:
         error = sys.exception()
@@ -288,4 +288,4 @@ class _ServerLog(Logger):
             return  # The browser disconnected at the end of a response; two Hypercorn tasks report an error.
         if isinstance(error, BaseExceptionGroup):
             error = unwrap_group(error)
-        self._tell(Masked(f"internal error in a page: {own_text(type(error).__name__)}"))
+        self._log(Masked(f"internal error in a page: {own_text(type(error).__name__)}"))

@@ -30,7 +30,7 @@ class Opened:
         self._server = server
         self._token = token
         self.log = log
-        self.origin = server.house.origin
+        self.origin = server.site.origin
         self.content = server.content
         #: The session cookies; empty until the first browser has entered.
         self.cookies: Sequence[Any] = ()
@@ -55,7 +55,7 @@ def served(**wishes: Any) -> Iterator[Opened]:
     stop = trio.Event()
 
     async def main() -> None:
-        given = {"settings": Settings(), "tell": log.append, **wishes}
+        given = {"settings": Settings(), "log": log.append, **wishes}
         async with run_server(ServeOptions(**given)) as server:
             begun.put(Opened(server, trio.lowlevel.current_trio_token(), log))
             await stop.wait()

@@ -20,7 +20,7 @@ from playwright.sync_api import Error, Page, Response, expect
 from resolver import Policy, Settings
 from resolver.cli.serve import lead
 from resolver.web import headers
-from resolver.web.access import CHECKS, site
+from resolver.web.access import CHECKS, check_site
 from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
@@ -126,7 +126,7 @@ def test_attacking_page_fetches_nothing(
 
 def test_attacking_page_without_site_rule_succeeds(viewer: Viewer, untrusted: Site, target: Site) -> None:
     """Without the rule, the attack succeeds, which shows that the test above can fail."""
-    checks = tuple(check for check in CHECKS if check is not site)
+    checks = tuple(check for check in CHECKS if check is not check_site)
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
     with served(checks=checks, settings=settings) as open_to_all:
         page = open_entered(viewer, open_to_all)
@@ -296,7 +296,7 @@ def test_frame_without_headers_shows_page(
     viewer: Viewer, untrusted: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers, "make_page_headers", lambda content: {})
-    checks = tuple(check for check in CHECKS if check is not site)
+    checks = tuple(check for check in CHECKS if check is not check_site)
     with served(checks=checks) as bare:
         page = open_entered(viewer, bare)
         assert frame_location(page, untrusted.origin, untrusted, f"{bare.origin}/") == f"{bare.origin}/"

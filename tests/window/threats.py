@@ -219,21 +219,21 @@ THREATS: Mapping[int, Threat] = {
 
 #: Removed rule -> tests that then detect the attack.
 PLANTED: Mapping[str, tuple[str, ...]] = {
-    "host": (
+    "check_host": (
         f"{ACCESS}:test_access_without_host_rule_allows_any_host",
         f"{ACCESS}:test_access_without_host_rule_allows_rebound_name",
     ),
-    "site": (
+    "check_site": (
         f"{ACCESS}:test_access_without_site_rule_allows_another_port",
         f"{ATTACKS}:test_attacking_page_without_site_rule_succeeds",
     ),
-    "cookie": (f"{ACCESS}:test_access_without_cookie_rule_allows_another_name",),
+    "check_cookie": (f"{ACCESS}:test_access_without_cookie_rule_allows_another_name",),
     "csrf": (f"{ACCESS}:test_access_without_csrf_allows_form_of_another_port",),
-    "program": ("resolver.web.test_running:test_access_without_program_rule_allows_start_by_any_page",),
-    "origin": (f"{ACCESS}:test_post_requires_csrf_token_media_type_and_origin",),
-    "peer": (f"{ACCESS}:test_request_of_another_user_is_refused",),
-    "version": (f"{ACCESS}:test_http2_upgrade_is_refused",),
-    "method": (f"{ACCESS}:test_access_without_method_rule_allows_proxy_target",),
+    "check_program": ("resolver.web.test_running:test_access_without_program_rule_allows_start_by_any_page",),
+    "check_origin": (f"{ACCESS}:test_post_requires_csrf_token_media_type_and_origin",),
+    "check_peer": (f"{ACCESS}:test_request_of_another_user_is_refused",),
+    "check_version": (f"{ACCESS}:test_http2_upgrade_is_refused",),
+    "check_method": (f"{ACCESS}:test_access_without_method_rule_allows_proxy_target",),
     "nosniff": (
         f"{HEADERS}:test_assert_guarded_without_a_header_fails",
         f"{HEADERS}:test_content_response_without_nosniff_is_not_guarded",

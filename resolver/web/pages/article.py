@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from resolver.transfer.response import Response, decode_text
-from resolver.web.headers import file_name
+from resolver.web.headers import make_file_name
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
 
@@ -352,7 +352,7 @@ def describe_parts(
 def _summarize(part: MimePart, contents: Callable[[MimePart, bool], str]) -> ArticleSummary:
     is_picture = media_type_of_picture(part.octets) is not None
     show = contents(part, True) if is_picture else None
-    name = file_name(part.name) if part.name else ""
+    name = make_file_name(part.name) if part.name else ""
     return ArticleSummary(
         part.number, part.media_type, name, octets(len(part.octets)), show, contents(part, False)
     )

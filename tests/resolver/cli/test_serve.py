@@ -139,7 +139,7 @@ def test_listen_on_loopback_is_not_public(address: str) -> None:
     command = read([*LISTEN, address])
     assert command is not None
     wishes = wishes_of(command)
-    assert (wishes.address, wishes.public, command.policy) == (address, False, "default")
+    assert (wishes.address, wishes.is_public, command.policy) == (address, False, "default")
 
 
 def test_listen_public_refuses_local_targets(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_listen_public_refuses_local_targets(tmp_path: Path) -> None:
     command = read(words)
     assert command is not None
     wishes = wishes_of(command)
-    assert (wishes.address, wishes.public) == ("192.0.2.1", True)
+    assert (wishes.address, wishes.is_public) == ("192.0.2.1", True)
     for url in ("file:///etc/passwd", "http://127.0.0.1/", "http://192.168.0.1/"):
         assert check(url, policy=wishes.settings["policy"], origin="user").action == "refuse"
 

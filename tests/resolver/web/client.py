@@ -95,7 +95,7 @@ class Browser:
         port: int | None = None,
     ) -> Answer:
         """Send a request as a page of the web UI does, without headers that are empty."""
-        at = self.server.house.port if port is None else port
+        at = self.server.site.port if port is None else port
         said = {"Host": f"{LOOPBACK}:{at}", **OWN, **({"Cookie": self.cookie} if self.cookie else {})}
         said |= {} if method != "POST" else {"Content-Type": "application/x-www-form-urlencoded"}
         said |= {"Content-Length": str(len(body))} if body else {}
@@ -138,7 +138,7 @@ class LogLines(list[str]):
 async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, LogLines]]:
     """Run a server; yield a browser that has its session cookie, and the server's log."""
     log = LogLines()
-    given = {"settings": Settings(), "tell": log.append, **wishes}
+    given = {"settings": Settings(), "log": log.append, **wishes}
     async with run_server(ServeOptions(**given)) as server:
         browser = Browser(server)
         await browser.enter()

@@ -23,18 +23,18 @@ from resolver.web import server as serve
 from resolver.web.access import (
     CHECKS,
     LOOPBACK,
-    MOST_FORM,
+    MAX_FORM,
     Check,
     Endpoints,
-    cookie,
-    host,
+    check_cookie,
+    check_host,
+    check_method,
+    check_origin,
+    check_peer,
+    check_site,
+    check_version,
     is_of_this_user,
-    method,
-    origin,
-    peer,
-    site,
-    version,
-    visit_of,
+    make_request,
 )
 from tests.hang import HANG
 from tests.ipv6 import needs_ipv6
@@ -54,11 +54,11 @@ def recorded_request(recording: Path, browser: Browser, proof: str | None = None
     """Return a recording with this server's port, cookie and form token, or with `proof` as token."""
     (exchanged,) = json.loads(recording.read_text())["exchanges"]
     head, _, body = bytes.fromhex(exchanged["hex"]).partition(b"\r\n\r\n")
-    port = b"%d" % browser.server.house.port
+    port = b"%d" % browser.server.site.port
     assert browser.cookie is not None
     head = head.replace(b"__Host-resolve-9401=SESSION", browser.cookie.encode()).replace(b"9401", port)
     action = urlsplit(head.split()[1]).path.decode()
-    given = browser.server.house.keys.csrf(action) if proof is None else proof
+    given = browser.server.site.keys.make_csrf(action) if proof is None else proof
     whole = body.replace(b"TOKEN", given.encode())
     head = head.replace(b"Content-Length: %d\r" % len(body), b"Content-Length: %d\r" % len(whole))
     return head + b"\r\n\r\n" + whole
@@ -73,7 +73,7 @@ def classify(answer: Answer) -> str:
 
 async def replay(recording: Path, browser: Browser, proof: str | None = None) -> Answer:
     asked = recorded_request(recording, browser, proof)
-    return await exchange(browser.server.house.port, asked, asked.split()[0].decode())
+    return await exchange(browser.server.site.port, asked, asked.split()[0].decode())
 
 
 def test_recordings_cover_every_defense() -> None:
@@ -104,25 +104,27 @@ def checks_without(*rules: Check) -> tuple[Check, ...]:
 async def test_access_without_site_rule_allows_another_port() -> None:
     """The browser sends the cookie to every port; of the forms, only the token is missing."""
     assert {"other-port-img", "other-port-es", "other-port-topget"} <= await list_allowed(
-        checks_without(site)
+        checks_without(check_site)
     )
 
 
 async def test_access_without_host_rule_allows_rebound_name() -> None:
-    assert "rebound" in await list_allowed(checks_without(host, cookie))
-    assert "rebound" not in await list_allowed(checks_without(cookie))
+    assert "rebound" in await list_allowed(checks_without(check_host, check_cookie))
+    assert "rebound" not in await list_allowed(checks_without(check_cookie))
 
 
 async def test_access_without_cookie_rule_allows_another_name() -> None:
-    assert "other-name-img" in await list_allowed(checks_without(site, cookie))
-    assert "other-name-img" not in await list_allowed(checks_without(site))
+    assert "other-name-img" in await list_allowed(checks_without(check_site, check_cookie))
+    assert "other-name-img" not in await list_allowed(checks_without(check_site))
 
 
 async def test_access_without_csrf_allows_form_of_another_port() -> None:
     assert "other-port-formpost" in await list_allowed(
-        checks_without(site, origin), csrf=False, proof="guessed"
+        checks_without(check_site, check_origin), csrf=False, proof="guessed"
     )
-    assert "other-port-formpost" not in await list_allowed(checks_without(site, origin), proof="guessed")
+    assert "other-port-formpost" not in await list_allowed(
+        checks_without(check_site, check_origin), proof="guessed"
+    )
 
 
 STRANGE_HOSTS = (
@@ -143,7 +145,7 @@ STRANGE_HOSTS = (
 
 async def head(browser: Browser, *lines: str, method: str = "GET") -> int:
     """Return the status of a request with exactly these lines."""
-    port = browser.server.house.port
+    port = browser.server.site.port
     said = "".join(f"{line}\r\n" for line in lines).replace("{port}", str(port))
     return (await exchange(port, f"{said}\r\n".encode(), method)).status
 
@@ -163,7 +165,7 @@ async def test_host_other_than_numeric_address_is_refused() -> None:
 
 
 async def test_access_without_host_rule_allows_any_host() -> None:
-    async with running(checks=checks_without(host)) as (browser, _):
+    async with running(checks=checks_without(check_host)) as (browser, _):
         assert await head(browser, "GET / HTTP/1.1", "Host: evil.example", f"Cookie: {browser.cookie}") == 200
 
 
@@ -188,7 +190,7 @@ async def test_request_with_proxy_target_or_other_method_is_refused(line: str, s
 
 
 async def test_access_without_method_rule_allows_proxy_target() -> None:
-    async with running(checks=checks_without(method)) as (browser, _):
+    async with running(checks=checks_without(check_method)) as (browser, _):
         whole = "GET http://127.0.0.1:{port}/ HTTP/1.1"
         assert await head(browser, whole, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}") == 404
 
@@ -211,9 +213,9 @@ UPGRADE = (
 
 @pytest.mark.usefixtures("short")
 async def test_http2_upgrade_is_refused() -> None:
-    for checks, is_told in ((CHECKS, True), (checks_without(version), False)):
+    for checks, is_told in ((CHECKS, True), (checks_without(check_version), False)):
         async with running(checks=checks) as (browser, log):
-            port = browser.server.house.port
+            port = browser.server.site.port
             lines = "".join(f"{line}\r\n" for line in (*UPGRADE, f"Cookie: {browser.cookie}"))
             with trio.fail_after(HANG):
                 async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
@@ -232,7 +234,7 @@ async def test_http2_with_prior_knowledge_is_refused() -> None:
     """
     path, place = b"/", b"127.0.0.1:%d"
     async with running() as (browser, log):
-        port = browser.server.house.port
+        port = browser.server.site.port
         assert browser.cookie is not None
         with trio.fail_after(HANG):
             async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
@@ -318,13 +320,13 @@ async def test_cookie_other_than_of_this_run_is_refused() -> None:
         assert (await browser.ask("/", {"Cookie": f"lax=1; {browser.cookie}"})).status == 200
         await browser.enter()
         assert (await browser.ask("/")).status == 200
-    async with running(checks=checks_without(cookie)) as (browser, _):
+    async with running(checks=checks_without(check_cookie)) as (browser, _):
         assert (await browser.ask("/", {"Cookie": ""})).status == 200
 
 
 async def test_entry_token_is_accepted_once() -> None:
     async with running() as (browser, log):
-        entry = browser.server.entry().partition(f":{browser.server.house.port}")[2]
+        entry = browser.server.entry().partition(f":{browser.server.site.port}")[2]
         for elsewhere in ("cross-site", "same-site", "none"):
             assert (await browser.ask("/enter?t=guessed", {"Sec-Fetch-Site": elsewhere})).status == 403
         first = await browser.ask(entry, {"Sec-Fetch-Site": "cross-site", "Cookie": ""})
@@ -332,7 +334,7 @@ async def test_entry_token_is_accepted_once() -> None:
         assert first.header("location") is None
         assert 'content="0;url=/"' in first.text
         given = first.header("set-cookie") or ""
-        assert given.startswith(f"__Host-resolve-{browser.server.house.port}=")
+        assert given.startswith(f"__Host-resolve-{browser.server.site.port}=")
         assert {"Path=/", "Secure", "HttpOnly", "SameSite=Strict"} == set(given.split("; ")[1:])
         token = entry.partition("t=")[2]
         second = await browser.ask(entry, {"Cookie": ""})
@@ -342,7 +344,7 @@ async def test_entry_token_is_accepted_once() -> None:
 
 async def test_entry_token_is_not_used_up_by_head() -> None:
     async with running() as (browser, _):
-        entry = browser.server.entry().partition(f":{browser.server.house.port}")[2]
+        entry = browser.server.entry().partition(f":{browser.server.site.port}")[2]
         assert (await browser.ask(entry, method="HEAD")).header("set-cookie") is None
         assert (await browser.ask(entry)).status == 200
 
@@ -352,7 +354,7 @@ async def test_post_requires_csrf_token_media_type_and_origin() -> None:
         looked = await browser.look("gopher://127.0.0.1/1")
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
         right = form["csrf"]
-        wrong = ("", "x", right[:-1], browser.server.house.keys.csrf("/login"))
+        wrong = ("", "x", right[:-1], browser.server.site.keys.make_csrf("/login"))
         del log[:]
         for given in wrong:
             assert (await browser.post("/open", {**form, "csrf": given})).status == 403
@@ -362,16 +364,16 @@ async def test_post_requires_csrf_token_media_type_and_origin() -> None:
         for where in ("", "null", "http://evil.example", "http://127.0.0.1:1"):
             assert (await browser.post("/open", form, {**unsaid, "Origin": where})).status == 403
         assert len(log) == 11
-        ours = {**unsaid, "Origin": browser.server.house.origin}
+        ours = {**unsaid, "Origin": browser.server.site.origin}
         assert (await browser.post("/open", form, ours)).status == 303
-    async with running(csrf=False, checks=checks_without(origin)) as (browser, _):
+    async with running(csrf=False, checks=checks_without(check_origin)) as (browser, _):
         assert (await browser.post("/open", {"url": "x"}, {"Sec-Fetch-Site": ""})).status == 400
 
 
 async def test_form_too_long_or_slow_is_refused() -> None:
-    async with running(form_lasts=0.2) as (browser, log):
-        port = browser.server.house.port
-        assert (await browser.post("/open", {"url": "x" * MOST_FORM})).status == 413
+    async with running(form_timeout=0.2) as (browser, log):
+        port = browser.server.site.port
+        assert (await browser.post("/open", {"url": "x" * MAX_FORM})).status == 413
         many = {f"x{number}": "" for number in range(300)}
         assert (await browser.post("/open", many)).status == 413
         lines = (
@@ -430,7 +432,7 @@ def by_table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def test_is_of_this_user_for_own_connection_returns_true(by_table: bool) -> None:
     with connected() as (_, ends):
         assert is_of_this_user(ends)
-        assert (listening._user_of(ends) is None) == by_table
+        assert (listening._find_user(ends) is None) == by_table
     with connected(socket.AF_INET6, LOOPBACK, f"::ffff:{LOOPBACK}") as (_, ends):
         assert is_of_this_user(ends), "a browser whose socket is of IPv6"
 
@@ -441,8 +443,8 @@ def test_is_of_this_user_for_own_connection_returns_true(by_table: bool) -> None
 def test_is_of_this_user_over_ipv6_returns_true(by_table: bool) -> None:
     with connected(socket.AF_INET6, "::1", "::1") as (_, ends):
         assert is_of_this_user(ends)
-        assert (listening._user_of(ends) is None) == by_table
-        assert not is_of_this_user(ends._replace(own=("::2", ends.own[1])))
+        assert (listening._find_user(ends) is None) == by_table
+        assert not is_of_this_user(ends._replace(local=("::2", ends.local[1])))
 
 
 @ON_LINUX
@@ -452,10 +454,10 @@ def test_is_of_this_user_with_different_endpoint_returns_false() -> None:
     with connected() as (client, ends), connected() as (_, others):
         for strange in (
             ends._replace(peer=("127.0.0.2", ends.peer[1])),
-            ends._replace(own=("127.0.0.2", ends.own[1])),
+            ends._replace(local=("127.0.0.2", ends.local[1])),
             ends._replace(peer=others.peer),
-            ends._replace(own=others.own),
-            Endpoints(ends.own, others.own),
+            ends._replace(local=others.local),
+            Endpoints(ends.local, others.local),
             ends._replace(peer=("192.0.2.1", ends.peer[1])),
         ):
             assert not is_of_this_user(strange), strange
@@ -489,9 +491,9 @@ _AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <
 )
 async def test_request_of_another_user_is_refused() -> None:
     """The other user may know the cookie, as from a list of processes."""
-    for checks, said in ((CHECKS, "HTTP/1.1 403"), (checks_without(peer), "HTTP/1.1 200")):
+    for checks, said in ((CHECKS, "HTTP/1.1 403"), (checks_without(check_peer), "HTTP/1.1 200")):
         async with running(checks=checks) as (browser, _):
-            port = browser.server.house.port
+            port = browser.server.site.port
             asked = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {browser.cookie}\r\n\r\n"
             other = ("setpriv", "--reuid=65534", "--clear-groups", "bash", "-c", _AS_ANOTHER, "bash")
             with trio.fail_after(HANG):
@@ -506,7 +508,7 @@ async def test_request_of_another_user_is_refused() -> None:
 async def test_peer_with_own_port_at_another_address_is_refused() -> None:
     """Every port is free at 127.0.0.2, also a port that the user's browser holds at 127.0.0.1."""
     async with running() as (browser, log):
-        place = LOOPBACK, browser.server.house.port
+        place = LOOPBACK, browser.server.site.port
         with socket.create_connection(place) as own, socket_of_another_user() as other:
             other.bind(("127.0.0.2", own.getsockname()[1]))
             other.settimeout(HANG)
@@ -530,9 +532,12 @@ def socket_of_another_user() -> socket.socket:
 async def test_peer_without_known_ends_is_refused() -> None:
     """A socket of another family has no such endpoints."""
     async with running() as (browser, _):
-        assert peer(visit_of({**BARE, "client": None, "server": None}), browser.server.house) is not None
+        assert (
+            check_peer(make_request({**BARE, "client": None, "server": None}), browser.server.site)
+            is not None
+        )
 
 
 async def test_access_without_site_rule_allows_same_site() -> None:
-    async with running(checks=checks_without(site)) as (browser, _):
+    async with running(checks=checks_without(check_site)) as (browser, _):
         assert (await browser.ask("/", {"Sec-Fetch-Site": "same-site"})).status == 200

@@ -270,7 +270,7 @@ ODD = (
 
 @pytest.mark.parametrize("url", ODD)
 def test_url_survives_its_path(url: str) -> None:
-    path = access.path(url)
+    path = access.make_path(url)
     assert set(path[3:]) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
     assert access.parse_path(path.encode()) == access.PageAddress(url, False)
 
@@ -307,10 +307,10 @@ async def test_url_with_form_data_is_sent_only_by_post() -> None:
 async def test_fetch_ends_when_its_browser_disconnects() -> None:
     async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
         peer.silent = True
-        lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
+        lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.site.authority}")
         own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
         head = "".join(f"{line}\r\n" for line in (*lines, *own))
-        stream = await trio.open_tcp_stream(LOOPBACK, browser.server.house.port)
+        stream = await trio.open_tcp_stream(LOOPBACK, browser.server.site.port)
         await stream.send_all(f"{head}\r\n".encode())
         await peer.come.wait()
         await stream.aclose()
@@ -319,7 +319,7 @@ async def test_fetch_ends_when_its_browser_disconnects() -> None:
 
 async def test_gateway_serves_other_clients_with_its_secret() -> None:
     async with gopher() as peer, running(settings=local_settings(peer)) as (browser, log):
-        secret = browser.server.house.keys.gateway
+        secret = browser.server.site.keys.gateway
         target = f"/g/{secret}/{quote(peer.url, safe='')}"
         nobody = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": "", "Cookie": ""}
         answer = await browser.ask(target, nobody)

@@ -70,7 +70,7 @@ BOBS = ACCOUNTS[b"bob"].decode()
 
 async def log_in(browser: Browser, page: Answer, password: str = PASSWORD, user: str = USER) -> Answer:
     """Submit the login form and follow its redirect."""
-    csrf = browser.server.house.keys.csrf("/login")
+    csrf = browser.server.site.keys.make_csrf("/login")
     form = {"csrf": csrf, "login": page.field("login"), "user": user, "password": password}
     answer = await browser.post("/login", form)
     assert answer.status == 303
@@ -141,7 +141,7 @@ async def test_ftp_connection_of_another_login_is_not_reused(nursery: trio.Nurse
         opened = await log_in(browser, page, BOBS, "bob")
         assert opened.status == 200
         assert BOBS not in opened.text
-        csrf = browser.server.house.keys.csrf("/login/forget")
+        csrf = browser.server.site.keys.make_csrf("/login/forget")
         await browser.post("/login/forget", {"csrf": csrf, "place": "all"})
         assert (await browser.typed(url)).status == 403
 
@@ -152,7 +152,7 @@ async def test_login_forgotten_is_not_sent() -> None:
         settings = (await browser.ask("/settings")).text
         place = f"http://{LOOPBACK}:{server.port}"
         assert f'value="{place}"' in settings
-        csrf = browser.server.house.keys.csrf("/login/forget")
+        csrf = browser.server.site.keys.make_csrf("/login/forget")
         assert (await browser.post("/login/forget", {"csrf": csrf, "place": place})).status == 303
         assert place not in (await browser.ask("/settings")).text.split("gateway for other")[0]
         count = len(server.given)
@@ -180,12 +180,12 @@ async def test_login_goes_only_to_the_server_that_requested_it() -> None:
 async def test_login_form_from_another_origin_is_refused(action: str) -> None:
     async with login_server() as server, running() as (browser, log):
         page = await browser.typed(server.url)
-        csrf = browser.server.house.keys.csrf(action)
+        csrf = browser.server.site.keys.make_csrf(action)
         form = {"login": page.field("login"), "user": USER, "password": PASSWORD, "place": "all"}
         for fields, said in (
             (form, {}),
             ({**form, "csrf": "x"}, {}),
-            ({**form, "csrf": browser.server.house.keys.csrf("/save")}, {}),
+            ({**form, "csrf": browser.server.site.keys.make_csrf("/save")}, {}),
             ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "same-site"}),
             ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "cross-site"}),
             ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "", "Origin": "null"}),
@@ -206,7 +206,7 @@ async def test_gateway_sends_no_login_of_the_session() -> None:
         async with running(settings=Settings(policy=own)) as (browser, _):
             assert (await log_in(browser, await browser.typed(server.url))).status == 200
             count = len(server.given)
-            path = browser.server.house.gateway.partition("/g/")[2].partition("/")[0]
+            path = browser.server.site.gateway.partition("/g/")[2].partition("/")[0]
             target = f"/g/{path}/{quote(server.url, safe='')}"
             bare = dict.fromkeys(("Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"), "")
             assert (await browser.ask(target, bare)).status == 403

@@ -88,7 +88,7 @@ async def test_content_response_is_sandboxed_attachment() -> None:
         answer = await browser.ask(f"/d/{document_id}/a.html", port=place)
         assert (answer.status, answer.body) == (200, kept.content)
         policy = (answer.header("content-security-policy") or "").split("; ")
-        assert {"sandbox", "default-src 'none'", f"frame-ancestors {browser.server.house.origin}"} < {*policy}
+        assert {"sandbox", "default-src 'none'", f"frame-ancestors {browser.server.site.origin}"} < {*policy}
         assert (
             answer.header("content-disposition")
             == "attachment; filename=\"a_.html\"; filename*=UTF-8''a_.html"
@@ -101,7 +101,7 @@ async def test_content_response_is_sandboxed_attachment() -> None:
             none = await browser.ask(target, port=place)
             assert (none.status, none.body) == (404, b"")
         assert (await browser.ask(f"/d/{document_id}", method="POST", port=place)).status == 404
-        for name in ("evil.example", f"localhost:{place}", browser.server.house.place):
+        for name in ("evil.example", f"localhost:{place}", browser.server.site.authority):
             assert (await browser.ask(f"/d/{document_id}", {"Host": name}, port=place)).status == 404
 
 
@@ -120,18 +120,18 @@ async def test_content_response_is_sandboxed_attachment() -> None:
     ],
 )
 def test_disposition_escapes_both_forms_of_name(name: str, plain: str, whole: str) -> None:
-    said = headers.disposition(name, inline=True)
+    said = headers.make_disposition(name, inline=True)
     assert said == f"inline; filename=\"{plain}\"; filename*=UTF-8''{whole}".replace("x__ evil", "x_; evil")
 
 
 def test_disposition_truncates_long_name() -> None:
-    said = headers.disposition("☃" * 300, inline=False)
+    said = headers.make_disposition("☃" * 300, inline=False)
     assert len(said) < 900
 
 
 @pytest.mark.parametrize("text", ["a\r\nb", "a\nb", "\x00", "☃", "\ud800", "\x7f", "é"])
 def test_field_value_is_printable_ascii(text: str) -> None:
-    _, value = headers.field("x", text)
+    _, value = headers.make_field("x", text)
     assert all(0x20 <= octet <= 0x7E for octet in value)
     assert value
 
@@ -293,7 +293,7 @@ NAMES: Mapping[str, str] = {
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_disposition_name_is_valid_on_all_systems(name: str) -> None:
     saved = NAMES[name]
-    assert headers.disposition(name, inline=False) == (
+    assert headers.make_disposition(name, inline=False) == (
         f"attachment; filename=\"{saved}\"; filename*=UTF-8''{quote(saved, safe='')}"
     )
 

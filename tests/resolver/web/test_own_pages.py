@@ -13,7 +13,7 @@ from tests.resolver.web.client import Browser, running
 
 async def act(browser: Browser, page: str, action: str, form: dict[str, str]) -> None:
     shown = await browser.ask(page)
-    answer = await browser.post(action, {"csrf": browser.server.house.keys.csrf(action), **form})
+    answer = await browser.post(action, {"csrf": browser.server.site.keys.make_csrf(action), **form})
     assert (shown.status, answer.status) == (200, 303)
 
 
@@ -22,7 +22,7 @@ async def test_own_pages_exist() -> None:
         for page in ("/", "/help", "/history", "/transfers", "/settings"):
             assert (page, (await browser.ask(page)).status) == (page, 200)
         assert log == []
-        assert browser.server.house.gateway in (await browser.ask("/settings")).text
+        assert browser.server.site.gateway in (await browser.ask("/settings")).text
 
 
 async def test_bookmarks_persist_across_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import trio
 
 from resolver import LocalError, NotConfigured
 from resolver.web import running as windows
-from resolver.web.access import LOOPBACK, MOST_START, is_listened_to_by_this_user, program
+from resolver.web.access import LOOPBACK, MAX_START, check_program, is_listened_to_by_this_user
 from resolver.web.running import RunningServer, announce_server, entry, find_entry, find_server
 from tests.hang import HANG
 from tests.resolver.web.client import Browser, running
@@ -29,7 +29,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def announced_server(browser: Browser) -> RunningServer:
-    return RunningServer(browser.server.house.port, browser.server.house.keys.start, os.getpid())
+    return RunningServer(browser.server.site.port, browser.server.site.keys.start, os.getpid())
 
 
 # -- the file
@@ -110,7 +110,7 @@ async def test_entry_with_secret_returns_entry_link() -> None:
         address = await trio.to_thread.run_sync(entry, announced_server(browser), url)
         assert address is not None
         parts = urlsplit(address)
-        assert (parts.netloc, "gopher" in address) == (browser.server.house.place, False)
+        assert (parts.netloc, "gopher" in address) == (browser.server.site.authority, False)
         entered = await browser.ask(f"{parts.path}?{parts.query}", BARE)
         assert entered.status == 200
         assert "/look?url=gopher%3A%2F%2F127.0.0.1%2F1%25E9" in entered.text
@@ -119,13 +119,13 @@ async def test_entry_with_secret_returns_entry_link() -> None:
 
 async def test_start_without_secret_is_refused() -> None:
     async with running() as (browser, log):
-        secret = browser.server.house.keys.start
+        secret = browser.server.site.keys.start
         right = {**BARE, "Authorization": f"Bearer {secret}"}
         wrong = [
             {"Authorization": ""},
             {"Authorization": f"Bearer {secret[:-1]}"},
             {"Authorization": f"Basic {secret}"},
-            {"Authorization": f"Bearer {browser.server.house.keys.gateway}"},
+            {"Authorization": f"Bearer {browser.server.site.keys.gateway}"},
             *({name: "none"} for name in ("Sec-Fetch-Site", "Sec-Fetch-Mode", "Origin")),
             {"Authorization": "", "Cookie": browser.cookie or ""},
         ]
@@ -134,14 +134,14 @@ async def test_start_without_secret_is_refused() -> None:
             assert (each, answer.status, answer.body) == (each, 403, b"")
         assert (await browser.ask("/start", right)).status == 403, "a GET, without a cookie"
         assert (
-            await browser.ask("/start", right, method="POST", body=b"url=" + b"x" * MOST_START)
+            await browser.ask("/start", right, method="POST", body=b"url=" + b"x" * MAX_START)
         ).status == 413
         assert secret not in "".join(log)
         assert (await browser.ask("/start", right, method="POST", body=b"url=x")).status == 200
 
 
 async def test_access_without_program_rule_allows_start_by_any_page() -> None:
-    async with running(checks=checks_without(program)) as (browser, _):
+    async with running(checks=checks_without(check_program)) as (browser, _):
         where = {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example", "Cookie": ""}
         answer = await browser.ask("/start", where, method="POST", body=b"url=x")
         assert (answer.status, len(answer.body)) == (200, 43)

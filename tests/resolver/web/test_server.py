@@ -23,12 +23,12 @@ from resolver.web import access as entrance
 from resolver.web import server as serve
 from resolver.web.access import (
     LOOPBACK,
-    MOST_REQUESTS,
+    MAX_REQUESTS,
     Certificate,
     bind_socket,
     check_certificate,
-    place_of,
-    site,
+    check_site,
+    make_authority,
 )
 from resolver.web.headers import OCTETS
 from resolver.web.server import ServeOptions, run_server
@@ -53,14 +53,14 @@ UNSAID = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
         ("http", "::1", 1, "[::1]:1"),
     ],
 )
-def test_place_of_omits_default_port(scheme: str, address: str, port: int, place: str) -> None:
-    assert place_of(scheme, address, port) == place
+def test_make_authority_omits_default_port(scheme: str, address: str, port: int, place: str) -> None:
+    assert make_authority(scheme, address, port) == place
 
 
 async def test_public_http_cookie_has_no_secure_attribute() -> None:
     """Browsers drop a cookie with `Secure` and its name prefix over HTTP. All other attributes stay."""
-    async with running(public=True) as (browser, log):
-        port = browser.server.house.port
+    async with running(is_public=True) as (browser, log):
+        port = browser.server.site.port
         assert browser.cookie is not None
         assert browser.cookie.startswith(f"resolve-{port}=")
         entered = await browser.enter()
@@ -78,15 +78,20 @@ async def test_public_http_cookie_has_no_secure_attribute() -> None:
 
 async def test_public_http_form_requires_origin_and_token() -> None:
     """Over HTTP browsers send no `Sec-Fetch-Site`."""
-    async with running(public=True) as (browser, _):
+    async with running(is_public=True) as (browser, _):
         looked = await browser.look("gopher://192.0.2.1/1")
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
-        for where in ("", "null", "http://evil.example", f"http://127.0.0.1:{browser.server.house.port + 1}"):
+        for where in ("", "null", "http://evil.example", f"http://127.0.0.1:{browser.server.site.port + 1}"):
             assert (await browser.post("/open", form, {**UNSAID, "Origin": where})).status == 403
-        ours = {**UNSAID, "Origin": browser.server.house.origin}
+        ours = {**UNSAID, "Origin": browser.server.site.origin}
         assert (await browser.post("/open", {**form, "csrf": "guessed"}, ours)).status == 403
         assert (await browser.post("/open", form, ours)).status == 303
-    async with running(public=True, checks=checks_without(site, entrance.origin), csrf=False) as (browser, _):
+    async with running(
+        is_public=True, checks=checks_without(check_site, entrance.check_origin), csrf=False
+    ) as (
+        browser,
+        _,
+    ):
         elsewhere = {**UNSAID, "Origin": "http://evil.example"}
         assert (await browser.post("/history", {}, elsewhere)).status == 303, (
             "the form is accepted without these rules"
@@ -95,7 +100,7 @@ async def test_public_http_form_requires_origin_and_token() -> None:
 
 async def test_public_server_does_not_check_peer_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entrance, "is_of_this_user", lambda ends: False)
-    async with running(public=True) as (browser, _):
+    async with running(is_public=True) as (browser, _):
         assert (await browser.ask("/")).status == 200
     async with running() as (browser, log):
         assert (await browser.ask("/")).status == 403
@@ -116,12 +121,12 @@ async def test_public_tls_has_secure_cookie_and_policy(files: tuple[trustme.CA, 
     authority.configure_trust(context)
     context.set_alpn_protocols(["h2", "http/1.1"])
 
-    async with run_server(ServeOptions(Settings(), public=True, certificate=certificate)) as server:
-        assert server.house.origin == f"https://127.0.0.1:{server.house.port}"
-        path = server.entry().partition(server.house.place)[2]
+    async with run_server(ServeOptions(Settings(), is_public=True, certificate=certificate)) as server:
+        assert server.site.origin == f"https://127.0.0.1:{server.site.port}"
+        path = server.entry().partition(server.site.authority)[2]
 
         def ask() -> tuple[int, str, str, str | None]:
-            port = server.house.port
+            port = server.site.port
             connection = HTTPSConnection("127.0.0.1", port, context=context, timeout=HANG)
             connection.request("GET", path)
             reply = connection.getresponse()
@@ -151,7 +156,7 @@ def test_check_certificate_with_invalid_file_fails(
 
 async def test_server_at_foreign_address_names_it() -> None:
     with pytest.raises(LocalError, match=r"192\.0\.2\.1"):
-        async with running(address="192.0.2.1", public=True):
+        async with running(address="192.0.2.1", is_public=True):
             raise AssertionError("listens")
 
 
@@ -203,8 +208,8 @@ def assert_neither_run_nor_shown(answer: Answer) -> None:
 )
 async def test_gateway_without_sec_fetch_answers_in_a_sandbox(media_type: str) -> None:
     """Over HTTP, no browser sends these headers to an address of the network."""
-    async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, _):
-        target = peer.address(browser.server.house.keys.gateway, media_type)
+    async with page_server() as peer, running(is_public=True, settings=INSIDE) as (browser, _):
+        target = peer.address(browser.server.site.keys.gateway, media_type)
         answer = await browser.ask(target, {**UNSAID, "Cookie": ""})
         assert (answer.status, answer.body) == (200, HOSTILE)
         assert answer.header("content-type") == (media_type or "application/octet-stream")
@@ -212,8 +217,8 @@ async def test_gateway_without_sec_fetch_answers_in_a_sandbox(media_type: str) -
 
 
 async def test_gateway_that_refuses_or_fails_answers_in_a_sandbox() -> None:
-    async with running(public=True) as (browser, _):
-        secret = browser.server.house.keys.gateway
+    async with running(is_public=True) as (browser, _):
+        secret = browser.server.site.keys.gateway
         for target in ("/g/x/http%3A%2F%2Fh%2F", f"/g/{secret}/gopher%3A%2F%2Fh%3A25%2F", f"/g/{secret}/x"):
             answer = await browser.ask(target, {**UNSAID, "Cookie": ""})
             assert answer.status != 200
@@ -221,8 +226,8 @@ async def test_gateway_that_refuses_or_fails_answers_in_a_sandbox() -> None:
 
 
 async def test_gateway_with_session_cookie_sends_nothing() -> None:
-    async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, log):
-        target = peer.address(browser.server.house.keys.gateway)
+    async with page_server() as peer, running(is_public=True, settings=INSIDE) as (browser, log):
+        target = peer.address(browser.server.site.keys.gateway)
         for cookie in (f"{browser.cookie}", f"a=b; {browser.cookie}"):
             answer = await browser.ask(target, {**UNSAID, "Cookie": cookie})
             assert (answer.status, answer.body, peer.heard) == (403, b"", [])
@@ -241,7 +246,7 @@ MANY = 200
 async def test_server_closes_idle_connections(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "_IDLE", 1.0)
     async with running() as (browser, _), AsyncExitStack() as stack:
-        port = browser.server.house.port
+        port = browser.server.site.port
         streams = []
         for _ in range(MANY):
             stream = await stack.enter_async_context(await trio.open_tcp_stream(LOOPBACK, port))
@@ -262,7 +267,7 @@ async def test_server_closes_connection_with_slow_head(monkeypatch: pytest.Monke
     monkeypatch.setattr(serve, "_IDLE", 1.0)
     async with running() as (browser, _):
         with trio.fail_after(HANG):
-            async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
+            async with await trio.open_tcp_stream(LOOPBACK, browser.server.site.port) as stream:
                 await stream.send_all(b"GET / HTTP/1.1\r\nX: ")
                 with suppress(trio.BrokenResourceError):
                     silent = True
@@ -289,7 +294,7 @@ FATAL = {
 async def test_server_survives_errors_of_hypercorn(octets: bytes) -> None:
     async with running() as (browser, log):
         with trio.fail_after(HANG), suppress(trio.BrokenResourceError):
-            async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
+            async with await trio.open_tcp_stream(LOOPBACK, browser.server.site.port) as stream:
                 await stream.send_all(octets)
                 async for _ in stream:
                     pass
@@ -328,7 +333,7 @@ async def test_server_stops_despite_stalled_readers(monkeypatch: pytest.MonkeyPa
             kept = ContentDocument(bytes(16_777_216), OCTETS, "x", inline=False)
             document = f"/d/{browser.server.session.keep(kept)}/x"
             place = int(browser.server.content.rpartition(":")[2])
-            for port, target in ((browser.server.house.port, path_of(peer.url)), (place, document)):
+            for port, target in ((browser.server.site.port, path_of(peer.url)), (place, document)):
                 head = f"GET {target} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\n{own}\r\n\r\n"
                 stream = await open_stalled_reader(port, head)
                 stack.push_async_callback(stream.aclose)
@@ -339,12 +344,12 @@ async def test_server_limits_concurrent_requests() -> None:
     """The requests wait for a server that never answers; a closed connection frees its slot."""
     async with gopher() as peer, running(settings=local_settings(peer)) as (browser, log):
         peer.silent = True
-        lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
+        lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.site.authority}")
         own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
         head = "".join(f"{line}\r\n" for line in (*lines, *own)) + "\r\n"
-        port = browser.server.house.port
+        port = browser.server.site.port
         async with AsyncExitStack() as stack:
-            for _ in range(MOST_REQUESTS):
+            for _ in range(MAX_REQUESTS):
                 stream = await stack.enter_async_context(await trio.open_tcp_stream(LOOPBACK, port))
                 await stream.send_all(head.encode())
             with trio.fail_after(HANG):

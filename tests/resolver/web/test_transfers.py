@@ -18,7 +18,7 @@ from starlette.routing import Router
 from protocols.text import Masked
 from resolver import Resolver
 from resolver.ledger.report import list_newest, read
-from resolver.web.access import LOOPBACK, MOST_REQUESTS
+from resolver.web.access import LOOPBACK, MAX_REQUESTS
 from resolver.web.answers import PageAnswers
 from resolver.web.headers import SessionKeys
 from resolver.web.pages.own import SavedTransfer
@@ -64,7 +64,7 @@ def slow_server() -> AbstractAsyncContextManager[SlowServer]:
 
 async def save(browser: Browser, url: str) -> None:
     looked = await browser.look(url)
-    form = {"csrf": browser.server.house.keys.csrf("/save"), "url": url, "from": looked.field("from")}
+    form = {"csrf": browser.server.site.keys.make_csrf("/save"), "url": url, "from": looked.field("from")}
     assert (await browser.post("/save", form)).status == 303
 
 
@@ -79,7 +79,7 @@ class EventStream:
         self.octets = b""
 
     async def begin(self, browser: Browser) -> None:
-        said = {"Host": browser.server.house.place, **OWN, "Cookie": browser.cookie}
+        said = {"Host": browser.server.site.authority, **OWN, "Cookie": browser.cookie}
         lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
         await self._stream.send_all(f"GET /transfers/events?since=0 HTTP/1.1\r\n{lines}\r\n".encode())
         self.head = await self._until(b"\r\n\r\n")
@@ -118,7 +118,7 @@ class EventStream:
 
 @asynccontextmanager
 async def open_events(browser: Browser) -> AsyncIterator[EventStream]:
-    async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
+    async with await trio.open_tcp_stream(LOOPBACK, browser.server.site.port) as stream:
         events = EventStream(stream)
         await events.begin(browser)
         yield events
@@ -192,7 +192,7 @@ async def test_event_stream_for_another_origin_is_refused(
         assert (answer.status, b"a.txt" in answer.body) == (status, False)
         assert answer.header("access-control-allow-origin") is None
         assert "/transfers/events" in log[-1]
-        form = {"csrf": browser.server.house.keys.csrf("/transfers/events")}
+        form = {"csrf": browser.server.site.keys.make_csrf("/transfers/events")}
         assert (await browser.post("/transfers/events", form)).status == 405
 
 
@@ -201,8 +201,8 @@ async def test_event_stream_has_no_secret(working_directory: Path) -> None:
         url = server.url("a.txt").replace("http://", "http://sam:friend@")
         looked = await browser.look(url)
         assert looked.status == 200
-        keys = browser.server.house.keys
-        form = {"csrf": keys.csrf("/save"), "url": url, "from": looked.field("from")}
+        keys = browser.server.site.keys
+        form = {"csrf": keys.make_csrf("/save"), "url": url, "from": looked.field("from")}
         await browser.post("/save", form)
         async with open_events(browser) as events:
             server.rest.set()
@@ -271,7 +271,7 @@ async def test_event_during_send_is_sent_afterwards(working_directory: Path) -> 
 async def test_event_stream_closed_by_client_frees_its_slot(working_directory: Path) -> None:
     async with slow_server() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
-        for _ in range(MOST_REQUESTS + 1):
+        for _ in range(MAX_REQUESTS + 1):
             async with open_events(browser):
                 pass
         with trio.fail_after(HANG):
@@ -283,7 +283,7 @@ async def test_event_stream_ends_with_the_server(working_directory: Path) -> Non
     async with slow_server() as server, await trio.open_tcp_stream(LOOPBACK, server.port) as _:
         async with running() as (browser, log):
             await save(browser, server.url("a.txt"))
-            stream = await trio.open_tcp_stream(LOOPBACK, browser.server.house.port)
+            stream = await trio.open_tcp_stream(LOOPBACK, browser.server.site.port)
             events = EventStream(stream)
             await events.begin(browser)
             await events.until("running")
@@ -327,7 +327,7 @@ async def until(browser: Browser, holds: Callable[[list[str]], bool]) -> None:
 
 
 async def act(browser: Browser, **form: str) -> None:
-    csrf = browser.server.house.keys.csrf("/transfers")
+    csrf = browser.server.site.keys.make_csrf("/transfers")
     assert (await browser.post("/transfers", {"csrf": csrf, **form})).status == 303
 
 
@@ -414,7 +414,11 @@ async def test_ledger_does_not_store_password(ledger: str, ledger_path: Path) ->
         url = server.url("a.txt").replace("http://", "http://sam:friend@")
         async with running(ledger=ledger) as (browser, _):
             looked = await browser.look(url)
-            form = {"csrf": browser.server.house.keys.csrf("/save"), "url": url, "from": looked.field("from")}
+            form = {
+                "csrf": browser.server.site.keys.make_csrf("/save"),
+                "url": url,
+                "from": looked.field("from"),
+            }
             await browser.post("/save", form)
             await wait_for_half(browser)
         assert not any(b"friend" in each.read_bytes() for each in ledger_path.parent.iterdir())
@@ -432,9 +436,9 @@ async def test_ledger_keeps_origin_of_url(ledger: str, save_directory: Path, tmp
     for run in (1, 2):
         async with running(ledger=ledger) as (browser, _):
             if run == 1:
-                keys = browser.server.house.keys
+                keys = browser.server.site.keys
                 form = {
-                    "csrf": keys.csrf("/save"),
+                    "csrf": keys.make_csrf("/save"),
                     "url": (tmp_path / "secret").as_uri(),
                     "from": "forgotten",
                 }

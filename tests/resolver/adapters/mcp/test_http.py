@@ -158,10 +158,10 @@ async def test_http_requests_without_permission_are_refused(headers: dict[str, s
 
 
 async def test_entrance_refuses_websocket_and_too_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resolver.web.access.MOST_REQUESTS", 0)
+    monkeypatch.setattr("resolver.web.access.MAX_REQUESTS", 0)
     log: list[str] = []
     keys = SessionKeys(80, lambda: 0.0)
-    house = SiteSettings("127.0.0.1", 80, keys, log.append, public=True)
+    site = SiteSettings("127.0.0.1", 80, keys, log.append, is_public=True)
     sent: list[dict[str, object]] = []
 
     async def send(message: Any) -> None:
@@ -170,7 +170,7 @@ async def test_entrance_refuses_websocket_and_too_many_requests(monkeypatch: pyt
     async def unused(*arguments: object) -> None:
         raise AssertionError("the request must be refused")
 
-    entrance = BearerEntrance(unused, house)
+    entrance = BearerEntrance(unused, site)
     await entrance({"type": "websocket"}, unused, send)
     assert sent.pop() == {"type": "websocket.close", "code": 1008}
     scope = {
