@@ -55,7 +55,7 @@ class PageAnswers:
         self._keys = keys
         self._archive = archive
 
-    def place(self, text: str, page_id: str, from_id: str = "") -> PageAddressBar:
+    def make_address_bar(self, text: str, page_id: str, from_id: str = "") -> PageAddressBar:
         """Return the address bar of a page.
 
         Args:
@@ -82,10 +82,10 @@ class PageAnswers:
         panel: str = "",
     ) -> Answer:
         """Return the response for a page. On an error page, the panel of the protocol exchange is open."""
-        failed = page.status != 200
+        is_error = page.status != 200
         archived = "" if self._archive is None else describe_time(self._archive, address)
-        frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.make_csrf, from_id, archived)
-        if not failed:
+        frame = PageFrame(redact(address), crumbs, panel, is_error, self._keys.make_csrf, from_id, archived)
+        if not is_error:
             return StreamedPage(piece.encode("utf-8", "replace") for piece in pieces(page, frame))
         return Answer(render(page, frame).encode("utf-8", "replace"), page.status, media_type=headers.HTML)
 
@@ -93,11 +93,11 @@ class PageAnswers:
 def describe_time(archive: ArchiveSource, address: str) -> str:
     """Return a sentence with the capture date of an archived page."""
     until = "" if archive.at is None else f", as of {archive.at:%Y-%m-%d %H:%M:%S} UTC"
-    kept = ""
+    captured = ""
     if address:
         with suppress(ResolveError):
-            kept = f"Captured on {archive.find(parse(address)).date:%Y-%m-%d at %H:%M:%S} UTC. "
-    return f"{kept}Pages come from an archive{until}, without network access."
+            captured = f"Captured on {archive.find(parse(address)).date:%Y-%m-%d at %H:%M:%S} UTC. "
+    return f"{captured}Pages come from an archive{until}, without network access."
 
 
 def get_form(request: Request) -> dict[str, str]:
@@ -106,12 +106,12 @@ def get_form(request: Request) -> dict[str, str]:
     return form
 
 
-def query_of(request: Request) -> dict[str, str]:
+def get_query(request: Request) -> dict[str, str]:
     """Return the query fields of a request by name; the last value of a repeated name counts."""
-    return dict(pairs_of(request))
+    return dict(get_query_pairs(request))
 
 
-def pairs_of(request: Request) -> list[tuple[str, str]]:
+def get_query_pairs(request: Request) -> list[tuple[str, str]]:
     """Return all query fields in order, or an empty list if there are too many fields."""
     try:
         return access.parse_form(request.scope["query_string"])
@@ -119,17 +119,17 @@ def pairs_of(request: Request) -> list[tuple[str, str]]:
         return []
 
 
-def see(where: str) -> Answer:
+def redirect(path: str) -> Answer:
     """Return a redirect (status 303) to another path of the web UI."""
-    return Answer(status_code=303, headers=headers.make_header("location", where))
+    return Answer(status_code=303, headers=headers.make_header("location", path))
 
 
 # The protocol exchanges of recent pages can be downloaded as a diagram and as JSON.
 
-_MOST = 64
+_MAX_EXCHANGES = 64
 
 #: The download formats of a protocol exchange by file name extension.
-_KINDS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
+_FORMATS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
     "svg": (headers.SVG, svg),
     "json": (headers.JSON, as_text),
 }
@@ -139,23 +139,23 @@ class TraceHistory:
     """The recorded protocol exchanges of the last 64 pages."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, RecordedExchange] = OrderedDict()
+        self._exchanges: OrderedDict[str, RecordedExchange] = OrderedDict()
         self.routes = [Route("/dialogue/{name}", self._answer)]
 
-    def panel(self, said: RecordedExchange, plan: RecordedExchange) -> str:
+    def panel(self, exchange: RecordedExchange, plan: RecordedExchange) -> str:
         """Store a protocol exchange, and return its HTML panel for the bottom of the page."""
-        while len(self._kept) >= _MOST:
-            self._kept.popitem(last=False)
-        self._kept[found := new_id()] = said
-        return panel(said, plan, away=f"/dialogue/{found}")
+        while len(self._exchanges) >= _MAX_EXCHANGES:
+            self._exchanges.popitem(last=False)
+        self._exchanges[exchange_id := new_id()] = exchange
+        return panel(exchange, plan, away=f"/dialogue/{exchange_id}")
 
     async def _answer(self, request: Request) -> Answer:
-        found, _, kind = request.path_params["name"].partition(".")
-        said = self._kept.get(found)
-        if said is None or kind not in _KINDS:
+        exchange_id, _, format_name = request.path_params["name"].partition(".")
+        exchange = self._exchanges.get(exchange_id)
+        if exchange is None or format_name not in _FORMATS:
             return Answer(status_code=404)
-        media_type, made = _KINDS[kind]
-        saved = headers.make_header(
-            "content-disposition", headers.make_disposition(f"dialogue.{kind}", inline=False)
+        media_type, encode = _FORMATS[format_name]
+        disposition = headers.make_header(
+            "content-disposition", headers.make_disposition(f"dialogue.{format_name}", inline=False)
         )
-        return Answer(made(said), media_type=media_type, headers=saved)
+        return Answer(encode(exchange), media_type=media_type, headers=disposition)

@@ -27,7 +27,7 @@ from resolver.url.parsing import redact
 from resolver.url.suggestions import closest_url
 from resolver.web import access, headers
 from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, serve_lifespan
-from resolver.web.answers import PageAnswers, TraceHistory, get_form, pairs_of, query_of, see
+from resolver.web.answers import PageAnswers, TraceHistory, get_form, get_query, get_query_pairs, redirect
 from resolver.web.dialogue.drawing import panel
 from resolver.web.dialogue.exchange import make_planned_exchange
 from resolver.web.forms import FormQuestions, LoginForms
@@ -36,7 +36,7 @@ from resolver.web.pages.errors import error_page, row_of
 from resolver.web.pages.look import look_page
 from resolver.web.pages.own import OpenedUrl
 from resolver.web.pages.page import crumbs_of, environment, parent_of, read_query, static_file
-from resolver.web.reading import PageReader, ReadRequest, while_wanted
+from resolver.web.reading import PageReader, ReadRequest, run_while_connected
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
 # The gateway for other clients. To use the gateway, the user configures a client with its address. The
@@ -61,37 +61,39 @@ class GatewayAnswer(Answer):
 class Gateway:
     """The route `GET /g/SECRET/{url}`; all characters of the URL must be percent-encoded."""
 
-    def __init__(self, site: SiteSettings, reading: PageReader) -> None:
+    def __init__(self, site: SiteSettings, reader: PageReader) -> None:
         self._site = site
-        self._reading = reading
+        self._reader = reader
 
     async def answer(self, request: Request) -> GatewayAnswer:
         secret, _, rest = request.scope["raw_path"][len(_GATEWAY_PATH) :].partition(b"/")
-        strange = self._why_not(request, secret.decode("latin-1"))
-        if strange is not None:
-            self._site.log(own_text(f"refused {request.method} /g/...: {strange}"))
+        reason = self._find_refusal(request, secret.decode("latin-1"))
+        if reason is not None:
+            self._site.log(own_text(f"refused {request.method} /g/...: {reason}"))
             refused = GatewayAnswer(status=403)
             refused.headers["connection"] = "close"
             return refused
         text = access.parse_path(access.PREFIX + rest).text
-        found = await while_wanted(request.receive, partial(self._reading.fetch, text, UrlOrigin("derived")))
-        if found is None:
+        result = await run_while_connected(
+            request.receive, partial(self._reader.fetch, text, UrlOrigin("derived"))
+        )
+        if result is None:
             return GatewayAnswer(status=408)
-        if isinstance(found.reply, ResolveError):
-            words = f"{redact(text)}: {found.reply.message}\n".encode("utf-8", "replace")
-            return GatewayAnswer(words, row_of(found.reply).status)
-        return GatewayAnswer(found.reply.content, media_type=found.reply.media_type or headers.OCTETS)
+        if isinstance(result.reply, ResolveError):
+            words = f"{redact(text)}: {result.reply.message}\n".encode("utf-8", "replace")
+            return GatewayAnswer(words, row_of(result.reply).status)
+        return GatewayAnswer(result.reply.content, media_type=result.reply.media_type or headers.OCTETS)
 
-    def _why_not(self, request: Request, secret: str) -> str | None:
+    def _find_refusal(self, request: Request, secret: str) -> str | None:
         """Return the reason to refuse the request, or None.
 
         Browsers do not send `Sec-Fetch-*` headers over http to an address other than loopback. Without
         `Sec-Fetch-*` headers, the session cookie identifies the browser of the web UI.
         """
         keys = self._site.keys
-        strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
-        if strange:
-            return str(strange[0])
+        names = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
+        if names:
+            return str(names[0])
         if keys.has_session_cookie(value.encode("latin-1") for value in request.headers.getlist("cookie")):
             return "session cookie of the web UI"
         return None if keys.is_gateway_secret(secret) else "no valid secret"
@@ -100,7 +102,7 @@ class Gateway:
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
 #: Query fields that select another page, order or filter of a cached listing. The listing is not fetched
 #: again.
-_ANOTHER_PAGE = frozenset({"page", "sort", "q"})
+_VIEW_FIELDS = frozenset({"page", "sort", "q"})
 _TYPED_BY_HAND = (
     "This URL was typed behind /u/ by hand. A browser removes dot segments, a # with the text behind it, or "
     "a ? from such an address. Check that this is still the URL that you meant."
@@ -113,11 +115,11 @@ class WebApplication:
     Args:
         site: The settings of the web UI.
         session: The state of the run: cache, history and page IDs.
-        reading: The reader, which checks and fetches URLs.
+        reader: The reader, which checks and fetches URLs.
         content: The origin of the content port.
         size: The number of rows on a page.
         answers: A factory that creates page responses.
-        own: The routes of the pages that do not show a URL.
+        own_routes: The routes of the pages that do not show a URL.
         logins: The login forms.
         gateway: The gateway for clients other than the browser.
     """
@@ -126,26 +128,26 @@ class WebApplication:
         self,
         site: SiteSettings,
         session: WebSession,
-        reading: PageReader,
+        reader: PageReader,
         content: str,
         size: int,
         answers: PageAnswers,
-        own: Sequence[Route],
+        own_routes: Sequence[Route],
         logins: LoginForms,
         gateway: Gateway,
     ) -> None:
         self._site = site
         self._answers = answers
         self._session = session
-        self._reading = reading
+        self._reader = reader
         self._content = content
         self._size = size
         self._logins = logins
-        self._said = TraceHistory()
+        self._history = TraceHistory()
         self.router = Router(
             [
-                *own,
-                *self._said.routes,
+                *own_routes,
+                *self._history.routes,
                 *logins.routes,
                 Route("/enter", self._enter),
                 Route("/start", self._start, methods=["POST"]),
@@ -155,7 +157,9 @@ class WebApplication:
                 Route("/u/{url:path}", self._show),
                 Route("/g/{url:path}", gateway.answer),
                 Route("/static/{name}", self._static),
-                *FormQuestions(session, reading, self._said, see, answers.page, self._answer_outcome).routes,
+                *FormQuestions(
+                    session, reader, self._history, redirect, answers.page, self._answer_outcome
+                ).routes,
             ],
             redirect_slashes=False,  # a redirect would contain the Host header of the request
         )
@@ -173,7 +177,7 @@ class WebApplication:
         A redirect is not used. If the link to the entry address is in a file or on another site, browsers
         omit the cookie after a redirect (`SameSite`).
         """
-        token = query_of(request).get("t", "")
+        token = get_query(request).get("t", "")
         if request.method != "GET" or (url := self._site.keys.redeem(token)) is None:
             self._site.log(Masked("refused an entry: token missing, used or expired"))
             words = "This link was used or has expired. Start with: resolve serve --open\n"
@@ -200,14 +204,14 @@ class WebApplication:
 
         The preview is for URLs from the address bar, and for URLs that a page must not open directly.
         """
-        asked = query_of(request)
-        text, from_id = asked.get("url", ""), asked.get("from", "")
+        fields = get_query(request)
+        text, from_id = fields.get("url", ""), fields.get("from", "")
         if not text:
-            return see("/")
+            return redirect("/")
         if not from_id and request.headers.get("sec-fetch-site") == "same-origin":
             return self._answer_judged(text, UrlOrigin("user"))
-        mark = self._session.find_mark(from_id)
-        return self._answer_judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
+        link = self._session.find_link(from_id)
+        return self._answer_judged(text, UrlOrigin("chosen", None if link is None else link.referrer))
 
     async def _go(self, request: Request) -> Answer:
         """Open a URL that the user typed in the address bar, or redirect to its preview.
@@ -217,32 +221,34 @@ class WebApplication:
         text may be a link from a page, and the policy allows more for typed URLs than for links.
         """
         form = get_form(request)
-        text, way = form.get("url", ""), UrlOrigin("user")
-        preview = see(f"/look?url={access.quote_whole(text)}")
+        text, source = form.get("url", ""), UrlOrigin("user")
+        preview = redirect(f"/look?url={access.quote_whole(text)}")
         is_typed = _join_lines(text) != _join_lines(form.get("shown", ""))
         if "preview" in form or not is_typed or request.headers.get("sec-fetch-site") != "same-origin":
             return preview
-        plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
+        plan, verdict = self._reader.plan(text, source), self._reader.verdict(text, source)
         if plan.error is not None or _is_form(verdict) or {plan.verdict, verdict.action} != {"allow"}:
             return preview
-        return see(access.make_link(text, self._session.mark(SessionLink(None, text, way))))
+        return redirect(access.make_link(text, self._session.add_link(SessionLink(None, text, source))))
 
-    def _answer_judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
+    def _answer_judged(self, text: str, source: UrlOrigin, note: str | None = None) -> Answer:
         """Return the preview of a URL: the page with its plan and policy verdict.
 
         If the policy does not refuse the URL, the page has a button to open the URL.
         """
-        plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
-        url = self._reading.url(text, way)
-        from_id = self._session.mark(SessionLink(None, text, way))
-        meant = _find_meant(plan.error, text)
+        plan, verdict = self._reader.plan(text, source), self._reader.verdict(text, source)
+        url = self._reader.url(text, source)
+        from_id = self._session.add_link(SessionLink(None, text, source))
+        suggestion = _find_suggestion(plan.error, text)
         # A URL that this preview suggests gets the same origin as the URL of the preview. If the origin has
         # no page ID, the origin is `user`.
-        source = (
-            "" if meant is None or way.origin == "user" else self._session.mark(SessionLink(way.referrer))
+        mark = (
+            ""
+            if suggestion is None or source.origin == "user"
+            else self._session.add_link(SessionLink(source.referrer))
         )
-        place = self._answers.place(text, source)
-        page = look_page(text, plan, verdict, url, place, meant=meant, note=note)
+        bar = self._answers.make_address_bar(text, mark)
+        page = look_page(text, plan, verdict, url, bar, meant=suggestion, note=note)
         return self._answers.page(page, text, from_id, panel=panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:
@@ -253,48 +259,48 @@ class WebApplication:
         """
         form = get_form(request)
         text, from_id = form.get("url", ""), form.get("from", "")
-        mark = self._session.find_mark(from_id)
-        if mark is None or mark.opens != text:
+        link = self._session.find_link(from_id)
+        if link is None or link.opens != text:
             return self._answer_judged(text, UrlOrigin("chosen"))
-        if _is_form(self._reading.verdict(text, mark.way)):
-            return await self._answer_fetched(request, text, from_id, mark.way)
-        return see(access.make_link(text, from_id))
+        if _is_form(self._reader.verdict(text, link.source)):
+            return await self._answer_fetched(request, text, from_id, link.source)
+        return redirect(access.make_link(text, from_id))
 
     async def _show(self, request: Request) -> Answer:
-        asked = access.parse_path(request.scope["raw_path"])
-        if asked.raw:
-            return self._answer_judged(asked.text, UrlOrigin("chosen"), _TYPED_BY_HAND)
-        from_id = query_of(request).get("from", "")
-        way = self._session.way_to(asked.text, from_id)
-        mark = self._session.find_mark(from_id)
-        decided = mark is not None and mark.opens == asked.text
-        verdict = self._reading.verdict(asked.text, way)
-        if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
-            return see(access.make_preview_link(asked.text, from_id or access.EXTERNAL_ID))
+        address = access.parse_path(request.scope["raw_path"])
+        if address.raw:
+            return self._answer_judged(address.text, UrlOrigin("chosen"), _TYPED_BY_HAND)
+        from_id = get_query(request).get("from", "")
+        source = self._session.find_source(address.text, from_id)
+        link = self._session.find_link(from_id)
+        is_confirmed = link is not None and link.opens == address.text
+        verdict = self._reader.verdict(address.text, source)
+        if verdict.action != "allow" and not is_confirmed and self._may_be_confirmed(address.text, source):
+            return redirect(access.make_preview_link(address.text, from_id or access.EXTERNAL_ID))
         if _is_form(verdict):  # a GET request must not submit a form
-            return self._answer_judged(asked.text, way)
-        return await self._answer_fetched(request, asked.text, from_id, way)
+            return self._answer_judged(address.text, source)
+        return await self._answer_fetched(request, address.text, from_id, source)
 
-    def _may_be_decided(self, text: str, way: UrlOrigin) -> bool:
+    def _may_be_confirmed(self, text: str, source: UrlOrigin) -> bool:
         """Return whether the policy allows the URL after a confirmation by the user."""
-        return self._reading.verdict(text, UrlOrigin("chosen", way.referrer)).action != "refuse"
+        return self._reader.verdict(text, UrlOrigin("chosen", source.referrer)).action != "refuse"
 
-    async def _answer_fetched(self, request: Request, text: str, from_id: str, way: UrlOrigin) -> Answer:
-        asked = query_of(request)
-        query = read_query(pairs_of(request))
-        wanted = ReadRequest(query.before, query.relevant)
-        key = text, way, wanted
-        kept = self._session.listings.find(key) if _ANOTHER_PAGE & asked.keys() else None
-        if kept is not None:
-            return self._answer_outcome(request, kept, text, from_id, way)
-        work = partial(self._reading.fetch, text, way, wanted)
-        found = await while_wanted(request.receive, work)
-        if found is None:
+    async def _answer_fetched(self, request: Request, text: str, from_id: str, source: UrlOrigin) -> Answer:
+        fields = get_query(request)
+        query = read_query(get_query_pairs(request))
+        read_request = ReadRequest(query.before, query.relevant)
+        key = text, source, read_request
+        listing = self._session.listings.find(key) if _VIEW_FIELDS & fields.keys() else None
+        if listing is not None:
+            return self._answer_outcome(request, listing, text, from_id, source)
+        work = partial(self._reader.fetch, text, source, read_request)
+        result = await run_while_connected(request.receive, work)
+        if result is None:
             return Answer(status_code=408)  # the browser has disconnected
-        if isinstance(found.reply, Response) and found.reply.entries is not None:
-            self._session.listings.keep(key, found.reply)
-        said = self._said.panel(found.exchange, make_planned_exchange(self._reading.plan(text, way)))
-        return self._answer_outcome(request, found.reply, text, from_id, way, said)
+        if isinstance(result.reply, Response) and result.reply.entries is not None:
+            self._session.listings.store(key, result.reply)
+        panel = self._history.panel(result.exchange, make_planned_exchange(self._reader.plan(text, source)))
+        return self._answer_outcome(request, result.reply, text, from_id, source, panel)
 
     def _answer_outcome(
         self,
@@ -302,39 +308,39 @@ class WebApplication:
         reply: Response | ResolveError,
         text: str,
         from_id: str,
-        way: UrlOrigin,
-        said: str = "",
+        source: UrlOrigin,
+        panel: str = "",
     ) -> Answer:
-        """Return the page for a response or an error; `said` is the HTML panel of the exchange."""
-        url = self._reading.url(text, way)
+        """Return the page for a response or an error; `panel` is the HTML panel of the exchange."""
+        url = self._reader.url(text, source)
         if isinstance(reply, ResolveError) or url is None:
             assert isinstance(reply, ResolveError), "an invalid URL has no response"
             above = None if url is None else parent_of(url)
-            mark = self._session.mark(SessionLink(way.referrer))
-            login = self._logins.record_outcome(reply, text, way)
-            place = self._answers.place(text, mark, from_id)
-            failed = error_page(
-                reply, text, redact(text), place, parent=above, meant=_find_meant(reply, text), login=login
+            page_id = self._session.add_link(SessionLink(source.referrer))
+            login = self._logins.record_outcome(reply, text, source)
+            bar = self._answers.make_address_bar(text, page_id, from_id)
+            page = error_page(
+                reply, text, redact(text), bar, parent=above, meant=_find_suggestion(reply, text), login=login
             )
-            return self._answers.page(failed, text, mark, panel=said)
-        self._logins.record_outcome(reply, text, way)
+            return self._answers.page(page, text, page_id, panel=panel)
+        self._logins.record_outcome(reply, text, source)
         found_in = Referrer(reply.url, reply.peer)
-        page_id = self._session.mark(SessionLink(found_in))
-        query = read_query(pairs_of(request), self._size)
-        place, judge = self._answers.place(text, page_id, from_id), self._reading.make_judge(found_in)
-        page = page_of(reply, url, query, place, self._keep, judge)
+        page_id = self._session.add_link(SessionLink(found_in))
+        query = read_query(get_query_pairs(request), self._size)
+        bar, judge = self._answers.make_address_bar(text, page_id, from_id), self._reader.make_judge(found_in)
+        page = page_of(reply, url, query, bar, self._store_document, judge)
         self._session.visit(OpenedUrl(redact(text), page.title))
         href = partial(access.make_link, from_id=page_id)
-        return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
+        return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=panel)
 
-    def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
+    def _store_document(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
         """Store a document for the content port, and return its URL on this port."""
         safe = headers.make_file_name(name)
-        document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
+        document_id = self._session.store_document(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{access.quote_whole(safe)}"
 
 
-def _find_meant(error: ResolveError | None, text: str) -> str | None:
+def _find_suggestion(error: ResolveError | None, text: str) -> str | None:
     """Return a valid URL that is similar to the text, or None if the error is about a redirect."""
     if not isinstance(error, InvalidUrl | UnsupportedScheme) or error.url not in (None, redact(text)):
         return None
@@ -374,8 +380,8 @@ class ContentApplication:
         if document is None:
             return await answer(send, 404, b"", headers.TEXT, {"connection": "close", **headers.NO_REFERRER})
         disposition = headers.make_disposition(document.name, inline=document.inline)
-        said = {"content-disposition": disposition, **headers.NO_REFERRER}
-        return await answer(send, 200, document.content, document.media_type, said)
+        fields = {"content-disposition": disposition, **headers.NO_REFERRER}
+        return await answer(send, 200, document.content, document.media_type, fields)
 
     def _find_document(self, scope: Scope) -> ContentDocument | None:
         hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
@@ -384,4 +390,4 @@ class ContentApplication:
             return None
         if hosts != [self._authority] or not path.startswith(_PREFIX):
             return None
-        return self._session.document(path[len(_PREFIX) :].partition("/")[0])
+        return self._session.find_document(path[len(_PREFIX) :].partition("/")[0])

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from protocols.errors import LocalError
 from resolver.web import headers
 from resolver.web import session as bookmarks
-from resolver.web.answers import PageAnswers, get_form, see
+from resolver.web.answers import PageAnswers, get_form, redirect
 from resolver.web.forms import TypedLogins
 from resolver.web.pages.own import (
     OpenedUrl,
@@ -47,14 +47,14 @@ class OwnPages:
         answers: PageAnswers,
         session: WebSession,
         transfers: TransferQueue,
-        known: OwnPageFacts,
+        facts: OwnPageFacts,
         schemes: Schemes,
         logins: TypedLogins,
     ) -> None:
         self._answers = answers
         self._session = session
         self._transfers = transfers
-        self._known = known
+        self._facts = facts
         self._schemes = schemes
         self._logins = logins
         self.routes = [
@@ -62,58 +62,58 @@ class OwnPages:
             Route("/help", self._help),
             Route("/settings", self._settings),
             Route("/history", self._history),
-            Route("/history", self._forget, methods=["POST"]),
+            Route("/history", self._clear_history, methods=["POST"]),
             Route("/bookmarks", self._bookmarks),
-            Route("/bookmarks", self._keep, methods=["POST"]),
+            Route("/bookmarks", self._change_bookmarks, methods=["POST"]),
             Route("/transfers", self._show_transfers),
-            Route("/transfers", self._steer, methods=["POST"]),
+            Route("/transfers", self._change_transfers, methods=["POST"]),
             Route("/save", self._save, methods=["POST"]),
         ]
 
     async def _start(self, request: Request) -> Answer:
-        place = self._answers.place("", "")
-        return self._answers.page(start_page(place, self._list_newest(), self._schemes))
+        bar = self._answers.make_address_bar("", "")
+        return self._answers.page(start_page(bar, self._list_newest(), self._schemes))
 
     async def _help(self, request: Request) -> Answer:
-        return self._answers.page(help_page(self._known.rules, self._known.statuses))
+        return self._answers.page(help_page(self._facts.rules, self._facts.statuses))
 
     async def _settings(self, request: Request) -> Answer:
-        return self._answers.page(settings_page(self._known.settings, self._logins.places))
+        return self._answers.page(settings_page(self._facts.settings, self._logins.shown_places))
 
     async def _history(self, request: Request) -> Answer:
-        return self._answers.page(history_page(self._answers.place("", ""), self._list_newest()))
+        return self._answers.page(history_page(self._answers.make_address_bar("", ""), self._list_newest()))
 
-    async def _forget(self, request: Request) -> Answer:
+    async def _clear_history(self, request: Request) -> Answer:
         self._session.history = []
-        return see("/history")
+        return redirect("/history")
 
     def _list_newest(self) -> list[OpenedUrl]:
         return self._session.history[::-1]
 
     async def _bookmarks(self, request: Request) -> Answer:
         try:
-            kept = bookmarks.bookmarks()
+            saved = bookmarks.read_bookmarks()
         except LocalError as error:
             return _answer_failed(error)
-        return self._answers.page(bookmarks_page(self._answers.place("", ""), kept))
+        return self._answers.page(bookmarks_page(self._answers.make_address_bar("", ""), saved))
 
-    async def _keep(self, request: Request) -> Answer:
+    async def _change_bookmarks(self, request: Request) -> Answer:
         form = get_form(request)
         try:
             if "remove" in form:
-                bookmarks.forget(form["remove"])
+                bookmarks.remove_bookmark(form["remove"])
             elif form.get("url"):
-                bookmarks.keep(form["url"], form.get("title", ""))
+                bookmarks.add_bookmark(form["url"], form.get("title", ""))
         except LocalError as error:
             return _answer_failed(error)
-        return see("/bookmarks")
+        return redirect("/bookmarks")
 
     async def _show_transfers(self, request: Request) -> Answer:
-        place, transfers = self._answers.place("", ""), self._transfers
+        bar, transfers = self._answers.make_address_bar("", ""), self._transfers
         complaint = await transfers.recall()
-        return self._answers.page(transfers_page(place, transfers.all, transfers.change, complaint))
+        return self._answers.page(transfers_page(bar, transfers.all, transfers.change, complaint))
 
-    async def _steer(self, request: Request) -> Answer:
+    async def _change_transfers(self, request: Request) -> Answer:
         form = get_form(request)
         await self._transfers.recall()
         if form.get("pause") == "all":
@@ -126,18 +126,18 @@ class OwnPages:
             number = form.get(name, "")
             if number.isascii() and number.isdigit() and len(number) < 10:
                 act(int(number))
-        return see("/transfers")
+        return redirect("/transfers")
 
     async def _save(self, request: Request) -> Answer:
         """Start a transfer for a save button; the URL has the origin of the link next to the button."""
         form = get_form(request)
         url = form.get("url", "")
         if url:
-            last = url.partition("#")[0].rstrip("/").rpartition("/")[2]
-            way = self._session.way_to(url, form.get("from", "") or "forgotten")
+            path = url.partition("#")[0].rstrip("/").rpartition("/")[2]
+            source = self._session.find_source(url, form.get("from", "") or "forgotten")
             await self._transfers.recall()
-            self._transfers.begin(url, headers.make_file_name(last.partition("?")[0]), way)
-        return see("/transfers")
+            self._transfers.begin(url, headers.make_file_name(path.partition("?")[0]), source)
+        return redirect("/transfers")
 
 
 def _answer_failed(error: LocalError) -> Answer:

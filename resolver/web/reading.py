@@ -28,9 +28,9 @@ from resolver.web.session import UrlOrigin
 
 #: Maximum number of concurrent fetches of target URLs. More than one, so that several pages can load at the
 #: same time.
-AT_ONCE = 6
+MAX_FETCHES = 6
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 #: Matches a URL whose path has only letters, digits and `/._-`. For such a URL, the policy verdict depends
 #: only on scheme, host, port and item type.
@@ -49,7 +49,7 @@ class ReadRequest(NamedTuple):
     relevant: tuple[str, ...] = ()
 
 
-USUAL = ReadRequest()
+DEFAULT = ReadRequest()
 
 
 class ReadResult(NamedTuple):
@@ -65,27 +65,27 @@ class PageReader:
     def __init__(self, resolver: Resolver, settings: Settings) -> None:
         self._resolver = resolver
         self._settings = settings
-        self._turns = trio.CapacityLimiter(AT_ONCE)
+        self._limiter = trio.CapacityLimiter(MAX_FETCHES)
 
     @property
     def resolver(self) -> Resolver:
         return self._resolver
 
-    def url(self, text: str, way: UrlOrigin) -> Url | None:
+    def url(self, text: str, source: UrlOrigin) -> Url | None:
         """Return the parsed URL, or None if the text is not a URL."""
         try:
-            return parse(text, strict=self._settings.get("strict", False), origin=way.origin)
+            return parse(text, strict=self._settings.get("strict", False), origin=source.origin)
         except InvalidUrl:
             return None
 
-    def plan(self, text: str | Url, way: UrlOrigin) -> Plan:
+    def plan(self, text: str | Url, source: UrlOrigin) -> Plan:
         """Return the plan of a request, without sending it."""
         setting = find_setting(self._settings.get("news_server"))
         return explain(
             text,
             policy=self._resolver.policy,
-            origin=way.origin,
-            referrer=way.referrer,
+            origin=source.origin,
+            referrer=source.referrer,
             gateways=self._settings.get("gateways"),
             news_server=None if setting is None else setting.text,
             strict=self._settings.get("strict", False),
@@ -95,74 +95,78 @@ class PageReader:
             hosts=self._settings.get("hosts"),
         )
 
-    def verdict(self, text: str, way: UrlOrigin) -> Verdict:
+    def verdict(self, text: str, source: UrlOrigin) -> Verdict:
         return check(
             text,
             policy=self._resolver.policy,
-            origin=way.origin,
-            referrer=way.referrer,
+            origin=source.origin,
+            referrer=source.referrer,
             gateways=self._settings.get("gateways"),
             environment=proxies_here(),
             proxy=self._settings.get("proxy"),
         )
 
-    def make_judge(self, found_in: Referrer) -> Judge:
+    def make_judge(self, referrer: Referrer) -> Judge:
         """Return a function that returns the policy verdict for each entry of a page.
 
         The verdict assumes that the user confirms the URL of the entry. If a URL matches `_PLAIN`, its
         verdict is cached by scheme, host, port and item type.
         """
-        way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
+        source, verdicts = UrlOrigin("chosen", referrer), dict[str, Verdict]()
 
         def judge(entry: Entry) -> Verdict:
             text = entry.url or ""
-            alike = _PLAIN.fullmatch(text)
-            if alike is None:
-                return self.verdict(text, way)
-            if alike[1] not in plain:
-                plain[alike[1]] = self.verdict(text, way)
-            return plain[alike[1]]
+            match = _PLAIN.fullmatch(text)
+            if match is None:
+                return self.verdict(text, source)
+            if match[1] not in verdicts:
+                verdicts[match[1]] = self.verdict(text, source)
+            return verdicts[match[1]]
 
         return judge
 
-    async def fetch(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest = USUAL) -> ReadResult:
+    async def fetch(self, text: str | Url, source: UrlOrigin, request: ReadRequest = DEFAULT) -> ReadResult:
         """Fetch a URL, and record the protocol exchange.
 
-        An error is returned and not raised. If `wanted` is not `USUAL`, the fetch uses a separate connection.
+        An error is returned and not raised. If `request` is not `DEFAULT`, the fetch uses another connection.
         """
-        async with self._turns:
+        async with self._limiter:
             with record_exchange(trio.current_time) as recording:
                 reply: Response | ResolveError
                 try:
                     reply = await (
-                        self._fetch(text, way) if wanted == USUAL else self._other(text, way, wanted)
+                        self._fetch(text, source)
+                        if request == DEFAULT
+                        else self._fetch_separately(text, source, request)
                     )
                 except ResolveError as error:
                     reply = error
         return ReadResult(reply, recording.exchange())
 
-    async def _other(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest) -> Response:
-        settings, usual = self._settings.copy(), self._settings.get("options") or Options()
-        here = parse(text) if isinstance(text, str) else text
-        marked = (self.url(each, way) for each in wanted.relevant)
-        relevant = tuple(each for each in marked if each is not None and _place(each) == _place(here))
-        settings["options"] = replace(usual, before=wanted.before or None, relevant=relevant)
+    async def _fetch_separately(self, text: str | Url, source: UrlOrigin, request: ReadRequest) -> Response:
+        settings, options = self._settings.copy(), self._settings.get("options") or Options()
+        base = parse(text) if isinstance(text, str) else text
+        urls = (self.url(url, source) for url in request.relevant)
+        relevant = tuple(
+            url for url in urls if url is not None and _locate_database(url) == _locate_database(base)
+        )
+        settings["options"] = replace(options, before=request.before or None, relevant=relevant)
         async with Resolver(**settings) as resolver:
-            return await resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+            return await resolver.fetch(text, origin=source.origin, referrer=source.referrer)
 
-    async def _fetch(self, text: str | Url, way: UrlOrigin) -> Response:
-        return await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+    async def _fetch(self, text: str | Url, source: UrlOrigin) -> Response:
+        return await self._resolver.fetch(text, origin=source.origin, referrer=source.referrer)
 
 
-def _place(url: Url) -> list[JsonValue]:
+def _locate_database(url: Url) -> list[JsonValue]:
     """Return the server and the database of a URL; a document ID is valid only in its own database."""
     parts = url.components()
     return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
 
 
-async def while_wanted(
-    receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Found]]
-) -> _Found | None:
+async def run_while_connected(
+    receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Result]]
+) -> _Result | None:
     """Run `work` and return its result.
 
     If the browser disconnects, `work` is cancelled.
@@ -172,7 +176,7 @@ async def while_wanted(
     Returns:
         The result of `work`, or None if the browser disconnected first.
     """
-    found: _Found | None = None
+    result: _Result | None = None
 
     async def watch(nursery: trio.Nursery) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -181,6 +185,6 @@ async def while_wanted(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery)
-        found = await work()
+        result = await work()
         nursery.cancel_scope.cancel()  # the ASGI server sends `http.disconnect` after a response, too
-    return found
+    return result

@@ -50,7 +50,7 @@ from resolver.web.own_pages import OwnPageFacts, OwnPages
 from resolver.web.pages.page import PAGE_SIZE, FactRow
 from resolver.web.reading import PageReader
 from resolver.web.session import WebSession
-from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, hear_transfer
+from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, update_transfer
 
 #: Maximum size in bytes of a request head. The size is sufficient for the headers and a completely
 #: percent-encoded URL of 65,536 characters.
@@ -205,7 +205,7 @@ async def run_program_server(
 
 def _hear(event: Event) -> None:
     hear_here(event)
-    hear_transfer(event)
+    update_transfer(event)
 
 
 def _schemes() -> list[tuple[str, str]]:

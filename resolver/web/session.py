@@ -26,14 +26,14 @@ from resolver.web.pages.own import OpenedUrl
 # take a third of the memory of the complete listing.
 
 _MAX_LISTINGS = 3
-_MOST_OCTETS = 67_108_864
+_MAX_OCTETS = 67_108_864
 #: Maximum number of entries of a listing that is stored unchanged. A listing of this length has one or two
 #: pages.
-_FEW = 1_000
+_MAX_UNCHANGED = 1_000
 #: Two approximate sizes in bytes for the memory limit. The first is the size of an entry without its texts.
 #: The second is the size of scheme-specific fields that no other entry has.
-_OCTETS_OF_ENTRY = 400
-_OCTETS_OF_EXTRA = 600
+_ENTRY_SIZE = 400
+_EXTRA_SIZE = 600
 #: The scheme-specific fields that pages show.
 _SHOWN = frozenset(
     {
@@ -71,33 +71,34 @@ class ListingCache:
     """A cache of the newest listings of a run, with a maximum number and a maximum total size."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, _CachedListing] = OrderedDict()
+        self._listings: OrderedDict[Hashable, _CachedListing] = OrderedDict()
 
-    def keep(self, key: Hashable, listing: Response) -> None:
+    def store(self, key: Hashable, listing: Response) -> None:
         """Store a listing, so that other pages, sort orders and filters do not need another fetch."""
-        self._kept.pop(key, None)
-        self._kept[key] = _slim_listing(listing)
+        self._listings.pop(key, None)
+        self._listings[key] = _slim_listing(listing)
         while (
-            len(self._kept) > _MAX_LISTINGS or sum(each.octets for each in self._kept.values()) > _MOST_OCTETS
+            len(self._listings) > _MAX_LISTINGS
+            or sum(cached.octets for cached in self._listings.values()) > _MAX_OCTETS
         ):
-            self._kept.popitem(last=False)
+            self._listings.popitem(last=False)
 
     def find(self, key: Hashable) -> Response | None:
-        found = self._kept.get(key)
-        return None if found is None else found.listing
+        cached = self._listings.get(key)
+        return None if cached is None else cached.listing
 
 
 def _slim_listing(listing: Response) -> _CachedListing:
     entries = listing.entries or ()
-    if len(entries) <= _FEW:
-        octets = len(listing.content) + len(entries) * (_OCTETS_OF_ENTRY + _OCTETS_OF_EXTRA)
+    if len(entries) <= _MAX_UNCHANGED:
+        octets = len(listing.content) + len(entries) * (_ENTRY_SIZE + _EXTRA_SIZE)
         return _CachedListing(listing, octets)
     shared: _Shared = {}
-    kept = tuple(_reduce_entries(entries, shared))
-    texts = sum(len(each.name) + len(each.url or "") + len(each.title or "") for each in kept)
-    own = 0 if len(shared) < _FEW else len(kept)
-    octets = texts + len(kept) * _OCTETS_OF_ENTRY + own * _OCTETS_OF_EXTRA
-    return _CachedListing(replace(listing, content=b"", raw=None, entries=kept), octets)
+    reduced = tuple(_reduce_entries(entries, shared))
+    texts = sum(len(entry.name) + len(entry.url or "") + len(entry.title or "") for entry in reduced)
+    unshared = 0 if len(shared) < _MAX_UNCHANGED else len(reduced)
+    octets = texts + len(reduced) * _ENTRY_SIZE + unshared * _EXTRA_SIZE
+    return _CachedListing(replace(listing, content=b"", raw=None, entries=reduced), octets)
 
 
 def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
@@ -111,7 +112,7 @@ def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Ent
             size=entry.size,
             modified=entry.modified,
             title=entry.title,
-            extra=_share_extra(extra, shared) if len(shared) < _FEW else extra,
+            extra=_share_extra(extra, shared) if len(shared) < _MAX_UNCHANGED else extra,
             referrer=entry.referrer,
         )
 
@@ -123,10 +124,10 @@ def _share_extra(extra: Mapping[str, JsonValue], shared: _Shared) -> Mapping[str
         return extra
 
 
-_MOST_MARKS = 4_096
-_MOST_DOCUMENTS = 64
-_MOST_HISTORY = 1_000
-_ID_OCTETS = 16
+_MAX_LINKS = 4_096
+_MAX_DOCUMENTS = 64
+_MAX_HISTORY = 1_000
+_ID_SIZE = 16
 
 
 class UrlOrigin(NamedTuple):
@@ -139,13 +140,13 @@ class UrlOrigin(NamedTuple):
 class SessionLink(NamedTuple):
     """The meaning of an ID in a link: a page, or a confirmation by the user.
 
-    - For a page, `found` is the referrer of its links. The links have the origin `derived`.
-    - For a confirmation, `opens` is the only URL that the user may open. `way` is its origin.
+    - For a page, `referrer` is the referrer of its links. The links have the origin `derived`.
+    - For a confirmation, `opens` is the only URL that the user may open. `source` is its origin.
     """
 
-    found: Referrer | None
+    referrer: Referrer | None
     opens: str | None = None
-    way: UrlOrigin = UrlOrigin("chosen")
+    source: UrlOrigin = UrlOrigin("chosen")
 
 
 class ContentDocument(NamedTuple):
@@ -161,41 +162,41 @@ class WebSession:
     """The state of one run: page IDs, documents, cached listings and history."""
 
     def __init__(self) -> None:
-        self._marks: OrderedDict[str, SessionLink] = OrderedDict()
+        self._links: OrderedDict[str, SessionLink] = OrderedDict()
         self._documents: OrderedDict[str, ContentDocument] = OrderedDict()
         self._octets = 0
         self.listings = ListingCache()
         self.history: list[OpenedUrl] = []
 
-    def mark(self, mark: SessionLink) -> str:
+    def add_link(self, link: SessionLink) -> str:
         """Store a page or a confirmation, and return its ID."""
-        while len(self._marks) >= _MOST_MARKS:
-            self._marks.popitem(last=False)
-        self._marks[found := new_id()] = mark
-        return found
+        while len(self._links) >= _MAX_LINKS:
+            self._links.popitem(last=False)
+        self._links[link_id := new_id()] = link
+        return link_id
 
-    def find_mark(self, mark_id: str) -> SessionLink | None:
-        return self._marks.get(mark_id)
+    def find_link(self, link_id: str) -> SessionLink | None:
+        return self._links.get(link_id)
 
-    def keep(self, document: ContentDocument) -> str:
+    def store_document(self, document: ContentDocument) -> str:
         """Store a document and return its ID; discard the oldest documents above the limits."""
         self._octets += len(document.content)
-        self._documents[found := new_id()] = document
+        self._documents[document_id := new_id()] = document
         while len(self._documents) > 1 and (
-            self._octets > _MOST_OCTETS or len(self._documents) > _MOST_DOCUMENTS
+            self._octets > _MAX_OCTETS or len(self._documents) > _MAX_DOCUMENTS
         ):
             _, oldest = self._documents.popitem(last=False)
             self._octets -= len(oldest.content)
-        return found
+        return document_id
 
-    def document(self, document_id: str) -> ContentDocument | None:
+    def find_document(self, document_id: str) -> ContentDocument | None:
         return self._documents.get(document_id)
 
     def visit(self, opened: OpenedUrl) -> None:
         """Add a page to the history, and remove an earlier entry for the same URL."""
-        self.history = [*(each for each in self.history if each.url != opened.url), opened][-_MOST_HISTORY:]
+        self.history = [*(page for page in self.history if page.url != opened.url), opened][-_MAX_HISTORY:]
 
-    def way_to(self, url: str, from_id: str) -> UrlOrigin:
+    def find_source(self, url: str, from_id: str) -> UrlOrigin:
         """Return the origin and the referrer of a requested URL.
 
         They depend on the ID of the page that contains the link.
@@ -205,35 +206,35 @@ class WebSession:
         """
         if not from_id:
             return UrlOrigin("chosen")
-        mark = self._marks.get(from_id, SessionLink(None))
-        return mark.way if mark.opens == url else UrlOrigin("derived", mark.found)
+        add_link = self._links.get(from_id, SessionLink(None))
+        return add_link.source if add_link.opens == url else UrlOrigin("derived", add_link.referrer)
 
 
 def new_id() -> str:
-    return secrets.token_urlsafe(_ID_OCTETS)
+    return secrets.token_urlsafe(_ID_SIZE)
 
 
 # The bookmarks file, in the configuration directory: one JSON object per line. Only the user can read the
 # file.
 
-_WHAT = "bookmarks file"
-_MOST = 4_194_304
+_DESCRIPTION = "bookmarks file"
+_MAX_FILE = 4_194_304
 
 
-def bookmarks() -> list[OpenedUrl]:
+def read_bookmarks() -> list[OpenedUrl]:
     """Return the bookmarks in the order in which they were added.
 
     Raises:
         NotConfigured: The file cannot be trusted.
     """
     try:
-        with open_own(_path(), _WHAT, _MOST, secret=True) as file:
+        with open_own(_path(), _DESCRIPTION, _MAX_FILE, secret=True) as file:
             return _read(file.octets)
     except MISSING:
         return []
 
 
-def keep(url: str, title: str) -> None:
+def add_bookmark(url: str, title: str) -> None:
     """Add a bookmark, or rename the bookmark of the same URL.
 
     Raises:
@@ -241,16 +242,20 @@ def keep(url: str, title: str) -> None:
     """
     update_own(
         _path(),
-        _WHAT,
-        _MOST,
+        _DESCRIPTION,
+        _MAX_FILE,
         lambda octets: _encode_bookmarks([*_remove_url(octets, url), OpenedUrl(url, title)]),
         make_folder=True,
     )
 
 
-def forget(url: str) -> None:
+def remove_bookmark(url: str) -> None:
     update_own(
-        _path(), _WHAT, _MOST, lambda octets: _encode_bookmarks(_remove_url(octets, url)), make_folder=True
+        _path(),
+        _DESCRIPTION,
+        _MAX_FILE,
+        lambda octets: _encode_bookmarks(_remove_url(octets, url)),
+        make_folder=True,
     )
 
 
@@ -262,22 +267,24 @@ def _path() -> str:
 
 
 def _remove_url(octets: bytes, url: str) -> list[OpenedUrl]:
-    return [each for each in _read(octets) if each.url != url]
+    return [bookmark for bookmark in _read(octets) if bookmark.url != url]
 
 
 def _read(octets: bytes) -> list[OpenedUrl]:
     """Parse the bookmarks file, and skip invalid lines, because users may edit the file."""
-    found = []
+    bookmarks = []
     for line in octets.splitlines():
         try:
-            said = json.loads(line)
+            members = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict) and isinstance(said.get("url"), str):
-            title = said.get("title")
-            found.append(OpenedUrl(said["url"], title if isinstance(title, str) else ""))
-    return found
+        if isinstance(members, dict) and isinstance(members.get("url"), str):
+            title = members.get("title")
+            bookmarks.append(OpenedUrl(members["url"], title if isinstance(title, str) else ""))
+    return bookmarks
 
 
-def _encode_bookmarks(kept: list[OpenedUrl]) -> bytes:
-    return b"".join(json.dumps({"url": each.url, "title": each.title}).encode() + b"\n" for each in kept)
+def _encode_bookmarks(bookmarks: list[OpenedUrl]) -> bytes:
+    return b"".join(
+        json.dumps({"url": bookmark.url, "title": bookmark.title}).encode() + b"\n" for bookmark in bookmarks
+    )

@@ -37,10 +37,10 @@ from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver
 from resolver.url.parsing import redact
 from resolver.web import headers
-from resolver.web.answers import PageAnswers, query_of
+from resolver.web.answers import PageAnswers, get_query
 from resolver.web.pages.own import SavedTransfer, transfer_shown
 from resolver.web.pages.page import PageAddressBar
-from resolver.web.reading import while_wanted
+from resolver.web.reading import run_while_connected
 from resolver.web.session import UrlOrigin, new_id
 
 # The ledger is a file that stores complete and incomplete transfers, with their paths and errors, for later
@@ -52,8 +52,8 @@ from resolver.web.session import UrlOrigin, new_id
 
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
 #: The key in a ledger row for the data of the web UI.
-_OURS = "window"
-_GONE = "the file was moved, deleted or changed"
+_ROW_KEY = "window"
+_NO_FILE = "the file was moved, deleted or changed"
 _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it again)"
 
 
@@ -61,27 +61,27 @@ class SavedFile(NamedTuple):
     """A file to save.
 
     `key` makes the difference between the transfer of this file and other transfers of the same URL, also in
-    other runs. `told` is the state that an earlier run recorded in the ledger.
+    other runs. `transfer` is the state that an earlier run recorded in the ledger.
     """
 
     url: str
     path: str
-    way: UrlOrigin
+    source: UrlOrigin
     key: str
-    told: SavedTransfer | None = None
-    is_lost: bool = False
+    transfer: SavedTransfer | None = None
+    lacks_password: bool = False
 
     @property
-    def asked(self) -> RequestRow:
+    def row(self) -> RequestRow:
         shown = redact(self.url)
         return RequestRow(
             url=shown,
             place=f"{self.path}\0{self.key}",
             typed_url=shown,
-            origin=self.way.origin,
-            referrer=self.way.referrer,
+            origin=self.source.origin,
+            referrer=self.source.referrer,
             without_password=shown != self.url,
-            more=json.dumps({_OURS: [self.path, self.key]}),
+            more=json.dumps({_ROW_KEY: [self.path, self.key]}),
         )
 
 
@@ -96,7 +96,7 @@ class SaveLedger:
         self._ledger: Ledger | None = None
         self.complaint = "" if path else "no state directory is known"
 
-    async def recall(self, most: int) -> list[SavedFile]:
+    async def open_ledger(self, max_rows: int) -> list[SavedFile]:
         """Open the ledger, and return the newest transfers.
 
         If the ledger cannot be opened, set `complaint` to the reason.
@@ -107,11 +107,11 @@ class SaveLedger:
         try:
             make_folder_of(self._path, "ledger")
             self._ledger = await ledger.__aenter__()
-            held = await running().in_thread(partial(list_newest, self._path, most))
+            rows = await running().in_thread(partial(list_newest, self._path, max_rows))
         except LocalError as error:
             self.complaint = error.message
             return []
-        return [found for found in map(_make_saved_file, held) if found is not None]
+        return [file for file in map(_make_saved_file, rows) if file is not None]
 
     async def __aenter__(self) -> SaveLedger:
         return self
@@ -128,7 +128,7 @@ class SaveLedger:
         if ledger is not None:
             await ledger.__aexit__(kind, error, trace)
 
-    async def admit(self, saving: SavedFile) -> LedgerEntry | None:
+    async def admit(self, file: SavedFile) -> LedgerEntry | None:
         """Return the ledger row of a transfer.
 
         The result is `None` without an open ledger.
@@ -139,12 +139,12 @@ class SaveLedger:
         """
         if self._ledger is None:
             return None
-        if saving.is_lost:
+        if file.lacks_password:
             raise LedgerFault(_NO_PASSWORD)
-        (entry,) = await running().in_thread(self._ledger.admit, [saving.asked])
+        (entry,) = await running().in_thread(self._ledger.admit, [file.row])
         return entry
 
-    async def note(self, entry: LedgerEntry | None, found: Saved | ResolveError) -> None:
+    async def record_outcome(self, entry: LedgerEntry | None, outcome: Saved | ResolveError) -> None:
         """Record the outcome of a transfer.
 
         Raises:
@@ -152,22 +152,24 @@ class SaveLedger:
         """
         if entry is None or self._ledger is None:
             return
-        if isinstance(found, ResolveError):
-            await entry.record_failed(found, class_name(found), refused=False)
+        if isinstance(outcome, ResolveError):
+            await entry.record_failed(outcome, class_name(outcome), refused=False)
         else:
-            brought = max(0, found.bytes - found.resumed_from)
-            await entry.record_done(found.path, found.bytes, brought, found.attempts, skipped=False)
+            brought = max(0, outcome.bytes - outcome.resumed_from)
+            await entry.record_done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=False)
         await self._ledger.settle()
 
 
 def _make_saved_file(row: ReportRow) -> SavedFile | None:
     """Return the transfer that a ledger row describes, or None for a row of another program."""
     request = row.request
-    match request.more.get(_OURS):
+    match request.more.get(_ROW_KEY):
         case [str(path), str(key)]:
             referrer = None if request.referrer is None else Referrer(*request.referrer)
-            way = UrlOrigin(_ORIGINS.get(request.origin, "derived"), referrer)
-            return SavedFile(request.url, path, way, key, _make_transfer(row, path), request.without_password)
+            source = UrlOrigin(_ORIGINS.get(request.origin, "derived"), referrer)
+            return SavedFile(
+                request.url, path, source, key, _make_transfer(row, path), request.without_password
+            )
     return None
 
 
@@ -176,38 +178,38 @@ def _make_transfer(row: ReportRow, path: str) -> SavedTransfer:
     if row.status == "done" and has_size(row.path, row.size):
         return SavedTransfer(0, basename(row.path), url, "done", row.size, digest=row.digest or "")
     if row.status == "done":
-        return SavedTransfer(0, basename(row.path), url, "failed", 0, error=_GONE)
+        return SavedTransfer(0, basename(row.path), url, "failed", 0, error=_NO_FILE)
     if row.status == "failed":
         return SavedTransfer(0, basename(path), url, "failed", 0, error=message)
     return SavedTransfer(0, basename(path), url, "paused", 0)
 
 
 #: Maximum number of concurrent transfers, and maximum number of stored transfers.
-_AT_ONCE = 4
-_MOST = 1_000
+_MAX_RUNNING = 4
+_MAX_TRANSFERS = 1_000
 #: Time interval in seconds for the measurement of the transfer rate.
-_MOMENT = 1.0
-_UNDER_WAY = ("waiting", "running")
+_RATE_INTERVAL = 1.0
+_ACTIVE_STATES = ("waiting", "running")
 
 
 class _TransferJob:
     """A transfer in the queue.
 
-    `scope` cancels the running transfer. `changed` returns the next change number. An assignment to `shown`
-    calls `changed`.
+    `scope` cancels the running transfer. `count_change` returns the next change number. An assignment to
+    `shown` calls `count_change`.
     """
 
-    def __init__(self, shown: SavedTransfer, saving: SavedFile, changed: Callable[[], int]) -> None:
+    def __init__(self, shown: SavedTransfer, file: SavedFile, count_change: Callable[[], int]) -> None:
         self._shown = shown
-        self._changed = changed
-        self.change = changed()
-        self.saving = saving
+        self._count_change = count_change
+        self.change = count_change()
+        self.file = file
         self.begin()
 
     def begin(self) -> None:
         """Reset the state before each attempt."""
         self.scope, self.next = trio.CancelScope(), "paused"
-        self._since: tuple[float, int] | None = None
+        self._last_sample: tuple[float, int] | None = None
 
     @property
     def shown(self) -> SavedTransfer:
@@ -215,62 +217,61 @@ class _TransferJob:
 
     @shown.setter
     def shown(self, shown: SavedTransfer) -> None:
-        self._shown, self.change = shown, self._changed()
+        self._shown, self.change = shown, self._count_change()
 
-    def hear(self, event: Progress) -> None:
+    def update(self, event: Progress) -> None:
         now, rate = trio.current_time(), self.shown.rate
-        if self._since is None:
-            self._since = now, event.received
-        elif now - self._since[0] >= _MOMENT:
-            rate = max(0, event.received - self._since[1]) / (now - self._since[0])
-            self._since = now, event.received
+        if self._last_sample is None:
+            self._last_sample = now, event.received
+        elif now - self._last_sample[0] >= _RATE_INTERVAL:
+            rate = max(0, event.received - self._last_sample[1]) / (now - self._last_sample[0])
+            self._last_sample = now, event.received
         self.shown = self.shown._replace(received=event.received, expected=event.expected, rate=rate)
 
 
 _CURRENT: ContextVar[_TransferJob | None] = ContextVar("_CURRENT", default=None)
 
 
-def hear_transfer(event: Event) -> None:
+def update_transfer(event: Event) -> None:
     """Update the progress of the transfer of the current task from an event."""
     job = _CURRENT.get()
     if job is not None and isinstance(event, Progress):
-        job.hear(event)
+        job.update(event)
 
 
 class TransferQueue:
-    """The queue of file transfers of one run; `account` is the ledger.
+    """The queue of file transfers of one run.
 
-    `hands` is the nursery that runs the transfers. A transfer therefore continues after the response to the
-    browser.
+    `nursery` runs the transfers. A transfer therefore continues after the response to the browser.
     """
 
-    def __init__(self, resolver: Resolver, hands: trio.Nursery, account: SaveLedger | None = None) -> None:
+    def __init__(self, resolver: Resolver, nursery: trio.Nursery, ledger: SaveLedger | None = None) -> None:
         self._resolver = resolver
-        self._hands = hands
-        self._account = SaveLedger(None) if account is None else account
+        self._nursery = nursery
+        self._ledger = SaveLedger(None) if ledger is None else ledger
         self._opening = trio.Lock()
         self._is_open = False
-        self._turns = trio.CapacityLimiter(_AT_ONCE)
+        self._limiter = trio.CapacityLimiter(_MAX_RUNNING)
         self._jobs: dict[int, _TransferJob] = {}
         self._last = 0
         self.change = 0
-        self._news = trio.Event()
+        self._next_change = trio.Event()
 
     async def recall(self) -> str:
         """Load the transfers of earlier runs, once; return the reason if the ledger cannot be used, or ""."""
         async with self._opening:
             if not self._is_open:
-                for saving in await self._account.recall(_MOST):
-                    if saving.told is not None:
-                        self._add(saving.told, saving)
+                for file in await self._ledger.open_ledger(_MAX_TRANSFERS):
+                    if file.transfer is not None:
+                        self._add(file.transfer, file)
                 self._is_open = True
-        return self._account.complaint
+        return self._ledger.complaint
 
-    def _add(self, shown: SavedTransfer, saving: SavedFile) -> _TransferJob:
-        if len(self._jobs) >= _MOST:
+    def _add(self, shown: SavedTransfer, file: SavedFile) -> _TransferJob:
+        if len(self._jobs) >= _MAX_TRANSFERS:
             self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
         self._last += 1
-        job = _TransferJob(shown._replace(number=self._last), saving, self._count_change)
+        job = _TransferJob(shown._replace(number=self._last), file, self._count_change)
         self._jobs[self._last] = job
         return job
 
@@ -280,34 +281,34 @@ class TransferQueue:
         return [job.shown for job in reversed(self._jobs.values())]
 
     @property
-    def are_under_way(self) -> bool:
-        return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
+    def are_active(self) -> bool:
+        return any(job.shown.state in _ACTIVE_STATES for job in self._jobs.values())
 
     def list_changes(self, change: int) -> list[SavedTransfer]:
         """Return the transfers that changed after a change number, the oldest first."""
         return [job.shown for job in self._jobs.values() if job.change > change]
 
     @property
-    def news(self) -> trio.Event:
+    def next_change(self) -> trio.Event:
         """Return an event, which the next change or `wake` sets."""
-        return self._news
+        return self._next_change
 
     def wake(self) -> None:
         """Wake the event streams that wait for a change."""
-        self._news.set()
-        self._news = trio.Event()
+        self._next_change.set()
+        self._next_change = trio.Event()
 
     def _count_change(self) -> int:
         self.change += 1
         self.wake()
         return self.change
 
-    def begin(self, url: str, name: str, way: UrlOrigin) -> None:
+    def begin(self, url: str, name: str, source: UrlOrigin) -> None:
         """Add a transfer of a URL with a free file name."""
         job = self._add(
-            SavedTransfer(0, name, redact(url), "waiting", 0), SavedFile(url, abspath(name), way, new_id())
+            SavedTransfer(0, name, redact(url), "waiting", 0), SavedFile(url, abspath(name), source, new_id())
         )
-        self._hands.start_soon(self._run, job)
+        self._nursery.start_soon(self._run, job)
 
     def pause(self, number: int | None) -> None:
         """Pause one transfer by its number, or all transfers."""
@@ -322,11 +323,11 @@ class TransferQueue:
         if job is not None and job.shown.state in ("paused", "failed"):
             job.begin()
             job.shown = job.shown._replace(state="waiting", error="")
-            self._hands.start_soon(self._run, job)
+            self._nursery.start_soon(self._run, job)
 
     def _end(self, number: int | None, state: str) -> None:
-        for each, job in self._jobs.items():
-            if number in (None, each) and job.shown.state in _UNDER_WAY:
+        for job_number, job in self._jobs.items():
+            if number in (None, job_number) and job.shown.state in _ACTIVE_STATES:
                 job.next = state
                 job.scope.cancel()
 
@@ -340,12 +341,12 @@ class TransferQueue:
 
     async def _perform(self, job: _TransferJob) -> None:
         try:
-            entry = await self._account.admit(job.saving)
+            entry = await self._ledger.admit(job.file)
             # The file is complete, because an earlier run ended after it had completed the file.
             if entry is not None and entry.is_done:
-                self._is_there(job, entry.path, entry.size, entry.digest)
+                self._finish(job, entry.path, entry.size, entry.digest)
                 return
-            async with self._turns:
+            async with self._limiter:
                 job.shown = job.shown._replace(state="running")
                 current_row.set(entry)
                 await self._save(job, entry)
@@ -358,26 +359,26 @@ class TransferQueue:
         Raises:
             LedgerFault: The ledger cannot be written.
         """
-        saving = job.saving
+        file = job.file
         try:
             saved = await self._resolver.save(
-                saving.url,
-                saving.path,
+                file.url,
+                file.path,
                 exists="rename",
                 digest=True,
-                origin=saving.way.origin,
-                referrer=saving.way.referrer,
+                origin=file.source.origin,
+                referrer=file.source.referrer,
             )
         except LedgerFault:
             raise
         except ResolveError as error:
-            await self._account.note(entry, error)
+            await self._ledger.record_outcome(entry, error)
             job.shown = job.shown._replace(state="failed", error=error.message)
             return
-        await self._account.note(entry, saved)
-        self._is_there(job, saved.path or saving.path, saved.bytes, saved.digest, saved.verified)
+        await self._ledger.record_outcome(entry, saved)
+        self._finish(job, saved.path or file.path, saved.bytes, saved.digest, saved.verified)
 
-    def _is_there(
+    def _finish(
         self, job: _TransferJob, path: str, size: int, digest: str | None, verified: tuple[str, ...] = ()
     ) -> None:
         job.shown = job.shown._replace(
@@ -399,13 +400,13 @@ class TransferQueue:
 # stream starts.
 
 #: Maximum number of concurrent event streams.
-MOST = 4
+MAX_STREAMS = 4
 #: Three durations in seconds. The first is the minimum time between two events (rate limit). The second is
 #: the idle time before a heartbeat comment, which probes the connection. The third is the maximum duration of
 #: a stream.
 PACE = 0.25
-_SILENCE = 15.0
-_LASTS = 600.0
+_HEARTBEAT = 15.0
+_MAX_DURATION = 600.0
 #: Time in milliseconds after which a browser reconnects.
 _RETRY = 2_000
 
@@ -430,31 +431,32 @@ class TransferEvents:
         self._transfers.wake()
 
     async def _answer(self, request: Request) -> Answer:
-        since = _number(request.headers.get("last-event-id") or query_of(request).get("since", ""))
+        change = _parse_number(request.headers.get("last-event-id") or get_query(request).get("since", ""))
         transfers = self._transfers
-        if request.method != "GET" or not (transfers.are_under_way or transfers.list_changes(since)):
+        if request.method != "GET" or not (transfers.are_active or transfers.list_changes(change)):
             return Answer(status_code=204)  # status 204 tells the browser not to reconnect
-        self._end(max(0, len(self._open) + 1 - MOST))
-        stream = _EventStream(transfers, self._answers.place("", ""), since, self._open)
+        self._end(max(0, len(self._open) + 1 - MAX_STREAMS))
+        stream = _EventStream(transfers, self._answers.make_address_bar("", ""), change, self._open)
         self._open[stream] = None
         return stream
 
 
 class _EventStream(Answer):
-    """An event stream of all changes after the change number `since`.
-
-    `open_` is the collection of all open streams.
-    """
+    """An event stream of all changes after a change number; `open_streams` has all open streams."""
 
     def __init__(
-        self, transfers: TransferQueue, place: PageAddressBar, since: int, open_: dict[_EventStream, None]
+        self,
+        transfers: TransferQueue,
+        bar: PageAddressBar,
+        change: int,
+        open_streams: dict[_EventStream, None],
     ) -> None:
         super().__init__(media_type=headers.EVENTS)
         del self.headers["content-length"]
         self._transfers = transfers
-        self._place = place
-        self._since = since
-        self._among = open_
+        self._bar = bar
+        self._change = change
+        self._open_streams = open_streams
         self.is_over = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -462,43 +464,44 @@ class _EventStream(Answer):
             await send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
-            if await while_wanted(receive, partial(self._tell, send)):
+            if await run_while_connected(receive, partial(self._send_changes, send)):
                 await send({"type": "http.response.body"})
         finally:
-            self._among.pop(self, None)
+            self._open_streams.pop(self, None)
 
-    async def _tell(self, send: Send) -> bool:
+    async def _send_changes(self, send: Send) -> bool:
         """Send changes as events until the stream ends; return True at the end."""
-        transfers, ends = self._transfers, trio.current_time() + _LASTS
-        await _say(send, f"retry: {_RETRY}\n\n")
+        transfers, ends = self._transfers, trio.current_time() + _MAX_DURATION
+        await _send_text(send, f"retry: {_RETRY}\n\n")
         while True:
-            news = transfers.news  # read before sending, so that a change during sending is not missed
-            if changed := transfers.list_changes(self._since):
-                self._since = transfers.change
-                await _say(send, _message(self._since, changed, self._place))
+            # The event is read before sending, so that a change during sending is not missed.
+            next_change = transfers.next_change
+            if changed := transfers.list_changes(self._change):
+                self._change = transfers.change
+                await _send_text(send, _make_event(self._change, changed, self._bar))
             if self.is_over or trio.current_time() >= ends:
                 return True
-            if not transfers.are_under_way and self._since == transfers.change:
+            if not transfers.are_active and self._change == transfers.change:
                 return True
-            with trio.move_on_after(_SILENCE) as silence:
-                await news.wait()
+            with trio.move_on_after(_HEARTBEAT) as silence:
+                await next_change.wait()
             if silence.cancelled_caught:
-                await _say(send, ": nothing new\n\n")
+                await _send_text(send, ": nothing new\n\n")
             if not self.is_over:
                 await trio.sleep(PACE)
 
 
-async def _say(send: Send, text: str) -> None:
+async def _send_text(send: Send, text: str) -> None:
     await send({"type": "http.response.body", "body": text.encode("ascii"), "more_body": True})
 
 
-def _message(change: int, changed: Iterable[SavedTransfer], place: PageAddressBar) -> str:
-    rows = [_row(each, place) for each in changed]
+def _make_event(change: int, changed: Iterable[SavedTransfer], bar: PageAddressBar) -> str:
+    rows = [_make_row(transfer, bar) for transfer in changed]
     return f"id: {change}\ndata: {json.dumps(rows)}\n\n"
 
 
-def _row(one: SavedTransfer, place: PageAddressBar) -> dict[str, object]:
-    shown = transfer_shown(one, place)
+def _make_row(transfer: SavedTransfer, bar: PageAddressBar) -> dict[str, object]:
+    shown = transfer_shown(transfer, bar)
     return {
         "number": shown.number,
         "name": escape_controls(shown.name),
@@ -512,5 +515,5 @@ def _row(one: SavedTransfer, place: PageAddressBar) -> dict[str, object]:
     }
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

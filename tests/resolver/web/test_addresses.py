@@ -168,7 +168,7 @@ async def test_suggestion_for_link_has_origin_of_link() -> None:
     """A link on a public page with a mistyped scheme must not lead to a typed URL of this machine."""
     async with running() as (browser, _):
         text = "htp://127.0.0.1:8000/"
-        found = browser.server.session.mark(
+        found = browser.server.session.add_link(
             SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
         )
         for target in (
@@ -210,7 +210,7 @@ async def test_local_file_opens_only_if_typed(tmp_path: Path) -> None:
         assert "the words of a local file" in (await browser.typed(url)).text
         menu = await browser.typed(peer.url)
         assert f'href="{path_of(url)}' not in menu.text
-        found = browser.server.session.mark(SessionLink(Referrer(peer.url, LOOPBACK)))
+        found = browser.server.session.add_link(SessionLink(Referrer(peer.url, LOOPBACK)))
         for target in (path_of(url), f"{path_of(url)}?from={found}", f"{path_of(url)}?from=forgotten"):
             refused = await browser.ask(target)
             # The user may preview the URL; the policy is checked again before a request.
@@ -225,7 +225,7 @@ async def test_local_file_opens_only_if_typed(tmp_path: Path) -> None:
 async def test_link_of_public_page_to_private_network_is_refused(inner: str) -> None:
     async with gopher() as peer, running() as (browser, _):
         url = inner.replace("PORT", str(peer.port))
-        found = browser.server.session.mark(
+        found = browser.server.session.add_link(
             SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
         )
         answer = await browser.ask(f"{path_of(url)}?from={found}")

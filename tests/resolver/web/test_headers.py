@@ -84,7 +84,7 @@ async def test_content_response_is_sandboxed_attachment() -> None:
     async with running() as (browser, _):
         kept = ContentDocument(b"<script>x</script>", headers.OCTETS, 'a".html', inline=False)
         place = int(browser.server.content.rpartition(":")[2])
-        document_id = browser.server.session.keep(kept)
+        document_id = browser.server.session.store_document(kept)
         answer = await browser.ask(f"/d/{document_id}/a.html", port=place)
         assert (answer.status, answer.body) == (200, kept.content)
         policy = (answer.header("content-security-policy") or "").split("; ")
@@ -239,7 +239,9 @@ async def test_content_response_has_media_type_of_own_table(nursery: trio.Nurser
 
 async def test_content_response_without_nosniff_is_not_guarded() -> None:
     async with running(without=frozenset({"x-content-type-options"})) as (browser, _):
-        document = browser.server.session.keep(ContentDocument(RUNS, headers.TEXT, "x", inline=True))
+        document = browser.server.session.store_document(
+            ContentDocument(RUNS, headers.TEXT, "x", inline=True)
+        )
         place = int(browser.server.content.rpartition(":")[2])
         assert not is_guarded(await browser.ask(f"/d/{document}/x", port=place))
 

@@ -331,7 +331,7 @@ async def test_server_stops_despite_stalled_readers(monkeypatch: pytest.MonkeyPa
         ):
             own = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin"
             kept = ContentDocument(bytes(16_777_216), OCTETS, "x", inline=False)
-            document = f"/d/{browser.server.session.keep(kept)}/x"
+            document = f"/d/{browser.server.session.store_document(kept)}/x"
             place = int(browser.server.content.rpartition(":")[2])
             for port, target in ((browser.server.site.port, path_of(peer.url)), (place, document)):
                 head = f"GET {target} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\n{own}\r\n\r\n"

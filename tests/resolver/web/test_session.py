@@ -32,7 +32,7 @@ def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
 
 def cached(entries: Sequence[Entry]) -> Response:
     found = ListingCache()
-    found.keep("x", listing(entries))
+    found.store("x", listing(entries))
     again = found.find("x")
     assert again is not None
     return again
@@ -82,7 +82,7 @@ def test_listing_cache_over_100000_entries_drops_oldest() -> None:
     found = ListingCache()
     long = listing(_plain(100_000))
     for key in "ab":
-        found.keep(key, long)
+        found.store(key, long)
     assert found.find("b") is not None
     assert found.find("a") is None
 
@@ -90,16 +90,16 @@ def test_listing_cache_over_100000_entries_drops_oldest() -> None:
 def test_listing_cache_keeps_three_listings() -> None:
     found = ListingCache()
     for key in "abcd":
-        found.keep(key, listing([HIT]))
+        found.store(key, listing([HIT]))
     assert [key for key in "abcd" if found.find(key) is not None] == ["b", "c", "d"]
-    found.keep("b", listing([HIT]))
-    found.keep("e", listing([HIT]))
+    found.store("b", listing([HIT]))
+    found.store("e", listing([HIT]))
     assert [key for key in "abcde" if found.find(key) is not None] == ["b", "d", "e"]
 
 
 def test_listing_cache_skips_too_long_listing() -> None:
     found = ListingCache()
-    found.keep("x", listing([HIT], content=bytes(70_000_000)))
+    found.store("x", listing([HIT], content=bytes(70_000_000)))
     assert found.find("x") is None
 
 

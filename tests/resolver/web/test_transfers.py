@@ -23,7 +23,7 @@ from resolver.web.answers import PageAnswers
 from resolver.web.headers import SessionKeys
 from resolver.web.pages.own import SavedTransfer
 from resolver.web.session import UrlOrigin
-from resolver.web.transfers import MOST, TransferEvents, TransferQueue, _row, hear_transfer
+from resolver.web.transfers import MAX_STREAMS, TransferEvents, TransferQueue, _make_row, update_transfer
 from tests.hang import HANG
 from tests.resolver.web.client import OWN, Browser, running
 from tests.resolver.web.pages.skeleton import place
@@ -217,7 +217,7 @@ async def test_event_stream_has_no_secret(working_directory: Path) -> None:
 
 
 async def test_event_row_escapes_untrusted_name() -> None:
-    row = _row(
+    row = _make_row(
         SavedTransfer(1, "a\u202egpj\u2028\x1b.exe", Masked("http://h/"), "failed", 0, error="\u202e\n"),
         place(""),
     )
@@ -230,7 +230,7 @@ async def test_event_stream_over_the_limit_ends_the_oldest(working_directory: Pa
     async with slow_server() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
         async with AsyncExitStack() as stack:
-            streams = [await stack.enter_async_context(open_events(browser)) for _ in range(MOST + 2)]
+            streams = [await stack.enter_async_context(open_events(browser)) for _ in range(MAX_STREAMS + 2)]
             for events in streams[:2]:
                 await events.end()
             server.rest.set()
@@ -244,7 +244,7 @@ async def test_event_during_send_is_sent_afterwards(working_directory: Path) -> 
     sent = b""
     async with (
         slow_server() as server,
-        Resolver(on_event=hear_transfer) as resolver,
+        Resolver(on_event=update_transfer) as resolver,
         trio.open_nursery() as nursery,
     ):
         transfers = TransferQueue(resolver, nursery)
@@ -256,8 +256,8 @@ async def test_event_during_send_is_sent_afterwards(working_directory: Path) -> 
             sent += message.get("body", b"")
             if b"running" in sent:
                 server.rest.set()
-                while transfers.are_under_way:
-                    await transfers.news.wait()
+                while transfers.are_active:
+                    await transfers.next_change.wait()
 
         async def receive() -> dict[str, Any]:
             await trio.sleep_forever()
