@@ -77,7 +77,7 @@ def _perform(argv: list[str]) -> int:
     if not argv:
         from resolver.cli import help  # lazy import: few command lines need it
 
-        streams.complain(*map(own_text, help.orientation()))
+        streams.complain(*map(own_text, help.list_introduction()))
         return USAGE
     try:
         with _delayed_interrupt():

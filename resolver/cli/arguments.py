@@ -164,9 +164,9 @@ def _find_verb(words: list[str]) -> str | None:
     if words[0] in VERB_NAMES:
         return words[0]
     from resolver.cli.habits import ADVICE_BY_COMMAND
-    from resolver.cli.hints import proposal  # lazy import: few command lines need it
+    from resolver.cli.hints import suggest_url  # lazy import: few command lines need it
 
-    url, word = proposal(words[0]), words[0].lower()
+    url, word = suggest_url(words[0]), words[0].lower()
     if url is not None:
         suggestion = f"; did you mean {url} ?"
     else:

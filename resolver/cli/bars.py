@@ -16,12 +16,12 @@ from resolver.cli.transfers import TransferProgress, TransferTracker, countdown,
 
 #: The time in seconds before a transfer gets a progress bar. A user could not read the bar of a shorter
 #: transfer.
-_AGE = 0.3
+_MIN_AGE = 0.3
 
 #: The minimum number of columns for the file name and the bar together. Other figures, such as the transfer
 #: rate, are shown only if this minimum remains.
-_LEAST = 25
-_LEAST_BAR = 6
+_MIN_WIDTH = 25
+_MIN_BAR = 6
 
 #: The characters of a progress bar: for the bytes of an earlier run, for the received bytes, and for the
 #: missing bytes. `_ASCII_GLYPHS` is for terminals that cannot show block characters.
@@ -38,7 +38,7 @@ class Bars:
         self._glyphs = _GLYPHS if _can_write("".join(_GLYPHS) + "…", encoding) else _ASCII_GLYPHS
 
     @property
-    def dumb(self) -> bool:
+    def is_dumb(self) -> bool:
         """Return whether the terminal cannot draw lines (TERM=dumb)."""
         return self._console.is_dumb_terminal
 
@@ -51,9 +51,9 @@ class Bars:
         terminal, because the terminal may show a name wider than calculated.
         """
         columns, rows = max(1, size[0] - 1), max(1, size[1] - 1)
-        shown = [each for each in transfers.under_way() if now - each.begun >= _AGE]
-        longest = max((cell_len(each.name) for each in shown), default=0)
-        texts = [self._line(each, columns, longest, now) for each in shown]
+        shown = [transfer for transfer in transfers.under_way() if now - transfer.started >= _MIN_AGE]
+        longest = max((cell_len(transfer.name) for transfer in shown), default=0)
+        texts = [self._line(transfer, columns, longest, now) for transfer in shown]
         if transfers.count > 1:
             texts = [*texts[: rows - 1], self._total(transfers, columns, now)]
         return [self._draw_text(text, columns) for text in texts[:rows]]
@@ -64,11 +64,11 @@ class Bars:
         return drawn.get()
 
     def _line(self, transfer: TransferProgress, columns: int, longest: int, now: float) -> Text:
-        figures = _figures(transfer, now, columns - _LEAST)
+        figures = _figures(transfer, now, columns - _MIN_WIDTH)
         room = columns - len(figures)
         name = min(longest, room // 2)
         bar = room - name - 1
-        if bar < _LEAST_BAR:
+        if bar < _MIN_BAR:
             return Text.assemble(self._fit(transfer.name, room), figures)
         return Text.assemble(self._fit(transfer.name, name), " ", self._bar(transfer, bar, now), figures)
 
@@ -79,9 +79,9 @@ class Bars:
             return Text(self._fit(f"retry in {countdown(transfer.until - now)}", width), style="yellow")
         if transfer.expected is None:
             return Text(" " * width)
-        there = _share(transfer.start or 0, transfer.expected, width)
-        came = _share(transfer.received, transfer.expected, width) - there
-        parts = (there, came, width - there - came)
+        resumed = _scale(transfer.start or 0, transfer.expected, width)
+        received = _scale(transfer.received, transfer.expected, width) - resumed
+        parts = (resumed, received, width - resumed - received)
         return Text.assemble(
             *((glyph * part, style) for glyph, part, style in zip(self._glyphs, parts, _STYLES, strict=True))
         )
@@ -103,9 +103,9 @@ class Bars:
             return set_cell_size(text, width)
         if width < 5:
             return set_cell_size(text, max(0, width))
-        cut = "…" if self._glyphs is _GLYPHS else "~"
+        ellipsis = "…" if self._glyphs is _GLYPHS else "~"
         tail = _tail(text, (width - 1) // 2)
-        return set_cell_size(text, width - 1 - cell_len(tail)) + cut + tail
+        return set_cell_size(text, width - 1 - cell_len(tail)) + ellipsis + tail
 
 
 def _tail(text: str, width: int) -> str:
@@ -121,26 +121,26 @@ def _figures(transfer: TransferProgress, now: float, room: int) -> str:
 
     The percentage is always shown. Time left, rate and bytes are added in this order if they fit.
     """
-    rate, left, whole = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
-    percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"
-    amount = octets(transfer.received) if whole is None else octets_of(transfer.received, whole)
-    found = [
+    rate, remaining, total = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
+    percent = "" if not total else f"{min(100, transfer.received * 100 // total)}%"
+    amount = octets(transfer.received) if total is None else octets_of(transfer.received, total)
+    columns = [
         ("percent", f" {percent:>4}"),
-        ("left", f" {'' if left is None else countdown(left):>8}"),
+        ("left", f" {'' if remaining is None else countdown(remaining):>8}"),
         ("rate", f" {'' if rate is None else octets(int(rate)) + '/s':>10}"),
         ("amount", f" {'' if transfer.state == 'connecting' else amount:>13}"),
     ]
-    kept: dict[str, str] = {}
-    for what, text in found:
+    shown: dict[str, str] = {}
+    for name, text in columns:
         room -= len(text)
-        if kept and room < 0:
+        if shown and room < 0:
             break
-        kept[what] = text
-    return "".join(kept.get(what, "") for what in ("percent", "amount", "rate", "left"))
+        shown[name] = text
+    return "".join(shown.get(name, "") for name in ("percent", "amount", "rate", "left"))
 
 
-def _share(octets: int, whole: int, width: int) -> int:
-    return width if octets >= whole else octets * width // whole
+def _scale(octets: int, total: int, width: int) -> int:
+    return width if octets >= total else octets * width // total
 
 
 def _can_write(text: str, encoding: str) -> bool:

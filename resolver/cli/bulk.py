@@ -380,14 +380,14 @@ class _BulkCommand:
         """Print the plan and return the exit status."""
         from resolver.bulk.queue import HostPace
         from resolver.bulk.run import plan_requests
-        from resolver.cli.forecast import tell
+        from resolver.cli.forecast import show
 
         command = self._command
         requests = self._requests(self._fetch_lists())
         pace = HostPace(command.host_rate, command.per_host)
         with display_of(self._command) as display, plan_requests(display.read(requests), None, pace) as plan:
             streams.clear()
-            tell(plan, self._command)
+            show(plan, self._command)
         return status_of(self._statuses)
 
     def _requests(self, fetched: Mapping[str, FetchedList]) -> Iterator[SaveRequest]:

@@ -33,7 +33,7 @@ _LOOPBACK = "127.0.0.1"
 
 #: Settings of a cluster without a dashboard. Profiles of workers are disabled, because only the dashboard
 #: shows them.
-_NO_PAGES = {"distributed.worker.profile.enabled": False}
+_SETTINGS = {"distributed.worker.profile.enabled": False}
 
 
 def client_of(address: str) -> AbstractContextManager[Client]:
@@ -52,12 +52,12 @@ def _connect_cluster(address: str) -> Iterator[Client]:
 
 
 @contextmanager
-def _start_cluster(many: str) -> Iterator[Client]:
+def _start_cluster(worker_count: str) -> Iterator[Client]:
     with (
-        dask.config.set(_NO_PAGES),
+        dask.config.set(_SETTINGS),
         _loop() as loop,
         LocalCluster(
-            n_workers=int(many or CPU_COUNT),
+            n_workers=int(worker_count or CPU_COUNT),
             threads_per_worker=THREADS,
             host=_LOOPBACK,
             dashboard_address=f"{_LOOPBACK}:0",

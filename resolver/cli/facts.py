@@ -20,12 +20,12 @@ def fact_lines(facts: Mapping[str, JsonValue], show: Callable[[str], str] = str)
 
 def _lines(name: str, value: JsonValue, show: Callable[[str], str]) -> Iterator[str]:
     if isinstance(value, dict) and value:
-        for inner, each in value.items():
-            yield from _lines(f"{name}.{inner}", each, show)
+        for inner, element in value.items():
+            yield from _lines(f"{name}.{inner}", element, show)
     elif isinstance(value, list) and value:
-        is_table = any(isinstance(each, (dict, list)) for each in value)
-        for number, each in enumerate(value, 1):
-            yield from _lines(f"{name}.{number}" if is_table else name, each, show)
+        is_table = any(isinstance(element, (dict, list)) for element in value)
+        for number, element in enumerate(value, 1):
+            yield from _lines(f"{name}.{number}" if is_table else name, element, show)
     else:
         yield f"{name}: {word(value, show)}"
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 # also printed as a number, so that a screen reader can read the chart.
 
 #: Maximum columns of the chart, because wider lines are hard to read.
-_WIDEST = 110
+_MAX_COLUMNS = 110
 
 #: Minimum columns of a bar, and minimum columns of a label. If a line is too short for both, the chart omits
 #: the bars.
-_LEAST_BAR = 8
-_LEAST_LABEL = 16
+_MIN_BAR = 8
+_MIN_LABEL = 16
 
 
 class BarGlyphs(NamedTuple):
@@ -59,7 +59,7 @@ class BarRow(NamedTuple):
     light: float = 0.0
 
 
-def glyphs_for(encoding: str | None) -> BarGlyphs:
+def select_glyphs(encoding: str | None) -> BarGlyphs:
     """Return the characters of the chart: block characters, or ASCII if the encoding has no blocks."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
@@ -68,60 +68,60 @@ def glyphs_for(encoding: str | None) -> BarGlyphs:
     return BLOCKS
 
 
-def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
+def draw_chart(forecast: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
     """Return the lines of the chart.
 
     A line is wider than `columns` only if the numbers in the line do not fit. `threads` is the number of
     threads per worker.
     """
-    columns = min(columns, _WIDEST)
+    columns = min(columns, _MAX_COLUMNS)
     lines = [
-        f"{_format_count(found.requests, 'request')} to {_format_count(found.hosts, 'host')}, "
-        f"in {_format_count(found.slices, 'slice')} of at most a minute"
+        f"{_format_count(forecast.requests, 'request')} to {_format_count(forecast.hosts, 'host')}, "
+        f"in {_format_count(forecast.slices, 'slice')} of at most a minute"
     ]
-    if found.largest:
-        lines += ["", "Slowest hosts", *_draw_rows(_hosts(found), columns, glyphs)]
-        lines += ["", "Hosts by number of requests", *_draw_rows(_crowds(found), columns, glyphs)]
+    if forecast.largest:
+        lines += ["", "Slowest hosts", *_draw_rows(_host_rows(forecast), columns, glyphs)]
+        lines += ["", "Hosts by number of requests", *_draw_rows(_histogram_rows(forecast), columns, glyphs)]
     title = f"Expected time, with {_format_count(threads, 'thread')} per worker"
-    lines += ["", title, *_draw_rows(_workers(found), columns, glyphs)]
-    if found.bound_by is not None:
-        lines += [f"{found.bound_by} needs {duration(found.bound)} with any number of workers"]
-    if found.requests:
-        lines += [f"{duration(found.each)} per request is an estimate: no server was contacted"]
+    lines += ["", title, *_draw_rows(_worker_rows(forecast), columns, glyphs)]
+    if forecast.bound_by is not None:
+        lines += [f"{forecast.bound_by} needs {duration(forecast.bound)} with any number of workers"]
+    if forecast.requests:
+        lines += [f"{duration(forecast.each)} per request is an estimate: no server was contacted"]
     return [
         part for line in lines for part in ([line] if line[:1] in ("", " ") else textwrap.wrap(line, columns))
     ]
 
 
-def _hosts(found: Forecast) -> list[BarRow]:
-    most = max(seconds for _, _, seconds in found.largest) or 1.0
+def _host_rows(forecast: Forecast) -> list[BarRow]:
+    maximum = max(seconds for _, _, seconds in forecast.largest) or 1.0
     return [
-        BarRow(host, (f"{requests:,}", duration(seconds)), seconds / most)
-        for host, requests, seconds in found.largest
+        BarRow(host, (f"{requests:,}", duration(seconds)), seconds / maximum)
+        for host, requests, seconds in forecast.largest
     ]
 
 
-def _crowds(found: Forecast) -> list[BarRow]:
-    most = max(hosts for _, hosts in found.histogram)
+def _histogram_rows(forecast: Forecast) -> list[BarRow]:
+    maximum = max(hosts for _, hosts in forecast.histogram)
     return [
-        BarRow(f"{least:,} to {least * 10 - 1:,}", (f"{hosts:,}",), hosts / most)
-        for least, hosts in found.histogram
+        BarRow(f"{minimum:,} to {minimum * 10 - 1:,}", (f"{hosts:,}",), hosts / maximum)
+        for minimum, hosts in forecast.histogram
     ]
 
 
-def _workers(found: Forecast) -> list[BarRow]:
+def _worker_rows(forecast: Forecast) -> list[BarRow]:
     """Return a bar for the duration with each number of workers; the last bar is the minimum duration."""
-    most = max((found.bound, *found.expected.values())) or 1.0
+    maximum = max((forecast.bound, *forecast.expected.values())) or 1.0
     rows = [
         BarRow(
             _format_count(workers, "worker"),
             (duration(seconds),),
-            min(seconds, found.bound) / most,
-            max(0.0, seconds - found.bound) / most,
+            min(seconds, forecast.bound) / maximum,
+            max(0.0, seconds - forecast.bound) / maximum,
         )
-        for workers, seconds in found.expected.items()
+        for workers, seconds in forecast.expected.items()
     ]
-    return [*rows, BarRow("at least", (duration(found.bound),), found.bound / most)]
+    return [*rows, BarRow("at least", (duration(forecast.bound),), forecast.bound / maximum)]
 
 
 def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
@@ -130,32 +130,32 @@ def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[
     On a narrow terminal, only the last figure of each row is shown. On an even narrower terminal, the bars
     are omitted.
     """
-    wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
-    most = len(rows[0].figures)
-    kept = next((many for many in range(most, 0, -1) if wanted <= _room(rows, many, columns)), 0)
-    room = _room(rows, kept or 1, columns)
+    min_width = min(_MIN_LABEL, max(len(row.label) for row in rows)) + len("  ") + _MIN_BAR
+    maximum = len(rows[0].figures)
+    count = next((n for n in range(maximum, 0, -1) if min_width <= _room(rows, n, columns)), 0)
+    room = _room(rows, count or 1, columns)
     longest = max(len(row.label) for row in rows)
-    label = min(longest, max(_LEAST_LABEL, room // 2)) if kept else min(longest, room)
+    label = min(longest, max(_MIN_LABEL, room // 2)) if count else min(longest, room)
     return [
         (
             f"  {_fit_label(row.label, label, glyphs)}{figures}"
-            + ("  " + _bar(row, room - label - len("  "), glyphs) if kept else "")
+            + ("  " + _bar(row, room - label - len("  "), glyphs) if count else "")
         ).rstrip()
-        for row, figures in zip(rows, _figures(rows, kept or 1), strict=True)
+        for row, figures in zip(rows, _figures(rows, count or 1), strict=True)
     ]
 
 
-def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
-    """Return the width for the label and the bar of a line with `many` figures."""
-    return columns - len("  ") - len(_figures(rows, many)[0])
+def _room(rows: Sequence[BarRow], count: int, columns: int) -> int:
+    """Return the width for the label and the bar of a line with `count` figures."""
+    return columns - len("  ") - len(_figures(rows, count)[0])
 
 
-def _figures(rows: Sequence[BarRow], many: int) -> list[str]:
-    """Format the last `many` figures of each row of the chart in right-aligned columns."""
-    told = [row.figures[-many:] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*told, strict=True)]
+def _figures(rows: Sequence[BarRow], count: int) -> list[str]:
+    """Format the last `count` figures of each row of the chart in right-aligned columns."""
+    figures = [row.figures[-count:] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*figures, strict=True)]
     return [
-        "".join(f"  {figure:>{width}}" for figure, width in zip(each, widths, strict=True)) for each in told
+        "".join(f"  {figure:>{width}}" for figure, width in zip(row, widths, strict=True)) for row in figures
     ]
 
 
@@ -170,37 +170,38 @@ def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
     return glyphs.full * full + glyphs.light * light
 
 
-def _format_count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _format_count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def tell(plan: BulkPlan, command: Command) -> None:
+def show(plan: BulkPlan, command: Command) -> None:
     """Print the forecast of a bulk run as a chart, or with `--json` as one JSON object."""
     from resolver.bulk.plan import forecast
 
-    found = forecast(plan, threads=THREADS)
+    prediction = forecast(plan, threads=THREADS)
     if command.json:
-        streams.print_record(record_of(found))
+        streams.print_record(record_of(prediction))
         return
-    glyphs = glyphs_for(streams.output_encoding())
-    for line in picture(found, streams.output_columns(), threads=THREADS, glyphs=glyphs):
+    glyphs = select_glyphs(streams.output_encoding())
+    for line in draw_chart(prediction, streams.output_columns(), threads=THREADS, glyphs=glyphs):
         streams.print_line(line)
 
 
-def record_of(found: Forecast) -> dict[str, JsonValue]:
+def record_of(forecast: Forecast) -> dict[str, JsonValue]:
     return {
-        "requests": found.requests,
-        "hosts": found.hosts,
-        "slices": found.slices,
-        "bound": round(found.bound, 3),
-        "bound_by": found.bound_by,
-        "each": round(found.each, 6),
+        "requests": forecast.requests,
+        "hosts": forecast.hosts,
+        "slices": forecast.slices,
+        "bound": round(forecast.bound, 3),
+        "bound_by": forecast.bound_by,
+        "each": round(forecast.each, 6),
         "expected": [
-            {"workers": workers, "seconds": round(seconds, 3)} for workers, seconds in found.expected.items()
+            {"workers": workers, "seconds": round(seconds, 3)}
+            for workers, seconds in forecast.expected.items()
         ],
         "largest": [
             {"host": host, "requests": requests, "seconds": round(seconds, 3)}
-            for host, requests, seconds in found.largest
+            for host, requests, seconds in forecast.largest
         ],
-        "histogram": [{"least": least, "hosts": hosts} for least, hosts in found.histogram],
+        "histogram": [{"least": minimum, "hosts": hosts} for minimum, hosts in forecast.histogram],
     }

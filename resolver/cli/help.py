@@ -16,10 +16,10 @@ from resolver.cli.values import UsageError, suggest_nearest
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 
 _INDENT = 32  # the column at which descriptions start
-_NARROW = 64  # on a terminal with fewer columns, descriptions are on separate lines
-_BELOW = 6
-_FEW = 3  # with fewer matching summaries, a search includes the details
-_MOST = 100  # maximum columns of a page, because longer lines are hard to read
+_MIN_WIDTH = 64  # on a terminal with fewer columns, descriptions are on separate lines
+_NARROW_INDENT = 6
+_MIN_MATCHES = 3  # with fewer matching summaries, a search includes the details
+_MAX_WIDTH = 100  # maximum columns of a page, because longer lines are hard to read
 
 
 def show(command: Command) -> int:
@@ -39,25 +39,25 @@ def page(words: tuple[str, ...], columns: int) -> str:
 
     Raises `UsageError` for an unknown topic.
     """
-    width = min(columns, _MOST)
-    pages = [_explain_word(word, width) for word in words] or [_list_everything(width)]
+    width = min(columns, _MAX_WIDTH)
+    pages = [_find_topic(word, width) for word in words] or [_format_index(width)]
     topics = [page for page in pages if page is not None]
     if len(topics) < len(pages):
         topics = [iter(_search(" ".join(words), width))]
     return "".join(f"{line}\n" for topic in topics for line in topic)
 
 
-def orientation() -> list[str]:
+def list_introduction() -> list[str]:
     """Return the ten lines of help for a command line without arguments."""
     first = [
         "expected a command or a URL, such as",
         "  resolve URL           download it to a file",
         *(f"  {f'resolve {verb.name} URL':<20}  {verb.purpose.partition(';')[0]}" for verb in VERBS[1:5]),
     ]
-    return [*first, *_ORIENTATION]
+    return [*first, *_INTRODUCTION]
 
 
-_ORIENTATION = (
+_INTRODUCTION = (
     "  resolve -O FILE URL   save it as FILE",
     "A URL starts with a scheme: ftp http gopher news nntp wais file …",
     "Existing files are not overwritten: resolve help --exists",
@@ -65,7 +65,7 @@ _ORIENTATION = (
 )
 
 
-def _list_everything(width: int) -> Iterator[str]:
+def _format_index(width: int) -> Iterator[str]:
     yield "usage: resolve [COMMAND] [OPTION]... URL..."
     yield ""
     yield from wrap(
@@ -79,7 +79,7 @@ def _list_everything(width: int) -> Iterator[str]:
     yield from _section("exit status", ((str(status), words) for status, words in STATUSES.items()), width)
 
 
-def _explain_word(word: str, width: int) -> Iterator[str] | None:
+def _find_topic(word: str, width: int) -> Iterator[str] | None:
     """Return the page of a topic, or None for any other text."""
     for verb in VERBS:
         if verb.name == word or (verb.name == "help" and word == "--help"):
@@ -89,8 +89,8 @@ def _explain_word(word: str, width: int) -> Iterator[str] | None:
             return _rule(rule, width)
     if word.isascii() and word.isdigit() and int(word[:4]) in STATUSES:
         return _status(int(word[:4]), width)
-    found = [row for row in rows() if {word, f"-{word}", f"--{word}"} & set(row.flags)]
-    return _option(found[0], width) if found else None
+    options = [row for row in rows() if {word, f"-{word}", f"--{word}"} & set(row.flags)]
+    return _option(options[0], width) if options else None
 
 
 def _search(text: str, width: int) -> list[str]:
@@ -108,21 +108,21 @@ def _search(text: str, width: int) -> list[str]:
 
     advice = ADVICE_BY_OPTION.get(text) or ADVICE_BY_OPTION.get(f"--{text}") or ADVICE_BY_COMMAND.get(text)
     lines = [] if advice is None else list(_entry(text, advice, width))
-    sought = [word.removesuffix("s") for word in text.lower().lstrip("-").split()]  # `headers` finds `header`
+    terms = [word.removesuffix("s") for word in text.lower().lstrip("-").split()]  # `headers` finds `header`
     sections = {
         "commands": [(f"{verb.name} {verb.takes}", verb.purpose, OF_COMMANDS[verb.name]) for verb in VERBS],
         "options": [(_names(row), _purpose(row), OF_OPTIONS[row.long]) for row in rows()],
         "rules": [(rule.name, rule.sentence, " ".join(OF_RULES[rule.name])) for rule in RULES],
-        "exit status": [(str(status), said, OF_STATUSES[status]) for status, said in STATUSES.items()],
+        "exit status": [(str(status), purpose, OF_STATUSES[status]) for status, purpose in STATUSES.items()],
     }
 
-    def found(entry: tuple[str, ...]) -> bool:
-        return all(word in " ".join(entry).lower() for word in sought)
+    def is_match(entry: tuple[str, ...]) -> bool:
+        return all(word in " ".join(entry).lower() for word in terms)
 
-    matches = sum(found(entry[:2]) for entries in sections.values() for entry in entries)
-    parts = 2 if matches >= _FEW else 3
-    for title, entries in sections.items() if max(map(len, sought), default=0) > 2 else ():
-        lines += _section(title, (entry[:2] for entry in entries if found(entry[:parts])), width)
+    matches = sum(is_match(entry[:2]) for entries in sections.values() for entry in entries)
+    parts = 2 if matches >= _MIN_MATCHES else 3
+    for title, entries in sections.items() if max(map(len, terms), default=0) > 2 else ():
+        lines += _section(title, (entry[:2] for entry in entries if is_match(entry[:parts])), width)
     if not lines:
         known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
         raise UsageError(f"unknown help topic {text!r}{suggest_nearest(text.lstrip('-'), known)}")
@@ -178,9 +178,9 @@ def _paragraph(text: str, width: int) -> list[str]:
     return wrap(text, width, break_on_hyphens=False)
 
 
-def _options(wanted: Callable[[Option], bool], width: int, verb: str = "") -> Iterator[str]:
+def _options(is_shown: Callable[[Option], bool], width: int, verb: str = "") -> Iterator[str]:
     for title, group in OPTIONS.items():
-        entries = ((_names(row), _purpose(row, verb)) for row in group if wanted(row))
+        entries = ((_names(row), _purpose(row, verb)) for row in group if is_shown(row))
         yield from _section(title, entries, width)
 
 
@@ -192,8 +192,8 @@ def _section(title: str, entries: Iterable[tuple[str, str]], width: int) -> Iter
 
 def _entry(name: str, purpose: str, width: int) -> Iterator[str]:
     first = f"  {name}"
-    below = width < _NARROW or len(first) > _INDENT - 2
-    margin = _BELOW if width < _NARROW else _INDENT
+    below = width < _MIN_WIDTH or len(first) > _INDENT - 2
+    margin = _NARROW_INDENT if width < _MIN_WIDTH else _INDENT
     if below:
         yield first
     indent = " " * margin

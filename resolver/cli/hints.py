@@ -17,19 +17,19 @@ from resolver.url.suggestions import INVALID, closest_url, escape_text
 _WILDCARD = re.compile(r"[*?]|\[[^\]]+\]")
 
 
-def hint(error: ResolveError, text: str) -> Masked | None:
+def find_hint(error: ResolveError, text: str) -> Masked | None:
     """Return a hint for an error about the URL `text` (as typed), or None."""
     if not isinstance(error, (InvalidUrl, UnsupportedScheme)):
         return None
-    reason = _reason(text, error.position) if isinstance(error, InvalidUrl) else None
-    meant = proposal(text)
-    if meant is None and isinstance(error, UnsupportedScheme) and registry.find(error.scheme) is None:
+    reason = _explain_escape(text, error.position) if isinstance(error, InvalidUrl) else None
+    url = suggest_url(text)
+    if url is None and isinstance(error, UnsupportedScheme) and registry.find(error.scheme) is None:
         return None if error.setting else own_text("resolve schemes lists the supported schemes")
-    said = [each for each in (reason, None if meant is None else Masked(f"did you mean {meant} ?")) if each]
-    return Masked(": ".join(said)) if said else None
+    parts = [part for part in (reason, None if url is None else Masked(f"did you mean {url} ?")) if part]
+    return Masked(": ".join(parts)) if parts else None
 
 
-def hint_at_pattern(text: str) -> Masked | None:
+def find_pattern_hint(text: str) -> Masked | None:
     """Return a hint if the URL of a missing object is perhaps a glob pattern, or None.
 
     The hint requires a wildcard in the last path segment, and a scheme with directories.
@@ -44,26 +44,26 @@ def hint_at_pattern(text: str) -> Masked | None:
     return Masked(f"names are literal; for a pattern: resolve get --glob {shown}")
 
 
-def proposal(text: str) -> Masked | None:
+def suggest_url(text: str) -> Masked | None:
     """Return a valid URL that is similar to the text, with its password redacted, or None."""
-    meant = closest_url(text)
-    return None if meant is None else redact(meant)
+    url = closest_url(text)
+    return None if url is None else redact(url)
 
 
-def _reason(text: str, position: int) -> Masked | None:
+def _explain_escape(text: str, position: int) -> Masked | None:
     """Explain how to percent-encode an invalid character, or return None.
 
     Returns None if the URL has a password, because no character of the password must be shown (S17).
     """
     character = text[position : position + 1]
-    around = character == " " and not (text[:position].strip() and text[position:].strip())
-    if around or redact(text) != text or not INVALID.match(character):
+    is_surrounding = character == " " and not (text[:position].strip() and text[position:].strip())
+    if is_surrounding or redact(text) != text or not INVALID.match(character):
         return None
     names = {" ": "a space", "%": "a literal %"}
     return own_text(f"{names.get(character, repr(character))} must be escaped as {escape_text(character)}")
 
 
-def advise(url: Url, *, quiet: bool) -> None:
+def advise_login(url: Url, *, quiet: bool) -> None:
     """Print the login name that the URL of an interactive service suggests (RFC 1738, 3.8)."""
     if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return

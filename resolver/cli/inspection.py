@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def show_components(command: Command) -> int:
     """Print the components or the parse error of each URL, and return the exit status."""
-    return _answer_each(_parse, command)
+    return _inspect_each(_parse, command)
 
 
-def _answer_each(answer: Callable[[CommandTarget, Command], int], command: Command) -> int:
+def _inspect_each(inspect: Callable[[CommandTarget, Command], int], command: Command) -> int:
     statuses: list[int] = []
 
     def report(error: ResolveError) -> None:
@@ -33,7 +33,7 @@ def _answer_each(answer: Callable[[CommandTarget, Command], int], command: Comma
         statuses.append(error.exit_code)
 
     try:
-        statuses += (answer(target, command) for target in targets(command, report))
+        statuses += (inspect(target, command) for target in targets(command, report))
     except LocalError as error:
         report(error)
     return status_of(statuses)
@@ -67,18 +67,18 @@ def explain(command: Command) -> int:
     Raises `LocalError` if the page of `--html` cannot be written.
     """
     if not command.html:
-        return _answer_each(_explain, command)
+        return _inspect_each(_explain, command)
     from resolver.cli import trace as diagrams  # lazy import: few users need a page
 
-    diagrams.check_needs("--html")
+    diagrams.check_extra("--html")
     plans: list[Plan] = []
-    status = _answer_each(partial(_explain, drawn=plans), command)
+    status = _inspect_each(partial(_explain, plans=plans), command)
     diagrams.show_plans(plans, command)
     return status
 
 
-def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
-    """Print the plan of one URL; if `drawn` is a list, append the plan to it instead, for the HTML page."""
+def _explain(target: CommandTarget, command: Command, plans: list[Plan] | None = None) -> int:
+    """Print the plan of one URL; if `plans` is a list, append the plan to it instead, for the HTML page."""
     try:
         from resolver.cli.plans import plan_of  # lazy import: `parse` does not need the policy and protocols
 
@@ -87,8 +87,8 @@ def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None =
         if not command.is_silent:
             streams.complain(*messages.describe(error, target.url))
         return error.exit_code
-    if drawn is not None:
-        drawn.append(plan)
+    if plans is not None:
+        plans.append(plan)
     elif command.json:
         streams.print_record(plan.as_json())
     else:
@@ -124,11 +124,11 @@ def extract_urls(command: Command) -> int:
     from resolver.url.extraction import extract  # lazy import: no other command needs it
 
     for name in (*command.urls, *command.lists) or ("-",):
-        for found in extract(streams.read_text(name)):
+        for match in extract(streams.read_text(name)):
             if command.json:
-                streams.print_record({"url": found.url, "alternates": list(found.alternates)})
+                streams.print_record({"url": match.url, "alternates": list(match.alternates)})
             else:
-                _print(found.url, command)
+                _print(match.url, command)
     return 0
 
 
@@ -147,8 +147,8 @@ def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
     records = [_scheme_record(name, "built-in") for name in SCHEMES]
     records += [_scheme_record(name, "plug-in") for name in plugins() if name not in command.gateways]
     records += [
-        {"scheme": name, "default_port": None, "names": meant, "origin": "reserved"}
-        for name, meant in RESERVED.items()
+        {"scheme": name, "default_port": None, "names": names, "origin": "reserved"}
+        for name, names in RESERVED.items()
         if name not in command.gateways
     ]
     records += [

@@ -17,10 +17,9 @@ from protocols.contract import Kind
 from protocols.errors import REFUSED, LocalError, ResolveError, class_name
 from protocols.location import JsonValue
 from protocols.text import Masked, own_text
-from resolver.cli import streams
-from resolver.cli import summary as outcome
+from resolver.cli import streams, summary
 from resolver.cli.arguments import Command
-from resolver.cli.summary import collect_list_facts, is_plain
+from resolver.cli.summary import is_plain, list_metadata
 from resolver.cli.targets import CommandTarget, TargetNaming, targets
 from resolver.cli.transfers import duration, octets
 from resolver.transfer.response import Saved
@@ -182,7 +181,7 @@ class EarlierRecords:
     def __init__(self, command: Command) -> None:
         self._directory = command.directory or ""
         self._schemes: dict[str, str] = {}
-        self._alike: dict[str, JsonValue] = outcome.make_done_record(_make_saved(Masked(""), "", 0, None), "")
+        self._alike: dict[str, JsonValue] = summary.make_done_record(_make_saved(Masked(""), "", 0, None), "")
 
     def octets(self, target: CommandTarget, known: CompletedRow) -> bytes:
         url = target.url
@@ -219,7 +218,7 @@ def _make_row(target: CommandTarget, command: Command, naming: str | None = None
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
     more = None
     if not target.is_bare:
-        more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
+        more = list_metadata(target._replace(mirrors=tuple(map(redact, target.mirrors))))
         import json  # lazy import: few lists have further metadata of a URL
     return RequestRow(
         url=shown,

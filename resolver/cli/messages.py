@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from resolver.transfer.response import Saved
 
 #: Maximum characters of a URL in a message. A longer URL is shortened to the text around the error.
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 
 
 def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[Masked]:
@@ -37,35 +37,35 @@ def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[Mas
     Wildcards in such a URL may be a glob pattern.
     """
     shown = redact(text)
-    blamed = shown if error.url is None else error.url
-    where = Masked("" if blamed == shown else f"at {_cut(blamed)}: ")
-    label, way_out = own_text(_label(error)), own_text(_way_out(error, text))
-    lines = [Masked(f"{_cut(shown)}: {where}{label}{error.message}{way_out}")]
+    url = shown if error.url is None else error.url
+    where = Masked("" if url == shown else f"at {_shorten(url)}: ")
+    label, advice = own_text(_label(error)), own_text(_advise(error, text))
+    lines = [Masked(f"{_shorten(shown)}: {where}{label}{error.message}{advice}")]
     position = getattr(error, "position", None)
-    if position is not None and blamed and not (where and "****" in blamed):
-        lines += _point_at(blamed, blamed, position) if where else _point_at(text, shown, position)
-    meant = None if where and not typed else _hint(error, text, typed)
-    if meant is None and isinstance(error, Refused) and streams.is_terminal():
-        meant = own_text(f"resolve help {error.rule} explains the rule")
-    return lines if meant is None else [*lines, Masked(f"  {meant}")]
+    if position is not None and url and not (where and "****" in url):
+        lines += _mark_position(url, url, position) if where else _mark_position(text, shown, position)
+    suggestion = None if where and not typed else _hint(error, text, typed)
+    if suggestion is None and isinstance(error, Refused) and streams.is_terminal():
+        suggestion = own_text(f"resolve help {error.rule} explains the rule")
+    return lines if suggestion is None else [*lines, Masked(f"  {suggestion}")]
 
 
 def _hint(error: ResolveError, text: str, typed: bool) -> Masked | None:
     # lazy import: it takes 2 ms, and most command lines are valid
-    from resolver.cli.hints import hint, hint_at_pattern
+    from resolver.cli.hints import find_hint, find_pattern_hint
 
     if typed and isinstance(error, NotFound):
-        return hint_at_pattern(text)
-    return hint(error, text)
+        return find_pattern_hint(text)
+    return find_hint(error, text)
 
 
-def _cut(shown: Masked) -> Masked:
+def _shorten(shown: Masked) -> Masked:
     if not shown:
         return Masked("''")
-    return shown if len(shown) <= _MOST_SHOWN else Masked(f"{shown[:_MOST_SHOWN]}…")
+    return shown if len(shown) <= _MAX_SHOWN else Masked(f"{shown[:_MAX_SHOWN]}…")
 
 
-def _way_out(error: ResolveError, text: str) -> str:
+def _advise(error: ResolveError, text: str) -> str:
     """Return the advice how to fix an error, or an empty text if the message contains it already."""
     if isinstance(error, LoginRequired):
         return " (log in with --user NAME and --password-file FILE)"
@@ -102,37 +102,39 @@ def _label(error: ResolveError) -> str:
     return ""
 
 
-def _point_at(text: str, shown: Masked, position: int) -> list[Masked]:
+def _mark_position(text: str, shown: Masked, position: int) -> list[Masked]:
     """Return two lines: the redacted URL, and a caret under `position`.
 
     `position` is an offset in the URL as typed, and is corrected for a redacted password.
     """
-    place = place_in_shown(text, shown, position)
-    start = max(0, place - _MOST_SHOWN // 2)
-    window = shown[start : start + _MOST_SHOWN]
+    column = place_in_shown(text, shown, position)
+    start = max(0, column - _MAX_SHOWN // 2)
+    window = shown[start : start + _MAX_SHOWN]
     # Each character must have the width of one column, so that the caret is at the correct position.
     printable = own_text("".join(char if char.isprintable() else "?" for char in window))
-    return [Masked(f"  {printable}"), Masked(f"  {' ' * (place - start)}^")]
+    return [Masked(f"  {printable}"), Masked(f"  {' ' * (column - start)}^")]
 
 
-def way_of(saved: Saved) -> Masked:
+def describe_saved(saved: Saved) -> Masked:
     """Describe a saved file: its size, the offset at which it was resumed, and its mirror."""
-    kept = Masked("kept unchanged, " if saved.skipped else "")
+    unchanged = Masked("kept unchanged, " if saved.skipped else "")
     resumed = Masked(f", resumed at byte {saved.resumed_from}" if saved.resumed_from else "")
-    mirror = Masked("" if saved.mirror is None else f", from {_cut(saved.mirror)}")
-    return Masked(f"{kept}{saved.bytes} bytes{resumed}{mirror}")
+    mirror = Masked("" if saved.mirror is None else f", from {_shorten(saved.mirror)}")
+    return Masked(f"{unchanged}{saved.bytes} bytes{resumed}{mirror}")
 
 
-def way_on(kept: Sequence[Kept], again: Masked) -> Masked:
+def advise_resume(files: Sequence[Kept], again: Masked) -> Masked:
     """Describe the partial files of failed transfers, and how to resume them with the command `again`."""
-    match kept:
+    match files:
         case []:
             return Masked("no partial files are kept")
-        case [one]:
-            how = Masked("resumes it" if one.resumes else "starts over: its scheme has no offsets")
-            return Masked(f"{one.octets} bytes are kept in {own_text(one.path + '.part')!r}; {again} {how}")
-    octets = sum(each.octets for each in kept)
-    where = Masked("" if all(each.resumes for each in kept) else " where the scheme has offsets")
+        case [file]:
+            rerun = Masked("resumes it" if file.resumes else "starts over: its scheme has no offsets")
+            return Masked(
+                f"{file.octets} bytes are kept in {own_text(file.path + '.part')!r}; {again} {rerun}"
+            )
+    octets = sum(file.octets for file in files)
+    where = Masked("" if all(file.resumes for file in files) else " where the scheme has offsets")
     return Masked(
-        f"{octets} bytes of {len(kept)} files are kept, each in NAME.part; {again} resumes them{where}"
+        f"{octets} bytes of {len(files)} files are kept, each in NAME.part; {again} resumes them{where}"
     )

@@ -14,10 +14,8 @@ import trio
 
 from protocols.contract import Finding, Url
 from protocols.errors import LocalError, NotConfigured, ResolveError
-from protocols.location import JsonValue
 from protocols.text import Masked, own_text
-from resolver.cli import streams
-from resolver.cli import summary as outcome
+from resolver.cli import streams, summary
 from resolver.cli.arguments import Command
 from resolver.cli.ledger import make_saved
 from resolver.cli.output import put
@@ -42,13 +40,13 @@ if TYPE_CHECKING:
 
 
 #: Maximum concurrent trees.
-_MOST = 64
+_MAX_TREES = 64
 
 
 class TreeRun(Protocol):
     """The methods that `Trees` calls to report and count outcomes."""
 
-    async def conclude(
+    async def run_retrieval(
         self,
         number: int,
         target: CommandTarget,
@@ -56,7 +54,7 @@ class TreeRun(Protocol):
         entry: LedgerEntry | None = None,
     ) -> None: ...
 
-    def pass_over(self, number: int, saved: Saved, scheme: str) -> None: ...
+    def report_skipped(self, number: int, saved: Saved, scheme: str) -> None: ...
 
     def report(self, error: ResolveError) -> None: ...
 
@@ -100,35 +98,35 @@ class Trees:
             raise NotConfigured("--delete cannot ask for consent: no terminal (use --yes)")
         robots = None if command.ignore_robots else Robots(session, slow, self._warn)
         self._inventory = Inventory() if command.delete else None
-        self._tops: list[WalkRequest] = []
+        self._roots: list[WalkRequest] = []
         self._walk = TreeWalk(session, robots=robots, inventory=self._inventory, dry_run=command.dry_run)
-        self._is_told = command.is_quiet or not command.ignore_robots
+        self._is_notice_sent = command.is_quiet or not command.ignore_robots
 
-    async def plant(self, target: CommandTarget) -> None:
+    async def start_tree(self, target: CommandTarget) -> None:
         """Start a tree.
 
         If the maximum number of concurrent trees is running, the method first waits for the end of one.
 
         An error of the root URL is reported, and is not raised.
         """
-        await self._walk.room(_MOST)
-        number = self._tally.plant(target)
+        await self._walk.room(_MAX_TREES)
+        number = self._tally.add_tree(target)
         try:
-            top = self._top(target, walked_as(target.parsed(self._command)), PlannedTree(target, number))
+            root = self._root(target, walked_as(target.parsed(self._command)), PlannedTree(target, number))
         except ResolveError as error:
-            self._tally.uproot(number)
-            number = self._tally.begin(target, below=True)
-            await self._run.conclude(number, target, partial(_fail, error))
+            self._tally.remove_tree(number)
+            number = self._tally.add_target(target, below=True)
+            await self._run.run_retrieval(number, target, partial(_raise_error, error))
             return
         if self._inventory is not None:
-            self._tops.append(top)
-            self._inventory.keep([top.path])
-        if not self._is_told and is_of_the_web(top.url.scheme):
-            self._is_told = True
+            self._roots.append(root)
+            self._inventory.keep([root.path])
+        if not self._is_notice_sent and is_of_the_web(root.url.scheme):
+            self._is_notice_sent = True
             streams.complain(Masked("robots.txt is ignored (--ignore-robots)"))
-        self._walk.plant(top)
+        self._walk.plant(root)
 
-    def no_more(self) -> None:
+    def end_roots(self) -> None:
         self._walk.no_more()
 
     def close(self) -> None:
@@ -142,13 +140,13 @@ class Trees:
         Call this method after all trees have ended.
         """
         if self._inventory is not None:
-            await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
+            await remove_surplus(self._roots, self._inventory, self._command, self._run.report)
 
     def _warn(self, url: Masked, finding: Finding) -> None:
         if not self._command.is_quiet:
             streams.complain(Masked(f"{url}: {finding.words}"))
 
-    def _top(self, target: CommandTarget, url: Url, planted: PlannedTree) -> WalkRequest:
+    def _root(self, target: CommandTarget, url: Url, tree: PlannedTree) -> WalkRequest:
         """Return the request for the root of a tree. Raises `ResolveError` if the URL has no file name."""
         command = self._command
         assert target.claim is not None
@@ -172,39 +170,39 @@ class Trees:
             depth=depth,
             selection=selection,
             is_listing=command.glob,
-            owner=planted,
-            over=partial(self._tally.uproot, planted.number),
+            owner=tree,
+            over=partial(self._tally.remove_tree, tree.number),
         )
 
     async def tasks(self) -> AsyncIterator[BatchTask[None]]:
         async for item, entry in with_rows(self._walk, self._ledger):
-            number = self.begin(item)
+            number = self.count_item(item)
             if entry is not None and entry.is_done:
-                self._run.pass_over(number, make_saved(item.url.shown, item.path, entry), item.scheme)
+                self._run.report_skipped(number, make_saved(item.url.shown, item.path, entry), item.scheme)
                 item.close()
             else:
                 yield _TreeTask(self, item, number, entry)
 
-    def begin(self, item: TreeFile | TreeDirectory) -> int:
+    def count_item(self, item: TreeFile | TreeDirectory) -> int:
         """Count a file or directory in the summary, and return its number."""
         assert isinstance(item.owner, PlannedTree)
-        return self._tally.begin(item.owner.target, below=True)
+        return self._tally.add_target(item.owner.target, below=True)
 
     async def perform(self, number: int, item: TreeFile | TreeDirectory, entry: LedgerEntry | None) -> None:
         """Save a file or list a directory, and report the outcome."""
-        planted = item.owner
-        assert isinstance(planted, PlannedTree)
+        tree = item.owner
+        assert isinstance(tree, PlannedTree)
         target = CommandTarget(item.url.text, item.origin, item.referrer)
         perform: Callable[[], Awaitable[Saved | None]]
         if isinstance(item, TreeFile):
-            target = (planted.target if item.is_top else target)._replace(file=item)
+            target = (tree.target if item.is_top else target)._replace(file=item)
             perform = partial(get, self._session, target, self._command)
         else:
             perform = partial(enter, item, target, self._command, self._session.policy)
-        await self._run.conclude(number, target, perform, entry)
+        await self._run.run_retrieval(number, target, perform, entry)
 
 
-async def _fail(error: ResolveError) -> Saved | None:
+async def _raise_error(error: ResolveError) -> Saved | None:
     raise error
 
 
@@ -237,13 +235,13 @@ class _TreeTask:
 # the user agrees.
 
 #: Options that name files of this program. `--delete` never removes these files, even inside a tree.
-_OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
+_OWN_FILE_OPTIONS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
 
-Going = tuple[Pruner, SurplusFile, str]
+Removal = tuple[Pruner, SurplusFile, str]
 
 
 async def remove_surplus(
-    tops: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
+    roots: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
 ) -> None:
     """Remove local files that are not at the source anymore.
 
@@ -251,55 +249,56 @@ async def remove_surplus(
 
     `report` is called with the error of each file that cannot be removed.
     """
-    going = await trio.to_thread.run_sync(_find, tops, inventory, command)
-    hidden = [each for each in going if not each[1].listing.certain]
-    if hidden and not command.yes and not command.dry_run:
-        going = [each for each in going if each[1].listing.certain]
+    removals = await trio.to_thread.run_sync(_list_removals, roots, inventory, command)
+    uncertain = [removal for removal in removals if not removal[1].listing.certain]
+    if uncertain and not command.yes and not command.dry_run:
+        removals = [removal for removal in removals if removal[1].listing.certain]
         streams.complain(
             Masked(
-                f"{len(hidden)} local entries are kept: http pages no longer list them, "
+                f"{len(uncertain)} local entries are kept: http pages no longer list them, "
                 "but servers hide some names (delete them with --yes)"
             )
         )
-    for _, surplus, path in going:
+    for _, surplus, path in removals:
         if not (command.yes or command.dry_run) or not (command.is_quiet or command.json):
             streams.complain(Masked(f"delete {own_text(path)}{'/' * surplus.is_directory}"))
     if command.dry_run:
-        await _tell(going, command, done=False)
+        await _print_records(removals, command, is_done=False)
         return
-    if not going or not (command.yes or await streams.ask(f"delete these {len(going)}?")):
+    if not removals or not (command.yes or await streams.ask(f"delete these {len(removals)}?")):
         return
-    gone = await trio.to_thread.run_sync(_remove, going, report)
-    await _tell(gone, command, done=True)
+    removals = await trio.to_thread.run_sync(_remove, removals, report)
+    await _print_records(removals, command, is_done=True)
     if not command.is_quiet:
-        why = Masked(", including those that http pages no longer list (--yes)" if hidden else "")
-        streams.complain(Masked(f"{len(gone)} deleted{why}"))
+        detail = Masked(", including those that http pages no longer list (--yes)" if uncertain else "")
+        streams.complain(Masked(f"{len(removals)} deleted{detail}"))
 
 
-def _find(tops: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Going]:
-    files = (getattr(command, name, None) for name in _OURS)
-    spared = [numbers for file in files if file and (numbers := numbers_of(file)) is not None]
-    found: list[Going] = []
-    for top in tops:
-        if is_directory(top.path):
-            pruner = Pruner(top.path, inventory, top.selection.takes_local, spared)
-            found += [(pruner, each, f"{top.path}/{'/'.join(each.parts)}") for each in pruner.list_surplus()]
-    return found
+def _list_removals(roots: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Removal]:
+    paths = (getattr(command, name, None) for name in _OWN_FILE_OPTIONS)
+    excluded = [numbers for path in paths if path and (numbers := numbers_of(path)) is not None]
+    removals: list[Removal] = []
+    for root in roots:
+        if is_directory(root.path):
+            pruner = Pruner(root.path, inventory, root.selection.takes_local, excluded)
+            files = pruner.list_surplus()
+            removals += [(pruner, surplus, f"{root.path}/{'/'.join(surplus.parts)}") for surplus in files]
+    return removals
 
 
-def _remove(going: Sequence[Going], report: Callable[[LocalError], None]) -> list[Going]:
-    gone = []
-    for each in going:
-        pruner, surplus, _ = each
+def _remove(removals: Sequence[Removal], report: Callable[[LocalError], None]) -> list[Removal]:
+    finished = []
+    for removal in removals:
+        pruner, surplus, _ = removal
         try:
             if pruner.drop(surplus):
-                gone.append(each)
+                finished.append(removal)
         except LocalError as error:
             report(error)
-    return gone
+    return finished
 
 
-async def _tell(going: Sequence[Going], command: Command, *, done: bool) -> None:
-    records: list[dict[str, JsonValue]] = [outcome.removed(path, done=done) for _, _, path in going]
+async def _print_records(removals: Sequence[Removal], command: Command, *, is_done: bool) -> None:
     if command.json:
+        records = (summary.make_removed_record(path, is_done=is_done) for _, _, path in removals)
         await put(b"".join(map(streams.record_octets, records)))

@@ -25,7 +25,7 @@ from protocols.text import Masked, own_text
 from resolver.cli import serve, streams
 from resolver.cli.arguments import Command
 from resolver.cli.console import ESCAPE, Console, HungUp, Mode
-from resolver.cli.hints import advise
+from resolver.cli.hints import advise_login
 from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import CommandTarget
 from resolver.policy.environment import colors_here
@@ -349,7 +349,7 @@ async def perform(
 async def _sit_at(
     session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    advise(url, quiet=command.is_quiet)
+    advise_login(url, quiet=command.is_quiet)
     plain, told = command.plain, colors_here().get("TERM", "dumb")
     dumb = plain or told in ("", "dumb")
     with Console() as console:

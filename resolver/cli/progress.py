@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 #: The seconds between two redraws, and the seconds before the first redraw. A shorter run does not need a
 #: bar.
-_LOOK_EVERY = 0.1
-_BEFORE_BARS = 0.4
+_REDRAW_INTERVAL = 0.1
+_BAR_DELAY = 0.4
 
 #: Minimum seconds between two progress records of a transfer.
-_RECORD_EVERY = 0.2
+_RECORD_INTERVAL = 0.2
 
 #: Three numbers: the dots per line, the maximum number of lines for a body of known size, and the bytes per
 #: dot for a body of unknown size.
 _DOTS = 50
-_MOST_LINES = 40
+_MAX_LINES = 40
 _DOT = 65_536
 
 
 #: The events that the displays process.
-_OF_TRANSFERS: frozenset[type[Event]] = frozenset({Started, Progress, Retrying, Finished})
+_TRANSFER_EVENTS: frozenset[type[Event]] = frozenset({Started, Progress, Retrying, Finished})
 
 
 class Display:
     """The base class of the displays; this class itself shows nothing."""
 
-    hears_of: frozenset[type[Event]] = frozenset()
+    event_types: frozenset[type[Event]] = frozenset()
 
-    def hear(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         """Process an event without blocking."""
 
     async def run(self) -> None:
@@ -74,14 +74,14 @@ def _has_bars(command: Command) -> bool:
     """
     if not streams.is_terminal():
         return False
-    asked = command.progress == "bar"
-    if not asked and command.quiet:
+    is_requested = command.progress == "bar"
+    if not is_requested and command.quiet:
         return False
     if command.verb == "get" and command.output != "-":
         return True
     return (
         not streams.output_is_terminal()
-        if asked
+        if is_requested
         else command.verb in ("get", "cat") and streams.output_is_file()
     )
 
@@ -89,20 +89,20 @@ def _has_bars(command: Command) -> bool:
 class BarDisplay(Display):
     """A display of progress bars below the messages."""
 
-    hears_of = _OF_TRANSFERS
+    event_types = _TRANSFER_EVENTS
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._transfers = TransferTracker(clock)
         self._bars: Bars | None = None
 
-    def hear(self, event: Event) -> None:
-        self._transfers.hear(event)
+    def process(self, event: Event) -> None:
+        self._transfers.process(event)
 
     async def run(self) -> None:
-        await trio.sleep(_BEFORE_BARS)
+        await trio.sleep(_BAR_DELAY)
         while self.draw():  # noqa: ASYNC110
-            await trio.sleep(_LOOK_EVERY)
+            await trio.sleep(_REDRAW_INTERVAL)
 
     def draw(self) -> bool:
         """Draw the bars; return False if the terminal cannot draw."""
@@ -110,9 +110,9 @@ class BarDisplay(Display):
             from resolver.cli.bars import Bars  # lazy import: the module imports rich
 
             self._bars = Bars(streams.encoding())
-        if not self._bars.dumb:
+        if not self._bars.is_dumb:
             streams.draw(self._bars.lines(self._transfers, streams.size(), self._clock()))
-        return not self._bars.dumb
+        return not self._bars.is_dumb
 
     def close(self) -> None:
         streams.clear()
@@ -124,18 +124,18 @@ class DotDisplay(Display):
     Only complete lines are printed. Therefore the lines of several transfers are not mixed.
     """
 
-    hears_of = _OF_TRANSFERS
+    event_types = _TRANSFER_EVENTS
 
     def __init__(self) -> None:
         self._lines: dict[int, DotLines] = {}
 
-    def hear(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         match event:
             case Progress(transfer=number):
-                held = self._lines.get(number)
-                if held is None or held.received > event.received:  # a new or restarted transfer
-                    held = self._lines[number] = DotLines(event)
-                for line in held.lines(event.received):
+                dots = self._lines.get(number)
+                if dots is None or dots.received > event.received:  # a new or restarted transfer
+                    dots = self._lines[number] = DotLines(event)
+                for line in dots.lines(event.received):
                     streams.print_above(f"{line}\n")
             case Finished(transfer=number) if number in self._lines:
                 for line in self._lines[number].get_last_line():
@@ -154,18 +154,18 @@ class DotLines:
         self.received = first.start
         self._name = shown_name(first.url)
         self._start = first.start
-        self._whole = first.expected
+        self._total = first.expected
         self._dot = _DOT if first.expected is None else _octets_of_dot(first.expected)
         self._reported = 0
 
     def lines(self, received: int) -> list[str]:
         """Return the lines that `received` bytes have completed."""
         self.received = received
-        found = []
+        lines = []
         while received >= self._reported + _DOTS * self._dot:
-            found.append(self._line(self._reported + _DOTS * self._dot))
+            lines.append(self._line(self._reported + _DOTS * self._dot))
             self._reported += _DOTS * self._dot
-        return found
+        return lines
 
     def get_last_line(self) -> list[str]:
         """Return the last, incomplete line, or an empty list."""
@@ -174,16 +174,16 @@ class DotLines:
     def _line(self, end: int) -> str:
         count = -(-(end - self._reported) // self._dot)
         marks = "".join(
-            "," if self._reported + each * self._dot < self._start else "." for each in range(count)
+            "," if self._reported + position * self._dot < self._start else "." for position in range(count)
         )
-        groups = " ".join(marks[each : each + 10] for each in range(0, _DOTS, 10))
-        percent = "" if not self._whole else f" {min(100, end * 100 // self._whole):3}%"
+        groups = " ".join(marks[position : position + 10] for position in range(0, _DOTS, 10))
+        percent = "" if not self._total else f" {min(100, end * 100 // self._total):3}%"
         return f"{self._name}: {octets(self._reported):>8} {groups:<54}{percent}".rstrip()
 
 
-def _octets_of_dot(whole: int) -> int:
+def _octets_of_dot(total: int) -> int:
     dot = 1_024
-    while dot * _DOTS * _MOST_LINES < whole:
+    while dot * _DOTS * _MAX_LINES < total:
         dot *= 2
     return dot
 
@@ -191,30 +191,30 @@ def _octets_of_dot(whole: int) -> int:
 class RecordDisplay(Display):
     """A display that writes one JSON object per line: `event`, `transfer`, `url`, and fields of the event."""
 
-    hears_of = _OF_TRANSFERS
+    event_types = _TRANSFER_EVENTS
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._last: dict[int, float] = {}
-        self._untold: dict[int, Progress] = {}
+        self._unreported: dict[int, Progress] = {}
 
-    def hear(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         match event:
             case Started(attempt=attempt):
                 self._report("started", event, {"attempt": attempt})
             case Progress(transfer=number):
-                self._untold[number] = event
-                if self._clock() - self._last.get(number, float("-inf")) >= _RECORD_EVERY:
+                self._unreported[number] = event
+                if self._clock() - self._last.get(number, float("-inf")) >= _RECORD_INTERVAL:
                     self._last[number] = self._clock()
-                    self._progress(number)
+                    self._report_progress(number)
             case Retrying(error=error, delay=delay):
                 self._report("retrying", event, {"error": str(error), "delay": delay})
             case Finished(error=error, transfer=number):
-                self._progress(number)
+                self._report_progress(number)
                 self._report("finished", event, {"error": None if error is None else str(error)})
 
-    def _progress(self, number: int) -> None:
-        event = self._untold.pop(number, None)
+    def _report_progress(self, number: int) -> None:
+        event = self._unreported.pop(number, None)
         if event is not None:
             numbers = {"received": event.received, "expected": event.expected, "start": event.start}
             self._report("progress", event, dict(numbers))

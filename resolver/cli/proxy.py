@@ -35,9 +35,9 @@ async def _run(command: Command) -> int:
 
     settings = Settings(policy=policy_of(command), limits=limits_of(command), family=command.family)
     address = command.listen or "127.0.0.1"
-    given = ProxySettings(settings, _reporter(command), address, command.port)
+    proxy = ProxySettings(settings, _reporter(command), address, command.port)
     with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
-        async with run_proxy(given) as port:
+        async with run_proxy(proxy) as port:
             place = f"[{address}]" if ":" in address else address
             url = f"http://{place}:{port}"
             streams.print_line(json.dumps({"url": url, "policy": command.policy}) if command.json else url)

@@ -66,7 +66,7 @@ def _words(command: Command, path: str) -> str:
     Passwords are redacted, and options that may contain secrets are omitted.
     """
     urls = [redact(url) for url in command.urls]
-    lists = [f"-i {redact(each)}" for each in command.lists]
+    lists = [f"-i {redact(name)}" for name in command.lists]
     recursive = ["--glob" if command.glob else "-r"] if command.has_trees else []
     words = ["resolve", command.verb, *recursive, "--warc", path, *lists, *urls]
     return " ".join(word.replace("\r", " ").replace("\n", " ") for word in words)

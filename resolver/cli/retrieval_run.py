@@ -20,8 +20,7 @@ import trio
 
 from protocols.errors import LimitExceeded, LocalError, NotConfigured, ResolveError
 from protocols.text import Masked, own_text
-from resolver.cli import messages, streams
-from resolver.cli import summary as outcome
+from resolver.cli import messages, streams, summary
 from resolver.cli.arguments import Command
 from resolver.cli.config import hosts_of, mirrors_of
 from resolver.cli.ledger import (
@@ -42,7 +41,7 @@ from resolver.cli.recording import archive_of, recorder_of
 from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
-from resolver.cli.summary import RunSummary, add_event_records, combine_watchers
+from resolver.cli.summary import RunSummary, add_event_records, add_peer_records
 from resolver.cli.targets import CommandTarget, status_of
 from resolver.cli.trace import Diagrams, Watcher
 from resolver.cli.values import unescape
@@ -67,13 +66,13 @@ if TYPE_CHECKING:
     from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
 
-_STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+_STOP_WORDS = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def perform(command: Command) -> int:
     """Run a command that retrieves URLs, and return the exit status."""
     try:
-        watcher = _watcher(command)
+        watcher = _make_watcher(command)
         tally = RunSummary(command)
     except LocalError as error:
         streams.complain(error.message)
@@ -86,7 +85,7 @@ def perform(command: Command) -> int:
         status = error.exit_code
     finally:
         faults = watcher.close()
-    if (fault := tally.close(aloud=status != READER_GONE)) is not None:
+    if (fault := tally.close(is_shown=status != READER_GONE)) is not None:
         faults.append(fault)
     for fault in faults:
         streams.complain(fault.message)
@@ -95,7 +94,7 @@ def perform(command: Command) -> int:
     return status_of([status, *(fault.exit_code for fault in faults)])
 
 
-def _watcher(command: Command) -> Watcher:
+def _make_watcher(command: Command) -> Watcher:
     """Return the event handler of the run. Raises `LocalError` if a trace file cannot be written."""
     diagrams = None
     if command.trace_html is not None:
@@ -103,14 +102,14 @@ def _watcher(command: Command) -> Watcher:
     return Watcher(
         command.trace,
         display_of(command),
-        aloud=command.verbose,
-        quiet=command.is_quiet,
-        trees=command.has_trees,
+        is_verbose=command.verbose,
+        is_quiet=command.is_quiet,
+        has_trees=command.has_trees,
         diagrams=diagrams,
     )
 
 
-def _secrets(command: Command) -> CommandSecrets:
+def _load_secrets(command: Command) -> CommandSecrets:
     """Return the logins of the run. Raises `UsageError` if others may read or change the netrc file."""
     sections = command.configuration.hosts
     hosts = {name: section for name, section in sections.items() if section.has_login}
@@ -121,7 +120,7 @@ def _secrets(command: Command) -> CommandSecrets:
     return CommandSecrets(command.user, command.password_file, {**netrc.hosts, **hosts}, netrc.default)
 
 
-def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
+def _retry_policy(command: Command, *, is_batch: bool) -> RetryPolicy:
     """Return the retry policy of the run.
 
     A single URL has only one attempt, because the user waits for the result. `--tries` and the configuration
@@ -129,7 +128,7 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
     file.
     """
     policy = RetryPolicy(command.tries, command.retry_delay, command.retry_all)
-    if several or command.configuration.sources["tries"] != "default":
+    if is_batch or command.configuration.sources["tries"] != "default":
         return policy
     return replace(policy, tries_before_data=1) if command.verb == "get" else replace(policy, tries=1)
 
@@ -155,29 +154,29 @@ class _RetrievalRun:
         self._tally = tally
         self._policy = policy_of(command)
         self._limits = limits_of(command)
-        self._trees = command.has_trees
-        self._several = self._trees or bool(command.lists) or len(command.urls) > 1
-        self._options_for = options_of(
+        self._has_trees = command.has_trees
+        self._is_batch = self._has_trees or bool(command.lists) or len(command.urls) > 1
+        self._options = options_of(
             command,
             self._policy,
-            keep=self._several,
+            keep=self._is_batch,
             raw=command.verb in ("get", "cat"),
             listen=command.verb == "cat",
         )
-        self._secrets = _secrets(command)
-        self._logs_in = self._secrets.has_sources or streams.has_terminal()
+        self._secrets = _load_secrets(command)
+        self._can_log_in = self._secrets.has_sources or streams.has_terminal()
         self._watcher = watcher
         self._on_event: OnEvent = watcher.listener
-        if command.json and self._options_for.transcript is not None:
-            self._options_for = add_event_records(self._options_for)
-            self._on_event = combine_watchers(watcher.watch)
+        if command.json and self._options.transcript is not None:
+            self._options = add_event_records(self._options)
+            self._on_event = add_peer_records(watcher.watch)
         self._directory = None if command.directory is None else OutputDirectory(command.directory)
         self._statuses: set[int] = set()
-        self._stopped: int | None = None
-        self._quota_met = False
+        self._stop_status: int | None = None
+        self._at_quota = False
         writes_bodies = command.verb == "cat" or (command.verb == "get" and command.output == "-")
         self._separator = unescape(command.separator) if writes_bodies and command.separator else b""
-        self._separated = 0
+        self._last_separated = 0
         self._scope = trio.CancelScope()
 
     async def run_supervised(self) -> int:
@@ -188,44 +187,46 @@ class _RetrievalRun:
                 nursery.start_soon(self._stop_on, signals)
                 nursery.start_soon(self._watcher.show)
                 with self._scope:
-                    await self._work_through()
+                    await self._run_targets()
                 nursery.cancel_scope.cancel()
         self._tally.elapsed = trio.current_time() - started
-        if self._stopped is None:
-            if self._quota_met and not self._command.is_quiet and (kept := self._watcher.take_kept()):
-                streams.complain(Masked(f"the quota ended the run: {messages.way_on(kept, self._again)}"))
+        if self._stop_status is None:
+            if self._at_quota and not self._command.is_quiet and (files := self._watcher.take_partials()):
+                streams.complain(
+                    Masked(f"the quota ended the run: {messages.advise_resume(files, self._rerun)}")
+                )
             return status_of(self._statuses)
-        self._report_stop(self._stopped)
-        return self._stopped
+        self._report_stop(self._stop_status)
+        return self._stop_status
 
     def _report_stop(self, status: int) -> None:
         """Report the partial files of a stopped run, and how to resume them."""
         command = self._command
-        if not command.is_quiet and command.verb == "get" and command.output != "-" and status in _STOPPED:
-            kept = messages.way_on(self._watcher.take_kept(), self._again)
-            streams.complain(Masked(f"{own_text(_STOPPED[status])}: {kept}"))
+        if not command.is_quiet and command.verb == "get" and command.output != "-" and status in _STOP_WORDS:
+            advice = messages.advise_resume(self._watcher.take_partials(), self._rerun)
+            streams.complain(Masked(f"{own_text(_STOP_WORDS[status])}: {advice}"))
 
     @property
-    def _again(self) -> Masked:
+    def _rerun(self) -> Masked:
         """Describe the command that resumes this run.
 
         Without a ledger, a second run fails if a file is already complete. The command then needs `--exists
         skip`.
         """
         command = self._command
-        in_the_way = self._several and command.exists == "fail" and command.ledger is None
-        return Masked(f"the same command{' with --exists skip' if in_the_way else ''}")
+        has_conflicts = self._is_batch and command.exists == "fail" and command.ledger is None
+        return Masked(f"the same command{' with --exists skip' if has_conflicts else ''}")
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
             self._stop(STATUS_BY_SIGNAL[signal.Signals(number)])
 
     def _stop(self, status: int) -> None:
-        self._stopped = status
+        self._stop_status = status
         self._scope.cancel()
 
-    async def _work_through(self) -> None:
-        if not await self._is_directory_meant():
+    async def _run_targets(self) -> None:
+        if not await self._confirm_directory():
             self._statuses.add(NotConfigured.exit_code)
             return
         try:
@@ -233,7 +234,7 @@ class _RetrievalRun:
             with recorder_of(self._command) as recorder:
                 async with (
                     ledger_of(self._command) as ledger,
-                    self._session(password, recorder) as session,
+                    self._make_session(password, recorder) as session,
                 ):
                     await self._fetch_all(session, ledger)
         except LocalError as error:  # the error is about a local file, such as the ledger
@@ -241,7 +242,7 @@ class _RetrievalRun:
                 streams.complain(error.message)
             self._statuses.add(error.exit_code)
 
-    async def _is_directory_meant(self) -> bool:
+    async def _confirm_directory(self) -> bool:
         """Ask the user whether the value of `-d`, which curl would send, is a new directory."""
         command = self._command
         if command.yes or command.dry_run or not _may_be_data(command) or not streams.is_conversation():
@@ -252,17 +253,17 @@ class _RetrievalRun:
 
     async def _fetch_all(self, session: Resolver, ledger: Ledger | None) -> None:
         try:
-            if self._trees:
+            if self._has_trees:
                 await self._walk(session, ledger)
             else:
-                await self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
+                await self._batch(self._scheduler()).run(self._tasks(session, ledger), _ignore_result)
             if self._directory is not None and self._directory.is_held:
                 self._directory.check()
         finally:
             if self._directory is not None:
                 self._directory.close()
 
-    def _session(self, certfile_password: bytes | None, recorder: Recorder | None) -> Resolver:
+    def _make_session(self, certfile_password: bytes | None, recorder: Recorder | None) -> Resolver:
         command = self._command
         return Resolver(
             policy=self._policy,
@@ -275,8 +276,8 @@ class _RetrievalRun:
             pin=command.pin,
             family=command.family,
             strict=command.strict,
-            options=self._options_for,
-            credentials=self._secrets.request if self._logs_in else None,
+            options=self._options,
+            credentials=self._secrets.request if self._can_log_in else None,
             news_server=command.news_server,
             proxy=command.proxy,
             cookies=command.cookies,
@@ -285,13 +286,13 @@ class _RetrievalRun:
             mirrored=mirrors_of(command.configuration),
             segments=command.segments,
             segments_per_host=command.per_host,
-            patience=_retry_policy(command, several=self._several),
+            patience=_retry_policy(command, is_batch=self._is_batch),
             sync=command.sync,
             recorder=recorder,
             archive=self._archive,
         )
 
-    def _hosts(
+    def _scheduler(
         self, lane_of: Callable[[BatchTask[None]], Hashable] | None = None
     ) -> HostScheduler[BatchTask[None]]:
         command = self._command
@@ -317,35 +318,37 @@ class _RetrievalRun:
             lane_of,  # lazy import: few runs have trees
         )
 
-        hosts = self._hosts(lane_of)
-        trees_of = partial(Trees, self, session, self._command, self._tally, hosts.slow_down, ledger)
-        with closing(trees_of()) as trees:
+        hosts = self._scheduler(lane_of)
+        trees = Trees(self, session, self._command, self._tally, hosts.slow_down, ledger)
+        with closing(trees):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._plant, session, trees)
-                await self._batch(hosts).run(trees.tasks(), _forget)
+                nursery.start_soon(self._start_trees, session, trees)
+                await self._batch(hosts).run(trees.tasks(), _ignore_result)
             await trees.remove_surplus()
 
-    async def _plant(self, session: Resolver, trees: Trees) -> None:
-        async with aclosing(self._targets(session, None)) as found:
-            async for parts in found:
+    async def _start_trees(self, session: Resolver, trees: Trees) -> None:
+        async with aclosing(self._targets(session, None)) as groups:
+            async for parts in groups:
                 for part in parts:
                     assert not isinstance(part, SkippedLines), "trees are walked again"
                     self._admit(part[0])
-                    await trees.plant(part[0])
-        trees.no_more()
+                    await trees.start_tree(part[0])
+        trees.end_roots()
 
-    async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[BatchTask[None]]:
+    async def _tasks(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[BatchTask[None]]:
         """Yield a task for each URL; the lists of URLs are read lazily."""
-        async with aclosing(self._targets(session, ledger)) as found:
-            async for parts in found:
+        async with aclosing(self._targets(session, ledger)) as groups:
+            async for parts in groups:
                 for part in parts:
                     if isinstance(part, SkippedLines):
-                        self._pass_over_all(part)
+                        self._report_skipped_lines(part)
                         continue
                     target, entry = part
-                    number = self._tally.begin(target)
+                    number = self._tally.add_target(target)
                     if entry is not None and entry.is_done:
-                        self.pass_over(number, find_earlier(target, entry, self._command), target.place[1])
+                        self.report_skipped(
+                            number, find_earlier(target, entry, self._command), target.place[1]
+                        )
                     else:
                         work = partial(self.process_target, session, number, target, entry)
                         yield _TargetTask(*target.place, work)
@@ -357,53 +360,53 @@ class _RetrievalRun:
 
             fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched
-        supply = LedgerInput(self._command, self.report, ledger, fetched)
+        reader = LedgerInput(self._command, self.report, ledger, fetched)
         try:
-            async with aclosing(supply.read()) as found:
-                async for each in found:
-                    yield each
+            async with aclosing(reader.read()) as groups:
+                async for parts in groups:
+                    yield parts
         except LocalError as error:
             self.report(error)
-        self._tally.all_begun()
+        self._tally.end_lists()
 
-    def _pass_over_all(self, passed: SkippedLines) -> None:
+    def _report_skipped_lines(self, lines: SkippedLines) -> None:
         """Report several targets that earlier runs completed."""
-        if passed.octets:
-            streams.write_output(passed.octets)
-        self._tally.pass_over(passed.number)
+        if lines.octets:
+            streams.write_output(lines.octets)
+        self._tally.count_skipped(lines.number)
         self._statuses.add(0)
 
-    def pass_over(self, number: int, saved: Saved, scheme: str) -> None:
+    def report_skipped(self, number: int, saved: Saved, scheme: str) -> None:
         """Report one target that an earlier run completed."""
         if self._command.json:
-            streams.print_record(outcome.make_done_record(saved, scheme))
+            streams.print_record(summary.make_done_record(saved, scheme))
         self._tally.count_done(number, saved)
         self._statuses.add(0)
 
     def report(self, error: ResolveError) -> None:
         if not self._command.silent:  # also with JSON records on stderr, which lack this error
-            told = [error.message] if error.url is None else messages.describe(error, error.url)
-            streams.complain(*told)
-        self._tally.failed_to_read(error)
+            lines = [error.message] if error.url is None else messages.describe(error, error.url)
+            streams.complain(*lines)
+        self._tally.count_unreadable(error)
         self._statuses.add(error.exit_code)
 
     def _admit(self, target: CommandTarget) -> None:
         """Permit the use of logins for the target's host if the URL comes from the user."""
-        if self._logs_in and target.origin == "user":
+        if self._can_log_in and target.origin == "user":
             with suppress(ResolveError):  # the command reports the error
                 self._secrets.admit(target.parsed(self._command))
 
     async def _separate(self, number: int) -> None:
         """Write the separator before a target, except before the first target or a repeated target."""
-        if number > self._separated:
-            if self._separated:
+        if number > self._last_separated:
+            if self._last_separated:
                 await put(self._separator)
-            self._separated = number
+            self._last_separated = number
 
-    async def _perform(self, session: Resolver, place: int, target: CommandTarget) -> Saved | None:
+    async def _perform(self, session: Resolver, position: int, target: CommandTarget) -> Saved | None:
         command = self._command
         if self._separator:
-            await self._separate(place)
+            await self._separate(position)
         if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
             # `--search`, `--view` and `--type` were already applied, to the URL of the listing
@@ -415,11 +418,11 @@ class _RetrievalRun:
         self, session: Resolver, number: int, target: CommandTarget, entry: LedgerEntry | None
     ) -> Coroutine[object, object, None]:
         """Retrieve one target, and report and count its outcome."""
-        self._watcher.expect(target)
+        self._watcher.add_target(target)
         self._admit(target)
-        return self.conclude(number, target, partial(self._perform, session, number, target), entry)
+        return self.run_retrieval(number, target, partial(self._perform, session, number, target), entry)
 
-    async def conclude(
+    async def run_retrieval(
         self,
         number: int,
         target: CommandTarget,
@@ -428,7 +431,7 @@ class _RetrievalRun:
     ) -> None:
         """Perform a retrieval, and report and count its outcome."""
         current.set(entry)
-        self._watcher.forget_kept(target, self._command)
+        self._watcher.forget_partial(target, self._command)
         try:
             saved = await perform()
             if saved is not None and self._directory is not None:
@@ -436,46 +439,46 @@ class _RetrievalRun:
             streams.flush()
             if entry is not None:
                 await note_saved(entry, saved)
-            if self._trees and saved is None:
+            if self._has_trees and saved is None:
                 await forget(entry)
-                self._tally.withdraw(number)
+                self._tally.remove_target(number)
             else:
                 self._tally.count_done(number, saved)
             self._statuses.add(0)
         except (OutputFault, LedgerFault, DirectoryGone) as error:
             self._tally.count_failed(number, error)
-            self._end_with(error)
+            self._end_run(error)
         except ResolveError as error:
-            await self._fail(number, target, entry, error)
+            await self._report_failure(number, target, entry, error)
         except BrokenPipeError:
             self._stop(READER_GONE)
 
-    async def _fail(
+    async def _report_failure(
         self, number: int, target: CommandTarget, entry: LedgerEntry | None, error: ResolveError
     ) -> None:
         self._tally.count_failed(number, error)
-        if self._several and (is_full(error) or is_scarce(error)):  # each following URL would fail, too
-            return self._end_with(error)
+        if self._is_batch and (is_full(error) or is_scarce(error)):  # each following URL would fail, too
+            return self._end_run(error)
         self._statuses.add(error.exit_code)
-        if self._quota_met:  # the quota error was already reported, for an earlier URL
+        if self._at_quota:  # the quota error was already reported, for an earlier URL
             return None
         if not self._command.is_silent:
             typed = target.origin == "user" and not self._command.glob
             streams.complain(*messages.describe(error, target.url, typed=typed))
         if isinstance(error, LimitExceeded) and error.limit == "quota":
-            self._quota_met = True
+            self._at_quota = True
             self._scope.cancel()
             await trio.lowlevel.checkpoint()  # otherwise the worker would start another URL
-        kept = self._watcher.take_kept()
-        if kept and not self._command.is_quiet:
-            streams.complain(Masked(f"{redact(target.url)}: {messages.way_on(kept, self._again)}"))
+        files = self._watcher.take_partials()
+        if files and not self._command.is_quiet:
+            streams.complain(Masked(f"{redact(target.url)}: {messages.advise_resume(files, self._rerun)}"))
         try:
             await note_failure(entry, error)
         except LedgerFault as fault:
-            self._end_with(fault)
+            self._end_run(fault)
         return None
 
-    def _end_with(self, error: ResolveError) -> None:
+    def _end_run(self, error: ResolveError) -> None:
         """End the run after a local error, such as a full disk, which would affect each following URL."""
         self._statuses.add(error.exit_code)
         if not self._command.is_silent and not self._scope.cancel_called:
@@ -489,5 +492,5 @@ class _TargetTask(NamedTuple):
     run: Callable[[], Coroutine[object, object, None]]
 
 
-async def _forget(result: TaskResult[None]) -> None:
+async def _ignore_result(result: TaskResult[None]) -> None:
     """Ignore the result of a task, because the task has already reported it."""

@@ -576,25 +576,25 @@ class TraceWriter:
     A write error of the file does not stop the run; `close` returns the error.
     """
 
-    def __init__(self, path: str | None, aloud: bool) -> None:
+    def __init__(self, path: str | None, is_verbose: bool) -> None:
         self._path = path
-        self._aloud = aloud
-        self._problem: OSError | None = None
+        self._is_verbose = is_verbose
+        self._error: OSError | None = None
         try:
             self._file = None if path is None else open(path, "w", encoding="ascii")  # noqa: SIM115
         except OSError as error:
             raise self._fault(error) from error
 
-    def line(self, text: Masked, said: Masked | None) -> None:
-        """Write `text` to the trace file, and `said` to standard error."""
+    def line(self, text: Masked, message: Masked | None) -> None:
+        """Write `text` to the trace file, and `message` to standard error."""
         shown = escape_line(text)
-        if self._aloud and said is not None:
-            note(said)
-        if self._file is not None and self._problem is None:
+        if self._is_verbose and message is not None:
+            note(message)
+        if self._file is not None and self._error is None:
             try:
                 self._file.write(shown.encode("ascii", "backslashreplace").decode("ascii") + "\n")
             except OSError as error:
-                self._problem = error
+                self._error = error
 
     def close(self) -> LocalError | None:
         """Close the trace file and return its first error, or None."""
@@ -602,8 +602,8 @@ class TraceWriter:
             try:
                 self._file.close()
             except OSError as error:
-                self._problem = self._problem or error
-        return None if self._problem is None else self._fault(self._problem)
+                self._error = self._error or error
+        return None if self._error is None else self._fault(self._error)
 
     def _fault(self, error: OSError) -> LocalError:
         return LocalError(f"cannot write the trace {self._path!r}: {error.strerror}")

@@ -37,65 +37,65 @@ class RunSummary:
     def __init__(self, command: Command) -> None:
         self._command = command
         self._file = None if command.failed is None else streams.ListFile(command.failed)
-        self._handed_out = 0
-        self._numbers = 0
-        self._read = 0
-        self._left: dict[int, CommandTarget] = {}
+        self._target_count = 0
+        self._last_number = 0
+        self._lines_read = 0
+        self._pending: dict[int, CommandTarget] = {}
         self._counts: Counter[str] = Counter()
         self._statuses: set[int] = set()
         self._octets = 0
         self._unreadable = 0
         self.fetched: Mapping[str, FetchedList] = {}
-        self._ended = False
+        self._has_all_lists = False
         self.elapsed: float | None = None
 
-    def begin(self, target: CommandTarget, *, below: bool = False) -> int:
+    def add_target(self, target: CommandTarget, *, below: bool = False) -> int:
         """Count a target and return its number.
 
         With `below`, the target is a file or directory in a tree, and is not counted as a line of a list.
         """
-        self._handed_out += 1
-        self._read += not below
-        return self._note(target)
+        self._target_count += 1
+        self._lines_read += not below
+        return self._add(target)
 
-    def pass_over(self, count: int) -> None:
+    def count_skipped(self, count: int) -> None:
         """Count the targets that earlier runs completed."""
-        self._handed_out += count
-        self._read += count
-        self._numbers += count
+        self._target_count += count
+        self._lines_read += count
+        self._last_number += count
         self._counts["kept"] += count
 
-    def plant(self, target: CommandTarget) -> int:
-        """Add a tree, which is pending until `uproot`, and return its number."""
-        self._read += 1
-        return self._note(target)
+    def add_tree(self, target: CommandTarget) -> int:
+        """Add a tree, which is pending until `remove_tree`, and return its number."""
+        self._lines_read += 1
+        return self._add(target)
 
-    def uproot(self, number: int) -> None:
+    def remove_tree(self, number: int) -> None:
         """Remove a finished tree; the failed targets in the tree are not removed."""
-        del self._left[number]
+        del self._pending[number]
 
-    def withdraw(self, number: int) -> None:
+    def remove_target(self, number: int) -> None:
         """Remove a target from the counts."""
-        del self._left[number]
-        self._handed_out -= 1
+        del self._pending[number]
+        self._target_count -= 1
 
-    def _note(self, target: CommandTarget) -> int:
-        self._numbers += 1
-        self._left[self._numbers] = target
-        return self._numbers
+    def _add(self, target: CommandTarget) -> int:
+        self._last_number += 1
+        self._pending[self._last_number] = target
+        return self._last_number
 
     def count_done(self, number: int, saved: Saved | None) -> None:
-        del self._left[number]
+        del self._pending[number]
         self._counts[_word_for(saved)] += 1
         if saved is not None and not saved.skipped:
             self._octets += max(0, saved.bytes - saved.resumed_from)
 
     def count_failed(self, number: int, error: ResolveError) -> None:
         if self._file is None:  # without `--failed`, targets are only counted
-            del self._left[number]
+            del self._pending[number]
         self._count_failure(error)
 
-    def failed_to_read(self, error: ResolveError) -> None:
+    def count_unreadable(self, error: ResolveError) -> None:
         """Count an error of a list or of a line in a list."""
         self._unreadable += 1
         self._count_failure(error)
@@ -109,24 +109,26 @@ class RunSummary:
             self._counts["failed"] += 1
             self._statuses.add(error.exit_code)
 
-    def all_begun(self) -> None:
+    def end_lists(self) -> None:
         """Record that all lists were read to the end."""
-        self._ended = True
+        self._has_all_lists = True
 
-    def close(self, *, aloud: bool) -> LocalError | None:
+    def close(self, *, is_shown: bool) -> LocalError | None:
         """Print the summary and write the list of failed targets.
 
         Return the write error, or None.
 
-        The summary is printed only if `aloud` is true and the run has several targets.
+        The summary is printed only if `is_shown` is true and the run has several targets.
         """
-        rest = [] if self._ended else list(self._never_begun())
-        total = self._handed_out + self._unreadable + len(rest)
-        if aloud and self.elapsed is not None and total > 1 and self._is_worth_a_line(total):
+        rest = [] if self._has_all_lists else list(self._list_unstarted())
+        total = self._target_count + self._unreadable + len(rest)
+        if is_shown and self.elapsed is not None and total > 1 and self._is_worth_a_line(total):
             streams.complain(own_text(self._line(total, self.elapsed)))
         if self._file is None:
             return None
-        return self._file.write(dict.fromkeys(map(self._format_list_line, chain(self._left.values(), rest))))
+        return self._file.write(
+            dict.fromkeys(map(self._format_list_line, chain(self._pending.values(), rest)))
+        )
 
     def _is_worth_a_line(self, total: int) -> bool:
         """Return whether the summary is useful, because the run saves files or a target failed."""
@@ -139,42 +141,42 @@ class RunSummary:
         return self._command.verb == "get" and self._command.output != "-"
 
     @property
-    def _done(self) -> str:
+    def _done_word(self) -> str:
         if self._command.dry_run:
             return "to be saved"
         return "saved" if self._saves else "done"
 
     def _line(self, total: int, elapsed: float) -> str:
-        left = total - self._counts.total()
+        remaining = total - self._counts.total()
         statuses = ", ".join(map(str, sorted(self._statuses)))
         words = [
-            f"{self._counts['done']} of {total} {self._done}",
+            f"{self._counts['done']} of {total} {self._done_word}",
             *(
-                f"{self._counts[what]} {what}"
-                for what in ("kept", "left alone", "missing", "refused")
-                if self._counts[what]
+                f"{self._counts[word]} {word}"
+                for word in ("kept", "left alone", "missing", "refused")
+                if self._counts[word]
             ),
             *([f"{self._counts['failed']} failed (exit {statuses})"] if statuses else []),
-            *([f"{left} left"] if left > 0 else []),
+            *([f"{remaining} left"] if remaining > 0 else []),
         ]
         return f"{', '.join(words)}; {octets(self._octets)} in {duration(elapsed)}"
 
-    def _never_begun(self) -> Iterator[CommandTarget]:
+    def _list_unstarted(self) -> Iterator[CommandTarget]:
         """Yield the targets that an interrupted run did not start, if the lists can be read a second time."""
-        fetched = self.fetched
-        if all(name in fetched or streams.is_file(name) for name in self._command.lists):
-            yield from islice(targets_as_given(self._command, fetched), self._read, None)
+        lists = self.fetched
+        if all(name in lists or streams.is_file(name) for name in self._command.lists):
+            yield from islice(targets_as_given(self._command, lists), self._lines_read, None)
 
     def _format_list_line(self, target: CommandTarget) -> str:
-        chosen, url = self._command.origin, target.url
-        led = None if self._command.referrer is None else (redact(self._command.referrer), None)
-        more = collect_list_facts(target)
-        if (target.origin, target.referrer) == (chosen, led) and is_plain(url) and not more:
+        origin, url = self._command.origin, target.url
+        referrer = None if self._command.referrer is None else (redact(self._command.referrer), None)
+        more = list_metadata(target)
+        if (target.origin, target.referrer) == (origin, referrer) and is_plain(url) and not more:
             return url + "\n"
         return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer, **more})
 
 
-def collect_list_facts(target: CommandTarget) -> dict[str, JsonValue]:
+def list_metadata(target: CommandTarget) -> dict[str, JsonValue]:
     """Return the metadata of a target from its list as JSON members: name, mirrors, checksum and size."""
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):
@@ -207,13 +209,13 @@ def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dic
     return {**record, "status": "skipped"} if dry_run else record
 
 
-def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
+def make_removed_record(path: str, *, is_done: bool) -> dict[str, JsonValue]:
     """Return the record of a local file or directory that `--delete` removes.
 
-    If `done` is false, the file would be removed.
+    If `is_done` is false, the file would be removed.
     """
-    nothing = dict.fromkeys(("url", "final_url", "scheme"))
-    record: dict[str, JsonValue] = {**nothing, "status": "done" if done else "skipped", "exit": 0}
+    nulls = dict.fromkeys(("url", "final_url", "scheme"))
+    record: dict[str, JsonValue] = {**nulls, "status": "done" if is_done else "skipped", "exit": 0}
     record |= {"error": None, "path": path, "bytes": 0, "resumed_from": 0, "media_type": None}
     record |= {"modified": None, "digest": None, "verified": [], "attempts": 0, "elapsed": 0.0}
     return record | {"peer": None, "proxy": None, "findings": [], "mirror": None, "action": "delete"}
@@ -225,7 +227,7 @@ def make_failed_record(
     """Return the record of a failed retrieval; a member is null if its value is unknown."""
     from resolver.transfer.many import judge, outcome_of_failure
 
-    judged = judge(
+    verdict = judge(
         error,
         target.url,
         policy=policy,
@@ -235,7 +237,7 @@ def make_failed_record(
         environment=proxies_here(),
         proxy=command.proxy,
     )
-    return outcome_of_failure(error, target.url, elapsed, judged).as_json()
+    return outcome_of_failure(error, target.url, elapsed, verdict).as_json()
 
 
 def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
@@ -255,7 +257,7 @@ def add_event_records(options: Options) -> Options:
     return replace(options, transcript=replace(options.transcript, tell=streams.note_record))
 
 
-def combine_watchers(watch: Callable[[Event], None]) -> Callable[[Event], None]:
+def add_peer_records(watch: Callable[[Event], None]) -> Callable[[Event], None]:
     """Return an event handler that calls `watch`, and writes a record with the address of the peer."""
 
     def hear(event: Event) -> None:

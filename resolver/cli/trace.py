@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from resolver.transfer.plan import Plan
 
 #: The maximum number of stored warnings. The maximum bounds the memory for a very long list of URLs.
-_MOST_WARNED = 10_000
+_MAX_WARNINGS = 10_000
 
 
 class Watcher:
     """An event handler that writes warnings, retries and trace lines, and calls the progress display.
 
-    With `trees`, a warning is reported only for the first URL of each scheme, host and port. A tree may have
-    thousands of URLs.
+    With `has_trees`, a warning is reported only for the first URL of each scheme, host and port. A tree may
+    have thousands of URLs.
     """
 
     def __init__(
@@ -55,87 +55,87 @@ class Watcher:
         path: str | None,
         display: Display,
         *,
-        aloud: bool,
-        quiet: bool,
-        trees: bool = False,
+        is_verbose: bool,
+        is_quiet: bool,
+        has_trees: bool = False,
         diagrams: Diagrams | None = None,
     ) -> None:
         self._display = display
         self._diagrams = diagrams
-        self._trace = TraceWriter(path, aloud=aloud) if path is not None or aloud else None
-        self._quiet = quiet
-        self._trees = trees
-        self._words = TraceFormat()
-        self._kept: list[Kept] = []
-        self._warned: dict[tuple[str, Finding], None] = {}
+        self._trace = TraceWriter(path, is_verbose=is_verbose) if path is not None or is_verbose else None
+        self._is_quiet = is_quiet
+        self._has_trees = has_trees
+        self._format = TraceFormat()
+        self._partials: list[Kept] = []
+        self._warnings: dict[tuple[str, Finding], None] = {}
 
     @property
     def listener(self) -> OnEvent:
         """Return `watch` as an event handler that gets only the events it needs."""
         if self._trace is not None or self._diagrams is not None:
             return self.watch
-        return Listener(self.watch, {*self._display.hears_of, Kept, Warned, Retrying})
+        return Listener(self.watch, {*self._display.event_types, Kept, Warned, Retrying})
 
     def watch(self, event: Event) -> None:
         """Process an event: report warnings and retries, and write the trace."""
-        self._display.hear(event)
+        self._display.process(event)
         if self._diagrams is not None:
-            self._diagrams.hear(event)
+            self._diagrams.process(event)
         if isinstance(event, Kept):
-            self._kept.append(event)
-        if isinstance(event, Warned) and not self._quiet and self._is_news(event):
+            self._partials.append(event)
+        if isinstance(event, Warned) and not self._is_quiet and self._is_new(event):
             complain(Masked(f"{event.url}: {warning_of(event)}"))
-        if isinstance(event, Retrying) and not self._quiet:
+        if isinstance(event, Retrying) and not self._is_quiet:
             # Without a delay, the retry waits in the queue behind other requests to the same host.
             when = Masked(f"{event.delay:.1f} s" if event.delay else "its turn")
             complain(Masked(f"{event.url}: {words_of(event.error)}; retry in {when}"))
         if self._trace is not None and (line := line_of(event)) is not None:
-            self._trace.line(line, self._words.select_words(event, line))
+            self._trace.line(line, self._format.select_words(event, line))
 
-    def take_kept(self) -> list[Kept]:
+    def take_partials(self) -> list[Kept]:
         """Return the partial files that were stored after the previous call."""
-        kept, self._kept = self._kept, []
-        return kept
+        files, self._partials = self._partials, []
+        return files
 
     async def show(self) -> None:
         """Show the progress until the task is cancelled."""
         await self._display.run()
 
-    def _is_news(self, warning: Warned) -> bool:
+    def _is_new(self, warning: Warned) -> bool:
         """Return whether a warning is new; retries and requests for metadata repeat the warnings of a URL."""
-        about = warning.url.split("/", 3)[:3] if self._trees else [warning.url]
-        told = ("/".join(about), warning.finding)
-        if told in self._warned:
+        prefix = warning.url.split("/", 3)[:3] if self._has_trees else [warning.url]
+        key = ("/".join(prefix), warning.finding)
+        if key in self._warnings:
             return False
-        if len(self._warned) >= _MOST_WARNED:
-            del self._warned[next(iter(self._warned))]
-        self._warned[told] = None
+        if len(self._warnings) >= _MAX_WARNINGS:
+            del self._warnings[next(iter(self._warnings))]
+        self._warnings[key] = None
         return True
 
-    def expect(self, target: CommandTarget) -> None:
+    def add_target(self, target: CommandTarget) -> None:
         """Announce a target before its request is sent."""
         if self._diagrams is not None:
-            self._diagrams.expect(target)
+            self._diagrams.add_target(target)
 
-    def forget_kept(self, target: CommandTarget, command: Command) -> None:
+    def forget_partial(self, target: CommandTarget, command: Command) -> None:
         """Forget the partial file of a target, because the target starts again and uses the file."""
-        if self._kept:
+        if self._partials:
             with suppress(ResolveError):  # the retrieval reports the error
                 url = target.parsed(command).shown
-                self._kept = [kept for kept in self._kept if kept.url != url]
+                self._partials = [file for file in self._partials if file.url != url]
 
     def close(self) -> list[LocalError]:
         """Clear the display, close the trace files and return the write errors."""
         self._display.close()
-        written = [each.close() for each in (self._trace, self._diagrams) if each is not None]
-        return [fault for fault in written if fault is not None]
+        faults = [writer.close() for writer in (self._trace, self._diagrams) if writer is not None]
+        return [fault for fault in faults if fault is not None]
 
 
 # HTML pages with sequence diagrams of protocol exchanges (`--trace-html FILE`) and of plans (`explain
 # --html`). The pages need the extra `web`.
 
 #: The maximum number of stored targets, including targets that wait to start.
-_MOST_EXPECTED = 1000
+_MAX_TARGETS = 1000
 
 
 class Diagrams:
@@ -155,16 +155,16 @@ class Diagrams:
         check_place(path)
         self._path = path
         self._command = command
-        self._expected: dict[str, CommandTarget] = {}
+        self._targets: dict[str, CommandTarget] = {}
         self._recordings = Recordings(trio.current_time)
 
-    def expect(self, target: CommandTarget) -> None:
+    def add_target(self, target: CommandTarget) -> None:
         """Store a target, to show its plan next to its protocol exchange."""
-        if len(self._expected) >= _MOST_EXPECTED:
-            del self._expected[next(iter(self._expected))]
-        self._expected[redact(target.url)] = target
+        if len(self._targets) >= _MAX_TARGETS:
+            del self._targets[next(iter(self._targets))]
+        self._targets[redact(target.url)] = target
 
-    def hear(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         self._recordings.hear(event)
 
     def close(self) -> LocalError | None:
@@ -184,7 +184,7 @@ class Diagrams:
         return None
 
     def _plan(self, url: str) -> Plan | None:
-        target = self._expected.get(url)
+        target = self._targets.get(url)
         if target is None:
             return None
         from resolver.cli.plans import plan_of  # lazy import: only the page of `--trace-html` needs it
@@ -208,7 +208,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
         write_whole(command.output, page)
 
 
-def check_needs(option: str) -> None:
+def check_extra(option: str) -> None:
     """Raise `NotConfigured` if the extra `web`, which `option` needs, is missing."""
     _panel(option)
 

@@ -22,11 +22,11 @@ from resolver.url.parsing import parse
 _WINDOW = 8.0
 
 #: Minimum seconds between two samples for the transfer rate.
-_APART = 0.1
+_SAMPLE_INTERVAL = 0.1
 
 #: The maximum number of characters of a file name that are processed. Without this limit, a name of combining
 #: characters could be endless, because combining characters do not have a width.
-_MOST_NAME = 200
+_MAX_NAME = 200
 
 State = Literal["connecting", "receiving", "waiting", "over"]
 
@@ -42,34 +42,34 @@ class TransferProgress:
         self.url = url
         self.name = shown_name(url)
         self.state: State = "connecting"
-        self.begun = now
+        self.started = now
         self.until = now
         self.start: int | None = None
         self.received = 0
         self.brought = 0
         self.expected: int | None = None
-        self.failed = False
-        self._moments: deque[tuple[float, int]] = deque()
+        self.has_failed = False
+        self._samples: deque[tuple[float, int]] = deque()
 
     def progress(self, event: Progress, now: float) -> None:
         if self.state != "receiving":  # a new attempt may resume at an earlier offset
-            self._moments.clear()
+            self._samples.clear()
             self.received = event.start
             self.start = event.start if self.start is None else min(self.start, event.start)
         self.state = "receiving"
         self.brought += event.received - self.received
         self.received, self.expected = event.received, event.expected
-        if not self._moments or now - self._moments[-1][0] >= _APART:
-            self._moments.append((now, event.received))
+        if not self._samples or now - self._samples[-1][0] >= _SAMPLE_INTERVAL:
+            self._samples.append((now, event.received))
 
     def rate(self, now: float) -> float | None:
         """Return the average rate of the last seconds in bytes per second, or None if it is unknown."""
-        while len(self._moments) > 1 and self._moments[1][0] < now - _WINDOW:
-            self._moments.popleft()
-        if self.state != "receiving" or not self._moments or now - self._moments[0][0] < _APART:
+        while len(self._samples) > 1 and self._samples[1][0] < now - _WINDOW:
+            self._samples.popleft()
+        if self.state != "receiving" or not self._samples or now - self._samples[0][0] < _SAMPLE_INTERVAL:
             return None
-        since, received = self._moments[0]
-        return (self.received - received) / (now - since)
+        started, received = self._samples[0]
+        return (self.received - received) / (now - started)
 
     def estimate_remaining(self, now: float) -> float | None:
         """Return the seconds until the end of the transfer at the current rate, or None if unknown."""
@@ -84,43 +84,43 @@ class TransferTracker:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._all: dict[int, TransferProgress] = {}
+        self._running: dict[int, TransferProgress] = {}
         self._brought = 0
         self.done = 0
         self.failed = 0
 
-    def hear(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         match event:
             case Started(url=url, transfer=number):
-                transfer = self._all.setdefault(number, TransferProgress(url, self._clock()))
+                transfer = self._running.setdefault(number, TransferProgress(url, self._clock()))
                 transfer.state = "connecting"
             case Progress(transfer=number):
-                self._all[number].progress(event, self._clock())
+                self._running[number].progress(event, self._clock())
             case Retrying(delay=delay, transfer=number):
-                transfer = self._all[number]
+                transfer = self._running[number]
                 transfer.state, transfer.until = "waiting", self._clock() + delay
             case Finished(error=error, transfer=number):
-                transfer = self._all[number]
-                transfer.state, transfer.failed = "over", error is not None
+                transfer = self._running[number]
+                transfer.state, transfer.has_failed = "over", error is not None
 
     def under_way(self) -> list[TransferProgress]:
         """Return the running transfers, oldest first, after adding the finished transfers to the totals."""
-        for number, transfer in list(self._all.items()):
+        for number, transfer in list(self._running.items()):
             if transfer.state == "over":
-                del self._all[number]
+                del self._running[number]
                 self._brought += transfer.brought
-                self.failed += transfer.failed
-                self.done += not transfer.failed
-        return list(self._all.values())
+                self.failed += transfer.has_failed
+                self.done += not transfer.has_failed
+        return list(self._running.values())
 
     @property
     def count(self) -> int:
-        return self.done + self.failed + len(self._all)
+        return self.done + self.failed + len(self._running)
 
     @property
     def brought(self) -> int:
         """Return the bytes received since the start of the run."""
-        return self._brought + sum(transfer.brought for transfer in self._all.values())
+        return self._brought + sum(transfer.brought for transfer in self._running.values())
 
 
 def shown_name(url: str) -> str:
@@ -128,7 +128,7 @@ def shown_name(url: str) -> str:
     name = url
     with suppress(InvalidUrl):
         name = last_part(parse(url)).decode("utf-8", "surrogateescape").rpartition("/")[2] or url
-    escaped = escape_line(name[:_MOST_NAME])
+    escaped = escape_line(name[:_MAX_NAME])
     return "".join(char if char.isprintable() else _escape_char(char) for char in escaped)
 
 
@@ -147,10 +147,10 @@ def octets(count: int) -> str:
     return f"{_figures(count, factor)} {unit}"
 
 
-def octets_of(count: int, whole: int) -> str:
+def octets_of(count: int, total: int) -> str:
     """Format a received and a total size in one unit, in at most 13 characters: `1.2/45.6 MiB`."""
-    factor, unit = _unit_of(whole)
-    return f"{_figures(count, factor)}/{_figures(whole, factor)} {unit}"
+    factor, unit = _unit_of(total)
+    return f"{_figures(count, factor)}/{_figures(total, factor)} {unit}"
 
 
 def _unit_of(count: int) -> tuple[int, str]:
@@ -168,10 +168,10 @@ def _figures(count: int, factor: int) -> str:
 
 def countdown(seconds: float) -> str:
     """Format the remaining time in at most 8 characters: `0:07`, or `days` from 100 hours on."""
-    left = int(seconds + 0.999)
-    if left >= 360_000:
+    remaining = int(seconds + 0.999)
+    if remaining >= 360_000:
         return "days"
-    minutes, rest = divmod(left, 60)
+    minutes, rest = divmod(remaining, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 

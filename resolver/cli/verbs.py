@@ -17,8 +17,7 @@ from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import NotFound, Refused, ResolveError
 from protocols.location import mask_cookie
 from protocols.text import Masked, instant, own_text
-from resolver.cli import messages, streams
-from resolver.cli import summary as outcome
+from resolver.cli import messages, streams, summary
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines
 from resolver.cli.listing import show
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 #: The timeout in seconds for writing the last record after a cancellation. A reader that is not blocked needs
 #: less time.
-_MOMENT = 1.0
+_RECORD_TIMEOUT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
 Verb: TypeAlias = Callable[[Resolver, CommandTarget, Command], Awaitable[Saved | None]]
@@ -65,7 +64,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     if command.output == "-":
         return await cat(session, target, command)
     if command.output is not None and is_device(_resolve_path(command.output, command)):
-        return await _get_into(_resolve_path(command.output, command), session, target, command)
+        return await _get_to_device(_resolve_path(command.output, command), session, target, command)
     started = trio.current_time() if command.json else 0.0
     try:
         saved = await (
@@ -73,8 +72,8 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
         )
     except ResolveError as error:
         if command.json:
-            await _show(
-                outcome.make_failed_record(
+            await _print(
+                summary.make_failed_record(
                     error, target, trio.current_time() - started, command, session.policy
                 )
             )
@@ -83,11 +82,11 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
         return None
     if target.findings or saved.findings:
         saved = _with_findings(saved, target)
-        _report_oddities(saved.requested_url, saved.findings, command)
+        _report_findings(saved.requested_url, saved.findings, command)
     if command.json:
         dry_run = command.dry_run
-        with _last_words():
-            await _show(outcome.make_done_record(saved, target.place[1], dry_run=dry_run))
+        with _shield_last_record():
+            await _print(summary.make_done_record(saved, target.place[1], dry_run=dry_run))
     else:
         _report_saved(saved, command)
     return saved
@@ -116,29 +115,29 @@ async def _get_attachments(
         results = await saver.run()
     except ResolveError as error:
         results = [error]
-    saved = [each for each in results if isinstance(each, Saved)]
-    errors = [each for each in results if isinstance(each, ResolveError)]
-    with _last_words():
-        for each in results:
-            if isinstance(each, Saved):
-                _report_oddities(each.requested_url, each.findings if each is saved[0] else (), command)
+    saved = [result for result in results if isinstance(result, Saved)]
+    errors = [result for result in results if isinstance(result, ResolveError)]
+    with _shield_last_record():
+        for result in results:
+            if isinstance(result, Saved):
+                _report_findings(result.requested_url, result.findings if result is saved[0] else (), command)
             if not command.json:
-                if isinstance(each, Saved):
-                    _report_saved(each, command)
-            elif isinstance(each, Saved):
-                await _show(outcome.make_done_record(each, parse(each.requested_url).scheme))
+                if isinstance(result, Saved):
+                    _report_saved(result, command)
+            elif isinstance(result, Saved):
+                await _print(summary.make_done_record(result, parse(result.requested_url).scheme))
             else:
                 elapsed = trio.current_time() - started
-                await _show(outcome.make_failed_record(each, target, elapsed, command, session.policy))
+                await _print(summary.make_failed_record(result, target, elapsed, command, session.policy))
     for other in errors[1:]:  # the run reports the first error
         if not command.is_silent:
             streams.complain(*messages.describe(other, target.url))
     if errors:
         raise errors[0]
-    return replace(saved[0], bytes=sum(each.bytes for each in saved if not each.skipped))
+    return replace(saved[0], bytes=sum(result.bytes for result in saved if not result.skipped))
 
 
-def _last_words() -> AbstractContextManager[object]:
+def _shield_last_record() -> AbstractContextManager[object]:
     """Return a context manager for the last record.
 
     The record can be written even after a cancellation.
@@ -148,15 +147,15 @@ def _last_words() -> AbstractContextManager[object]:
     """
     if trio.current_effective_deadline() > float("-inf"):
         return nullcontext()
-    return trio.move_on_after(_MOMENT, shield=True)
+    return trio.move_on_after(_RECORD_TIMEOUT, shield=True)
 
 
 async def _save(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     if command.format is not None:
-        return await _gather(session, target, command)
+        return await _save_mailbox(session, target, command)
     url = target.parsed(command)
     path = await _path(session, url, target, command)
-    wanted: SaveSettings = {
+    settings: SaveSettings = {
         **_save_settings(target, command),
         "make_directory": command.directory is not None or (command.output is None and "/" in path),
         "mirrors": (*target.mirrors, *command.mirrors),
@@ -164,7 +163,7 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
         "origin": target.origin,
         "referrer": target.referrer,
     }
-    return await session.save(url, path, **wanted)
+    return await session.save(url, path, **settings)
 
 
 def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
@@ -179,7 +178,7 @@ def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
     }
 
 
-async def _gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
+async def _save_mailbox(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """Save the articles of a newsgroup as messages of a mailbox (mbox or Maildir).
 
     Raises `ResolveError`. Articles that were received before the error are saved.
@@ -203,7 +202,7 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
     """Save a file of a tree at its path, or return None if the file is a directory."""
     assert target.file is not None
     file = target.file
-    wanted: SaveSettings = {
+    settings: SaveSettings = {
         **_save_settings(target, command),
         "make_directory": True,
         "mirrors": target.mirrors,
@@ -212,7 +211,7 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
         "origin": target.origin,
         "referrer": target.referrer,
     }
-    return await file.fetch(lambda: file.session.save(file.url, file.path, **wanted))
+    return await file.fetch(lambda: file.session.save(file.url, file.path, **settings))
 
 
 async def enter(
@@ -229,16 +228,16 @@ async def enter(
             raise NotFound(f"no file in the listing matches {pattern!r}", url=directory.url.shown)
     except ResolveError as error:
         if command.json:
-            await _show(
-                outcome.make_failed_record(error, target, trio.current_time() - started, command, policy)
+            await _print(
+                summary.make_failed_record(error, target, trio.current_time() - started, command, policy)
             )
         raise
     if listed is not None:
-        _report_oddities(listed.url, listed.findings, command)
+        _report_findings(listed.url, listed.findings, command)
     if not isinstance(listed, Saved):
         return None
     if command.json:
-        await _show(outcome.make_done_record(listed, directory.scheme))
+        await _print(summary.make_done_record(listed, directory.scheme))
     return listed
 
 
@@ -247,8 +246,8 @@ def _checksum(target: CommandTarget, command: Command) -> Checksum | None:
 
     The command line has precedence, except for `--checksum auto`.
     """
-    told: Checksum | None = command.checksum
-    return target.checksum if told is None or (told.algorithm == "auto" and target.checksum) else told
+    option: Checksum | None = command.checksum
+    return target.checksum if option is None or (option.algorithm == "auto" and target.checksum) else option
 
 
 def _with_findings(saved: Saved, target: CommandTarget) -> Saved:
@@ -291,19 +290,19 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
 def _report_saved(saved: Saved, command: Command) -> None:
     if command.is_quiet or saved.path is None:  # without a path, a finding reports the skipped target
         return
-    way = messages.way_of(saved)
+    outcome = messages.describe_saved(saved)
     if command.dry_run:
-        way = Masked("would be kept" if saved.skipped else "would be saved")
-    streams.complain(Masked(f"{saved.requested_url} -> {own_text(saved.path)} ({way})"))
+        outcome = Masked("would be kept" if saved.skipped else "would be saved")
+    streams.complain(Masked(f"{saved.requested_url} -> {own_text(saved.path)} ({outcome})"))
 
 
-async def _get_into(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
+async def _get_to_device(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """Write the body to a device or a pipe."""
     async with open_device(path) as device:
-        saved = await _pour(session, target, command, _show, device)
+        saved = await _write_body(session, target, command, _print, device)
     saved = replace(saved, path=path)
     if command.json:
-        await _show(outcome.make_done_record(saved, target.parsed(command).scheme))
+        await _print(summary.make_done_record(saved, target.parsed(command).scheme))
     else:
         _report_saved(saved, command)
     return saved
@@ -312,20 +311,20 @@ async def _get_into(path: str, session: Resolver, target: CommandTarget, command
 async def cat(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
     """Write the body to standard output: a listing as lines, and a link as the URL of its target."""
     if command.during is not None or command.until is not None:
-        from resolver.cli.hints import advise  # lazy import: few runs record a session
+        from resolver.cli.hints import advise_login  # lazy import: few runs record a session
 
-        advise(target.parsed(command), quiet=command.is_quiet)
+        advise_login(target.parsed(command), quiet=command.is_quiet)
     with StandardOutput() as output:
-        saved = await _pour(session, target, command, _note, output)
+        saved = await _write_body(session, target, command, _note, output)
     if command.json:
-        await _note(outcome.make_done_record(saved, target.parsed(command).scheme))
+        await _note(summary.make_done_record(saved, target.parsed(command).scheme))
     return saved
 
 
-async def _pour(
-    session: Resolver, target: CommandTarget, command: Command, tell: Record, outlet: BodyOutput
+async def _write_body(
+    session: Resolver, target: CommandTarget, command: Command, report: Record, outlet: BodyOutput
 ) -> Saved:
-    """Write the body to `outlet`, where written bytes are final; `tell` gets the record of a failure."""
+    """Write the body to `outlet`, where written bytes are final; `report` gets the record of a failure."""
     started = trio.current_time()
     raw = session.policy.allow_raw
     output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)
@@ -341,9 +340,9 @@ async def _pour(
     except ResolveError as error:
         if command.json:
             elapsed = trio.current_time() - started
-            await tell(outcome.make_failed_record(error, target, elapsed, command, session.policy))
+            await report(summary.make_failed_record(error, target, elapsed, command, session.policy))
         raise
-    _report_oddities(saved.requested_url, saved.findings, command)
+    _report_findings(saved.requested_url, saved.findings, command)
     return saved
 
 
@@ -353,26 +352,26 @@ async def _note(record: dict[str, JsonValue]) -> None:
 
 async def ls(session: Resolver, target: CommandTarget, command: Command) -> None:
     """Print the entries of a listing, one per line, as they arrive."""
-    async with _failures(target, command):
+    async with _record_failures(target, command):
         url = target.parsed(command)
         async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
             try:
                 await show(reply, command, session)
             except ResolveError:
-                _report_reasons(reply, command)
+                _report_listing_reasons(reply, command)
                 raise
-            _report_oddities(reply.requested_url, reply.findings, command)
+            _report_findings(reply.requested_url, reply.findings, command)
 
 
 async def info(session: Resolver, target: CommandTarget, command: Command) -> None:
     """Print the metadata of the URL's resource, without its body."""
-    async with _failures(target, command):
+    async with _record_failures(target, command):
         url = target.parsed(command)
         async with session.facts(url, origin=target.origin, referrer=target.referrer) as reply:
             entry = describe_entry(url, reply, target.origin, target.referrer)
             if command.json:
-                return await _show(entry.as_json())
-            facts = {**_facts(entry), **(_collect_more_facts(reply) if command.verbose else {})}
+                return await _print(entry.as_json())
+            facts = {**_basic_facts(entry), **(_collect_more_facts(reply) if command.verbose else {})}
             raw = session.policy.allow_raw
             await put(b"".join(streams.line_octets(line, raw=raw) for line in fact_lines(facts)))
 
@@ -381,12 +380,12 @@ async def open_(session: Resolver, target: CommandTarget, command: Command) -> N
     """Open the URL interactively."""
     from resolver.cli.open import perform  # lazy import: few runs are interactive
 
-    async with _failures(target, command):
+    async with _record_failures(target, command):
         url = target.parsed(command)
-        _report_oddities(url.shown, await perform(session, url, target, command), command)
+        _report_findings(url.shown, await perform(session, url, target, command), command)
 
 
-def _facts(entry: Entry) -> dict[str, JsonValue]:
+def _basic_facts(entry: Entry) -> dict[str, JsonValue]:
     return {
         "url": entry.url,
         "kind": entry.kind.value,
@@ -399,41 +398,41 @@ def _facts(entry: Entry) -> dict[str, JsonValue]:
 
 def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
     """Return the additional metadata for `-v`: charset, ETag, peer, redirects, and the response headers."""
-    said: dict[str, list[JsonValue]] = {}
+    headers: dict[str, list[JsonValue]] = {}
     for name, value in reply.meta:
-        said.setdefault(f"header.{name}", []).append(mask_cookie(name, value))
+        headers.setdefault(f"header.{name}", []).append(mask_cookie(name, value))
     return {
         "charset": reply.charset,
         "etag": reply.etag,
         "peer": reply.peer,
         "chain": list(reply.chain),
-        **{name: list(values) for name, values in said.items()},
+        **{name: list(values) for name, values in headers.items()},
     }
 
 
 @asynccontextmanager
-async def _failures(target: CommandTarget, command: Command) -> AsyncIterator[None]:
+async def _record_failures(target: CommandTarget, command: Command) -> AsyncIterator[None]:
     """If the block fails, print a record (with `--json`) and raise the error again."""
     try:
         yield
     except ResolveError as error:
         if command.json:
-            await _show(outcome.make_unknown_record(error, target))
+            await _print(summary.make_unknown_record(error, target))
         raise
 
 
-async def _show(record: dict[str, JsonValue]) -> None:
+async def _print(record: dict[str, JsonValue]) -> None:
     await put(streams.record_octets(record))
 
 
-def _report_reasons(reply: StreamingResponse, command: Command) -> None:
+def _report_listing_reasons(reply: StreamingResponse, command: Command) -> None:
     """With `-v`, print the reasons why the body was not parsed as a listing."""
     for finding in reply.findings if command.verbose else ():
         if finding.action == "allow" and ":" in finding.rule:
             streams.note(Masked(f"*: {finding.words}"))
 
 
-def _report_oddities(url: Masked, findings: tuple[Finding, ...], command: Command) -> None:
+def _report_findings(url: Masked, findings: tuple[Finding, ...], command: Command) -> None:
     """Print the findings about irregularities of the response, unless the command is quiet.
 
     The `rule` of such a finding contains a colon. Findings about the policy or the URL syntax are not

@@ -29,8 +29,8 @@ def perform(command: Command) -> int:
     Returns:
         The exit status, which is 10 for a damaged archive.
     """
-    what, paths = command.urls[0], command.urls[1:]
-    task = _ArchiveListing(command) if what == "ls" else _ArchiveCheck(command)
+    subcommand, paths = command.urls[0], command.urls[1:]
+    task = _ArchiveListing(command) if subcommand == "ls" else _ArchiveCheck(command)
     statuses = []
     for path in paths:
         try:
@@ -49,32 +49,32 @@ class _ArchiveListing:
 
     def __init__(self, command: Command) -> None:
         self._command = command
-        self._wanted = None if command.under is None else _make_url_filter(command.under)
+        self._url_filter = None if command.under is None else _make_url_filter(command.under)
 
     def read(self, archive: ArchiveFile) -> int:
         status = 0
-        for found in list_records(archive, self._wanted):
-            if isinstance(found, DamagedSpan):
+        for record in list_records(archive, self._url_filter):
+            if isinstance(record, DamagedSpan):
                 status = _DAMAGED
                 if not self._command.silent:
-                    fault = own_text(found.message)
-                    streams.complain(Masked(f"{own_text(archive.path)}: byte {found.offset}: {fault}"))
+                    fault = own_text(record.message)
+                    streams.complain(Masked(f"{own_text(archive.path)}: byte {record.offset}: {fault}"))
             elif self._command.json:
-                streams.print_record({"archive": archive.path, **found.as_json()})
+                streams.print_record({"archive": archive.path, **record.as_json()})
             else:
-                streams.print_line(_line(found))
+                streams.print_line(_line(record))
         return status
 
     def end(self) -> None:
         """End the listing; all records are already printed."""
 
 
-def _line(found: ListedRecord) -> str:
+def _line(record: ListedRecord) -> str:
     """Format a record as a line: date, type, status or kind, length and URL."""
-    head = found.head
+    head = record.head
     date = head.get_first("WARC-Date") or "-"
     url = "-" if head.target is None else redact(head.target)
-    return f"{date[:19]:<19}  {head.type or '-':<9} {found.kind:<10} {head.length:>12}  {url}"
+    return f"{date[:19]:<19}  {head.type or '-':<9} {record.kind:<10} {head.length:>12}  {url}"
 
 
 def _make_url_filter(text: str) -> Callable[[str], bool]:
@@ -82,14 +82,14 @@ def _make_url_filter(text: str) -> Callable[[str], bool]:
     top = parse(text, origin="user")
     scope = None if tree_of(top) is None else TreeScope.from_url(top)
 
-    def wanted(target: str) -> bool:
+    def is_match(target: str) -> bool:
         try:
             url = parse(target)
         except InvalidUrl:
             return False
         return url == top if scope is None else scope.covers(url)
 
-    return wanted
+    return is_match
 
 
 class _ArchiveCheck:
@@ -102,17 +102,17 @@ class _ArchiveCheck:
 
     def read(self, archive: ArchiveFile) -> int:
         self._files += 1
-        return _DAMAGED if self._tell(self._check.read(archive, archive.path)) else 0
+        return _DAMAGED if self._print_findings(self._check.read(archive, archive.path)) else 0
 
     def end(self) -> None:
-        self._tell(self._check.end())
+        self._print_findings(self._check.end())
         if not (self._command.json or self._command.is_quiet):
             check = self._check
             damaged = Masked(f", {check.damaged} damaged" if check.damaged else "")
             files = Masked("1 file" if self._files == 1 else f"{self._files} files")
             streams.complain(Masked(f"{check.records} complete records in {files}{damaged}"))
 
-    def _tell(self, findings: Iterator[ArchiveFinding]) -> bool:
+    def _print_findings(self, findings: Iterator[ArchiveFinding]) -> bool:
         """Print the findings and return whether one is a fault."""
         is_faulty = False
         for finding in findings:

@@ -227,10 +227,10 @@ def test_warning_is_printed_once_per_url(at: dict[str, str], folder: Path) -> No
 
 
 def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watcher, "_MOST_WARNED", 2)
+    monkeypatch.setattr(watcher, "_MAX_WARNINGS", 2)
     told: list[str] = []
     monkeypatch.setattr(watcher, "complain", told.append)
-    teller = Watcher(None, Display(), aloud=False, quiet=False)
+    teller = Watcher(None, Display(), is_verbose=False, is_quiet=False)
     for number in (1, 2, 1, 3, 2, 3):
         teller.watch(Warned(Masked(f"x:{number}"), Finding("S04", "warn", "odd")))
     teller.watch(Warned(Masked("x:3"), Finding("S04", "warn", "odder")))
@@ -245,7 +245,7 @@ def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
         ("dots", DotDisplay(), None),
         ("trace", Display(), "trace"),
     ):
-        teller = Watcher(trace, display, aloud=False, quiet=True)
+        teller = Watcher(trace, display, is_verbose=False, is_quiet=True)
         listener = teller.listener
         kinds = (*told, Progress, Started, Finished, Sent, Received, Connected)
         assert listener == teller.watch or isinstance(listener, Listener)
@@ -255,13 +255,13 @@ def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
 
 
 def test_watcher_forgets_partial_file_of_restarted_target() -> None:
-    teller = Watcher(None, Display(), aloud=False, quiet=True)
+    teller = Watcher(None, Display(), is_verbose=False, is_quiet=True)
     for name in ("a", "b"):
         teller.watch(Kept(Masked(f"http://h.example/{name}"), name, 1, True))
     command = read(["get", "http://h.example/a"])
     assert command is not None
-    teller.forget_kept(CommandTarget("http://h.example/a", "user", None), command)
-    assert [kept.path for kept in teller.take_kept()] == ["b"]
+    teller.forget_partial(CommandTarget("http://h.example/a", "user", None), command)
+    assert [kept.path for kept in teller.take_partials()] == ["b"]
 
 
 def test_explain_predicts_refusal(at: dict[str, str]) -> None:

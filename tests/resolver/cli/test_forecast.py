@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.bulk.plan import Forecast
-from resolver.cli.forecast import ASCII, BLOCKS, glyphs_for, picture
+from resolver.cli.forecast import ASCII, BLOCKS, draw_chart, select_glyphs
 from resolver.cli.transfers import duration
 
 FOUND = Forecast(
@@ -24,7 +24,7 @@ FOUND = Forecast(
 
 
 def test_picture_64_columns_draws_bars() -> None:
-    assert picture(FOUND, 64, threads=2) == [
+    assert draw_chart(FOUND, 64, threads=2) == [
         "60,050 requests to 1,042 hosts, in 1,300 slices of at most a",
         "minute",
         "",
@@ -50,7 +50,7 @@ def test_picture_64_columns_draws_bars() -> None:
 
 
 def test_picture_narrow_keeps_durations_and_bars() -> None:
-    assert picture(FOUND, 40, threads=1, glyphs=ASCII)[3:6] == [
+    assert draw_chart(FOUND, 40, threads=1, glyphs=ASCII)[3:6] == [
         "Slowest hosts",
         "  large.exam~e.org  6 h 57 min  ========",
         "  archive.of~e.org      75 min  =",
@@ -58,29 +58,29 @@ def test_picture_narrow_keeps_durations_and_bars() -> None:
 
 
 def test_picture_without_width_for_bars_keeps_figures() -> None:
-    lines = picture(FOUND, 24, threads=1)
+    lines = draw_chart(FOUND, 24, threads=1)
     assert "6 h 57 min" in "".join(lines)
     assert not set("".join(lines)) & {*BLOCKS[:2]}
 
 
 def test_picture_width_is_at_most_110_columns() -> None:
-    assert picture(FOUND, 200, threads=1) == picture(FOUND, 110, threads=1)
-    assert max(map(len, picture(FOUND, 200, threads=1))) == 110
+    assert draw_chart(FOUND, 200, threads=1) == draw_chart(FOUND, 110, threads=1)
+    assert max(map(len, draw_chart(FOUND, 200, threads=1))) == 110
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", None, "no such one"])
 def test_picture_for_limited_encoding_uses_ascii(encoding: str | None) -> None:
-    assert glyphs_for(encoding) == ASCII
-    assert "\n".join(picture(FOUND, 50, threads=4, glyphs=ASCII)).isascii()
+    assert select_glyphs(encoding) == ASCII
+    assert "\n".join(draw_chart(FOUND, 50, threads=4, glyphs=ASCII)).isascii()
 
 
 def test_picture_for_utf8_uses_blocks() -> None:
-    assert glyphs_for("utf-8") == BLOCKS
+    assert select_glyphs("utf-8") == BLOCKS
 
 
 def test_picture_of_empty_plan_has_no_bars() -> None:
     nothing = Forecast(0, 0, 0, 0.0, None, {1: 0.0}, (), ())
-    assert picture(nothing, 80, threads=1) == [
+    assert draw_chart(nothing, 80, threads=1) == [
         "0 requests to 0 hosts, in 0 slices of at most a minute",
         "",
         "Expected time, with 1 thread per worker",
@@ -109,7 +109,7 @@ def test_picture_lines_fit_terminal_width(
         expected={2**each: seconds for each, seconds in enumerate(expected)},
         histogram=tuple((10**each, hosts) for each, hosts in enumerate(crowds)),
     )
-    lines = picture(found, columns, threads=1)
+    lines = draw_chart(found, columns, threads=1)
     assert max(map(len, lines)) <= columns
     figures = [duration(seconds) for _, _, seconds in largest] + [f"{hosts:,}" for hosts in crowds]
     if largest:

@@ -11,7 +11,7 @@ import trio
 
 from fixtures.http import serve
 from resolver import parse
-from resolver.cli.hints import proposal
+from resolver.cli.hints import suggest_url
 from resolver.url.registry import RESERVED, SCHEMES
 from tests.resolver.cli.command import Done, resolve
 
@@ -70,7 +70,7 @@ NOTHING = (
 def test_invalid_url_suggests_closest_url(text: str, folder: Path) -> None:
     """Every command prints the suggestion and contacts no server: these names do not exist."""
     meant = MEANT[text]
-    assert proposal(text) == meant
+    assert suggest_url(text) == meant
     assert parse(meant).scheme in SCHEMES
     for verb in ("cat", "get", "ls", "info", "explain", "parse"):
         strict = [] if text.isascii() else ["--strict"]
@@ -85,7 +85,7 @@ def test_invalid_url_suggests_closest_url(text: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("text", NOTHING, ids=lambda text: ascii(text[:20]))
 def test_unrelated_text_has_no_suggestion(text: str) -> None:
-    assert proposal(text) is None
+    assert suggest_url(text) is None
 
 
 @pytest.mark.parametrize("text", [text for text in MEANT if ":" not in text])

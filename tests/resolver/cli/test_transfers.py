@@ -28,10 +28,10 @@ class Clock:
 def _running_transfer(clock: Clock, *, expected: int | None = 10 * MIB) -> TransferTracker:
     """Return a transfer that received 1 MiB/s for three seconds, after 4 MiB of an earlier run."""
     transfers = TransferTracker(clock)
-    transfers.hear(Started(URL, 1, transfer=1))
+    transfers.process(Started(URL, 1, transfer=1))
     clock.now += 5.0  # the time of connecting is not part of the rate
     for second in range(4):
-        transfers.hear(Progress(URL, (4 + second) * MIB, expected, 4 * MIB, transfer=1))
+        transfers.process(Progress(URL, (4 + second) * MIB, expected, 4 * MIB, transfer=1))
         clock.now += 1.0
     clock.now -= 1.0
     return transfers
@@ -56,14 +56,14 @@ def test_tracker_keeps_transfer_during_retry() -> None:
     clock = Clock()
     transfers = _running_transfer(clock)
     error = OSError("cut")
-    transfers.hear(Finished(URL, error, transfer=1))
-    transfers.hear(Retrying(URL, error, 3.0, transfer=1))
+    transfers.process(Finished(URL, error, transfer=1))
+    transfers.process(Retrying(URL, error, 3.0, transfer=1))
     (transfer,) = transfers.under_way()
     assert (transfer.state, transfer.until - clock.now, transfer.rate(clock.now)) == ("waiting", 3.0, None)
-    transfers.hear(Started(URL, 2, transfer=1))
-    transfers.hear(Progress(URL, 8 * MIB, 10 * MIB, 7 * MIB, transfer=1))
+    transfers.process(Started(URL, 2, transfer=1))
+    transfers.process(Progress(URL, 8 * MIB, 10 * MIB, 7 * MIB, transfer=1))
     assert (transfer.state, transfer.start, transfer.brought) == ("receiving", 4 * MIB, 4 * MIB)
-    transfers.hear(Finished(URL, None, transfer=1))
+    transfers.process(Finished(URL, None, transfer=1))
     assert (transfers.under_way(), transfers.done, transfers.failed) == ([], 1, 0)
     assert transfers.brought == 4 * MIB
 
@@ -71,9 +71,9 @@ def test_tracker_keeps_transfer_during_retry() -> None:
 def test_tracker_restart_resets_received_bytes() -> None:
     clock = Clock()
     transfers = _running_transfer(clock)
-    transfers.hear(Finished(URL, OSError("changed"), transfer=1))
-    transfers.hear(Started(URL, 2, transfer=1))
-    transfers.hear(Progress(URL, 1 * MIB, 10 * MIB, 0, transfer=1))
+    transfers.process(Finished(URL, OSError("changed"), transfer=1))
+    transfers.process(Started(URL, 2, transfer=1))
+    transfers.process(Progress(URL, 1 * MIB, 10 * MIB, 0, transfer=1))
     (transfer,) = transfers.under_way()
     assert (transfer.start, transfer.received, transfer.brought) == (0, MIB, 4 * MIB)
 
@@ -96,8 +96,10 @@ def test_bar_lines_fit_columns(columns: int, encoding: str) -> None:
     transfers = TransferTracker(clock)
     for number, name in enumerate(NAMES):
         url = f"gopher://h.example/9{''.join(f'%{octet:02x}' for octet in name.encode())}"
-        transfers.hear(Started(Masked(url), 1, transfer=number))
-        transfers.hear(Progress(Masked(url), 5 * MIB, None if number % 3 else 9 * MIB, MIB, transfer=number))
+        transfers.process(Started(Masked(url), 1, transfer=number))
+        transfers.process(
+            Progress(Masked(url), 5 * MIB, None if number % 3 else 9 * MIB, MIB, transfer=number)
+        )
     clock.now += 1.0
     lines = Bars(encoding).lines(transfers, (columns, 24), clock.now)
     assert len(lines) == len(NAMES) + 1
