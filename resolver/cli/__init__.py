@@ -33,7 +33,7 @@ def run() -> None:
     gc.disable()
     status = main(sys.argv[1:])
     gc.freeze()
-    streams.leave(status)
+    streams.exit_process(status)
 
 
 def main(argv: list[str]) -> int:
@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
     except BrokenPipeError:
         return READER_GONE
     except KeyboardInterrupt:
-        streams.abandon_output()
+        streams.discard_output()
         return INTERRUPTED
 
 

@@ -257,7 +257,7 @@ class Interrupts:
         is_ended = self._number is not None and error is not None
         if is_ended:
             # A normal exit would wait for threads, and Dask would close connections that no longer exist.
-            streams.leave_by(os._exit)
+            streams.set_exit(os._exit)
             self._say()
         self._words.put("over")
         return is_ended

@@ -118,7 +118,7 @@ def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
     for piece in source.pieces:
         held += piece
         first = held.lstrip()
-        if len(first) >= _BEGINNING or source.end in first or len(held) >= streams.MOST_LINE:
+        if len(first) >= _BEGINNING or source.end in first or len(held) >= streams.MAX_LINE:
             break
     if is_metalink(held) or source.name.lower().endswith(".meta4"):
         yield from _files(source.name, chain((held,), source.pieces), report)

@@ -20,7 +20,7 @@ from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.options import rows
-from resolver.cli.output import put
+from resolver.cli.output import print_bytes
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
 from resolver.cli.values import UsageError
@@ -139,11 +139,11 @@ class _StdinReader:
         return self
 
     async def __anext__(self) -> bytes | None:
-        """Return the next line, or None for a line that is longer than `streams.MOST_LINE`."""
+        """Return the next line, or None for a line that is longer than `streams.MAX_LINE`."""
         while line := await self._read_next():
             # Only the last line of the input may lack a line end. Any other line without a line end is the
             # start of a line that is too long.
-            whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE
+            whole = line.endswith(b"\n") or len(line) < streams.MAX_LINE
             was_cut, self._is_cut = self._is_cut, not whole
             if not was_cut:
                 return line if whole else None
@@ -171,7 +171,7 @@ class _McpServer:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on, signals)
                 with self._scope:
-                    await self._serve(incoming, self._put)
+                    await self._serve(incoming, self._send)
                 nursery.cancel_scope.cancel()
         if incoming.fault is not None:
             streams.complain(incoming.fault.message)
@@ -186,9 +186,9 @@ class _McpServer:
         self._status = status
         self._scope.cancel()
 
-    async def _put(self, octets: bytes) -> None:
+    async def _send(self, octets: bytes) -> None:
         try:
-            await put(octets)
+            await print_bytes(octets)
         except BrokenPipeError:
             self._stop(READER_GONE)
         except OutputFault as error:

@@ -18,7 +18,7 @@ from protocols.text import Masked, own_text
 from resolver.cli import streams, summary
 from resolver.cli.arguments import Command
 from resolver.cli.ledger import make_saved
-from resolver.cli.output import put
+from resolver.cli.output import print_bytes
 from resolver.cli.summary import RunSummary
 from resolver.cli.targets import CommandTarget
 from resolver.cli.verbs import enter, get
@@ -301,4 +301,4 @@ def _remove(removals: Sequence[Removal], report: Callable[[LocalError], None]) -
 async def _print_records(removals: Sequence[Removal], command: Command, *, is_done: bool) -> None:
     if command.json:
         records = (summary.make_removed_record(path, is_done=is_done) for _, _, path in removals)
-        await put(b"".join(map(streams.record_octets, records)))
+        await print_bytes(b"".join(map(streams.record_octets, records)))

@@ -24,7 +24,7 @@ from protocols.errors import (
 from protocols.text import Masked, own_text
 from resolver.cli import serve, streams
 from resolver.cli.arguments import Command
-from resolver.cli.console import ESCAPE, Console, HungUp, Mode
+from resolver.cli.console import ESCAPE, Console, Mode, TerminalHangup
 from resolver.cli.hints import advise_login
 from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import CommandTarget
@@ -66,7 +66,7 @@ _HELP = (
 
 #: The maximum number of bytes in the send queue. The queue fills if the service does not read. The limit is
 #: at least as large as the input buffer of a terminal driver.
-_MOST_WAITING = 65_536
+_MAX_QUEUED = 65_536
 _BELL = b"\x07"
 _END_OF_INPUT = b"\x04"
 
@@ -76,28 +76,28 @@ _SIGNALS = (
 )
 
 
-async def sit(
-    connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool, quiet: bool
+async def run_session(
+    connection: TerminalConnection, shown: TerminalOutput, console: Console, *, converts_lf: bool, quiet: bool
 ) -> None:
     """Run a telnet session until the user or the service closes the connection, or a signal arrives.
 
     Then the signal that ended the session is raised again for the handlers of the process. A signal that the
     parent process ignores is also ignored by the session. Raises `ResolveError`.
     """
-    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    with trio.open_signal_receiver(*heard) as signals:
-        sitting = _TerminalUser(connection, shown, console, folds=folds)
+    numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    with trio.open_signal_receiver(*numbers) as signals:
+        user = _TerminalUser(connection, shown, console, converts_lf=converts_lf)
         try:
-            await sitting.run(signals)
+            await user.run(signals)
         finally:
-            console.write_at_once(shown.left)
-            console.leave(flush=sitting.ended_by_service)
-    if sitting.stopped_by is not None:
-        signal.raise_signal(sitting.stopped_by)
+            console.write_some(shown.left)
+            console.restore(flush=user.ended_by_service)
+    if user.stopped_by is not None:
+        signal.raise_signal(user.stopped_by)
         await trio.sleep_forever()  # until the signal handler runs
-    if sitting.error is not None:
-        raise sitting.error
-    if sitting.ended_by_service and not quiet:
+    if user.error is not None:
+        raise user.error
+    if user.ended_by_service and not quiet:
         streams.complain(Masked("the service closed the connection"))
 
 
@@ -105,19 +105,19 @@ class _TerminalUser:
     """A telnet session between a terminal and a service."""
 
     def __init__(
-        self, connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool
+        self, connection: TerminalConnection, shown: TerminalOutput, console: Console, *, converts_lf: bool
     ) -> None:
         self._connection = connection
         self._terminal = connection.terminal
         self._shown = shown
         self._console = console
-        self._folds = folds
+        self._converts_lf = converts_lf
         self._scope = trio.CancelScope()
-        self._going = trio.Event()
-        self._going.set()
-        self._waiting: list[Line] = []
-        self._count = 0
-        self._more = trio.Event()
+        self._output_enabled = trio.Event()
+        self._output_enabled.set()
+        self._queue: list[Line] = []
+        self._queued_size = 0
+        self._lines_ready = trio.Event()
         self.ended_by_service = False
         self.error: ResolveError | None = None
         self.stopped_by: int | None = None
@@ -130,9 +130,9 @@ class _TerminalUser:
         self._set_mode()
         async with trio.open_nursery() as nursery:
             with self._scope:
-                for task in (self._listen, self._type, self._send):
+                for task in (self._show_output, self._read_keyboard, self._send):
                     nursery.start_soon(self._guard_task, task)
-                await self._heed(signals)
+                await self._handle_signals(signals)
             nursery.cancel_scope.cancel()
 
     async def _guard_task(self, task: Callable[[], Awaitable[None]]) -> None:
@@ -141,22 +141,22 @@ class _TerminalUser:
         except ResolveError as error:
             self.error = error
             self.ended_by_service = True
-        except HungUp:
+        except TerminalHangup:
             self.stopped_by = signal.SIGTERM
         self._scope.cancel()
 
     # Output of the service.
 
-    async def _listen(self) -> None:
+    async def _show_output(self) -> None:
         while octets := await self._connection.receive():
             await self._show(octets)
-        await self._going.wait()
+        await self._output_enabled.wait()
         self.ended_by_service = True
         self._connection.end()
 
     async def _show(self, octets: bytes) -> None:
         for data in self._connection.take(octets):
-            await self._going.wait()
+            await self._output_enabled.wait()
             self._set_mode()  # before the output, because the user may type when a prompt appears
             await self._console.write(self._shown.show_data(data, binary=self._terminal.his_binary))
         self._set_mode()
@@ -164,59 +164,59 @@ class _TerminalUser:
 
     def _set_mode(self) -> None:
         echo = not self._terminal.echoing
-        self._console.sit(Mode(self._terminal.by_characters, echo, self._folds))
+        self._console.set_mode(Mode(self._terminal.by_characters, echo, self._converts_lf))
 
     async def _send(self) -> None:
         while True:
-            await self._more.wait()
-            lines, self._waiting, self._more = tuple(self._waiting), [], trio.Event()
+            await self._lines_ready.wait()
+            lines, self._queue, self._lines_ready = tuple(self._queue), [], trio.Event()
             try:
                 await self._connection.send(*lines)
             except Disconnected:  # output that arrived before the end must still be read
-                self._count = _MOST_WAITING
+                self._queued_size = _MAX_QUEUED
                 await trio.sleep_forever()
-            self._count = 0 if not self._waiting else sum(len(line.octets) for line in self._waiting)
+            self._queued_size = 0 if not self._queue else sum(len(line.octets) for line in self._queue)
 
-    def _say(self, *lines: Line) -> None:
+    def _queue_lines(self, *lines: Line) -> None:
         """Append lines to the send queue."""
-        self._waiting += lines
-        self._count += sum(len(line.octets) for line in lines)
-        self._more.set()
+        self._queue += lines
+        self._queued_size += sum(len(line.octets) for line in lines)
+        self._lines_ready.set()
 
     # Keyboard.
 
-    async def _type(self) -> None:
+    async def _read_keyboard(self) -> None:
         while True:
             typed = await self._console.read()
             if not typed and not self._terminal.by_characters:
                 typed = _END_OF_INPUT
             while typed:
-                typed, escape, behind = typed.partition(ESCAPE)
-                self._type_in(typed)
+                typed, escape, rest = typed.partition(ESCAPE)
+                self._send_typed(typed)
                 if not escape:
                     break
-                left = await self._ask(behind)
-                if left is None:
+                remaining = await self._run_prompt(rest)
+                if remaining is None:
                     return
-                typed = left
+                typed = remaining
 
-    def _type_in(self, typed: bytes) -> None:
-        if typed and self._count >= _MOST_WAITING:
-            self._console.write_at_once(_BELL)
-        elif typed and not self._console.by_lines:
-            self._say(self._terminal.encode_keys(typed))
+    def _send_typed(self, typed: bytes) -> None:
+        if typed and self._queued_size >= _MAX_QUEUED:
+            self._console.write_some(_BELL)
+        elif typed and not self._console.is_line_mode:
+            self._queue_lines(self._terminal.encode_keys(typed))
         else:
             for piece in typed.splitlines(keepends=True):
-                self._type_line(piece)
+                self._send_line(piece)
 
-    def _type_line(self, typed: bytes) -> None:
+    def _send_line(self, typed: bytes) -> None:
         text = typed.removesuffix(b"\n")
         lines = [self._terminal.encode_typed(text)] if text else []
         if text != typed:
             lines.append(self._terminal.encode_line(b""))
-        self._say(*lines)
+        self._queue_lines(*lines)
 
-    async def _ask(self, typed: bytes) -> bytes | None:
+    async def _run_prompt(self, typed: bytes) -> bytes | None:
         """Run one command at the `^]` prompt.
 
         `typed` are the bytes after the escape character.
@@ -224,21 +224,21 @@ class _TerminalUser:
         Returns:
             The typed bytes after that command, or None to close the session.
         """
-        self._going = trio.Event()
+        self._output_enabled = trio.Event()
         with self._console.restore_terminal():
             await self._console.write(_PROMPT)
-            line, behind = _first_line(typed)
+            line, following = _first_line(typed)
             await self._console.write(line)
             if not line.endswith(b"\n"):
                 rest = await self._console.read()
                 if not (line or rest):
                     return None
                 line += rest
-            goes_on = self._obey(line.decode("utf-8", "replace").split())
-        self._going.set()
-        return behind if goes_on else None
+            continues = self._run_command(line.decode("utf-8", "replace").split())
+        self._output_enabled.set()
+        return following if continues else None
 
-    def _obey(self, words: list[str]) -> bool:
+    def _run_command(self, words: list[str]) -> bool:
         """Run a prompt command and return whether the session continues."""
         match words:
             case []:
@@ -246,16 +246,16 @@ class _TerminalUser:
             case ["close" | "quit"]:
                 return False
             case ["status"]:
-                self._tell(*self._status())
+                self._print_notes(*self._status())
             case ["send", "escape"]:
-                self._say(self._terminal.encode_typed(ESCAPE))
+                self._queue_lines(self._terminal.encode_typed(ESCAPE))
             case ["send", name] if name in COMMANDS:
-                self._say(self._connection.command(name))
+                self._queue_lines(self._connection.command(name))
             case _:
-                self._tell(*_HELP)
+                self._print_notes(*_HELP)
         return True
 
-    def _tell(self, *lines: str) -> None:
+    def _print_notes(self, *lines: str) -> None:
         for line in lines:
             streams.note(own_text(line))
 
@@ -263,7 +263,7 @@ class _TerminalUser:
         connection, terminal = self._connection, self._terminal
         columns, rows = self._console.size
         sides = (("the service", terminal.his), ("this client", terminal.ours))
-        on = [f"{name} ({which})" for which, side in sides for name in side.names]
+        on = [f"{name} ({owner})" for owner, side in sides for name in side.names]
         return [
             f"connected to {connection.peer} port {connection.url.effective_port}, "
             f"{'with TLS' if connection.secured else 'without TLS'}",
@@ -275,20 +275,20 @@ class _TerminalUser:
 
     # Signals.
 
-    async def _heed(self, signals: AsyncIterator[int]) -> None:
+    async def _handle_signals(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
             match number:
                 case signal.SIGWINCH:
-                    self._tell_size()
+                    self._send_size()
                 case signal.SIGCONT:
-                    self._console.sit_again()
-                    self._tell_size()
+                    self._console.reset_mode()
+                    self._send_size()
                 case signal.SIGTSTP:
                     self._suspend()
                 case signal.SIGINT if self._edits_lines:
-                    self._say(self._connection.command("ip"))
+                    self._queue_lines(self._connection.command("ip"))
                 case signal.SIGQUIT if self._edits_lines:
-                    self._say(self._connection.command("brk"))
+                    self._queue_lines(self._connection.command("brk"))
                 case _:
                     self._stop(number)
                     return
@@ -296,7 +296,7 @@ class _TerminalUser:
     @property
     def _edits_lines(self) -> bool:
         """Return whether a signal of the terminal, such as SIGINT after Ctrl-C, is meant for the service."""
-        return self._going.is_set() and not self._terminal.by_characters
+        return self._output_enabled.is_set() and not self._terminal.by_characters
 
     def _stop(self, number: int) -> None:
         """End the session because of a signal; SIGHUP has the same effect as SIGTERM."""
@@ -306,11 +306,11 @@ class _TerminalUser:
     def _suspend(self) -> None:
         with self._console.restore_terminal():
             signal.raise_signal(signal.SIGSTOP)
-        if not self._going.is_set():
-            self._console.write_at_once(_PROMPT)
+        if not self._output_enabled.is_set():
+            self._console.write_some(_PROMPT)
 
-    def _tell_size(self) -> None:
-        self._say(*self._connection.resize(*self._console.size))
+    def _send_size(self) -> None:
+        self._queue_lines(*self._connection.resize(*self._console.size))
 
 
 def _first_line(typed: bytes) -> tuple[bytes, bytes]:
@@ -337,27 +337,27 @@ async def perform(
                 "open needs a terminal on standard input and standard output "
                 "(resolve cat --for SECONDS URL records a session)"
             )
-        return await _sit_at(session, url, target, command)
+        return await _open_session(session, url, target, command)
     if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None and is_at_terminal:
-        put = await form_of(session, url, target)
-        if put is not None:
-            return await fill_in(put, session, url, target, command)
+        form = await fetch_form(session, url, target)
+        if form is not None:
+            return await fill_in(form, session, url, target, command)
     await serve.browse(session, url, target, command)
     return ()
 
 
-async def _sit_at(
+async def _open_session(
     session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
     advise_login(url, quiet=command.is_quiet)
-    plain, told = command.plain, colors_here().get("TERM", "dumb")
-    dumb = plain or told in ("", "dumb")
+    plain, terminal_name = command.plain, colors_here().get("TERM", "dumb")
+    is_dumb = plain or terminal_name in ("", "dumb")
     with Console() as console:
-        shown = TerminalOutput(plain=plain, raw=session.policy.allow_raw, utf8=console.utf8)
+        shown = TerminalOutput(plain=plain, raw=session.policy.allow_raw, utf8=console.is_utf8)
         async with session.open_terminal(
             url,
             size=console.size,
-            terminal="dumb" if dumb else "xterm",
+            terminal="dumb" if is_dumb else "xterm",
             origin=target.origin,
             referrer=target.referrer,
         ) as terminal:
@@ -368,7 +368,7 @@ async def _sit_at(
                 streams.complain(
                     Masked(f"connected to {own_text(peer)} port {url.effective_port}; ^] opens the prompt")
                 )
-            await sit(connection, shown, console, folds=dumb, quiet=command.is_quiet)
+            await run_session(connection, shown, console, converts_lf=is_dumb, quiet=command.is_quiet)
             return tuple(connection.findings)
 
 
@@ -378,25 +378,25 @@ async def _sit_at(
 # file is sent only if the user names the file. Secrets are typed without echo.
 
 #: Maximum bytes of a file that is sent with a form.
-_MOST_FILE = 1_048_576
+_MAX_FILE = 1_048_576
 _YES, _NO = (b"y", b"yes"), (b"n", b"no")
 
 
-async def answers_to(form: AskForm) -> list[Answer]:
+async def ask_questions(form: AskForm) -> list[Answer]:
     """Ask the questions of a form and return the answers. Raises `Refused` (S05) for `^D`."""
     answers: list[Answer] = []
     for line in form.lines:
         if line.question.needs_answer:
-            answers.append(await _ASKING[line.question](line))
+            answers.append(await _ASK_BY_QUESTION[line.question](line))
         else:
             streams.note(own_text(line.prompt))
     return answers
 
 
-async def agree(place: str, answers: list[Answer]) -> None:
+async def confirm_sending(place: str, answers: list[Answer]) -> None:
     """Ask the user for consent to send the answers. Raises `Refused` (S05) without consent."""
-    what = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
-    if not await streams.ask(f"Send {what} to {place}?"):
+    noun = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
+    if not await streams.ask(f"Send {noun} to {place}?"):
         raise _make_refused()
 
 
@@ -428,10 +428,10 @@ async def _line(line: AskLine) -> bytes:
 async def _lines(line: AskLine) -> tuple[bytes, ...]:
     default = "" if line.default is None else f" [{line.default}]"
     streams.note(Masked(f"{own_text(line.prompt + default)} (several lines; end with a lone period)"))
-    found: list[bytes] = []
+    lines: list[bytes] = []
     while (typed := await _read_typed("> ")) != b".":
-        found.append(typed)
-    return tuple(found) if found or line.default is None else (line.default.encode(),)
+        lines.append(typed)
+    return tuple(lines) if lines or line.default is None else (line.default.encode(),)
 
 
 async def _choice(line: AskLine) -> bytes:
@@ -461,13 +461,13 @@ async def _selection(line: AskLine) -> bool:
 async def _file(line: AskLine) -> bytes | None:
     while typed := await _read_typed(f"{line.prompt} (path of a local file; empty for none) "):
         try:
-            return streams.read_file(typed.decode("utf-8", "surrogateescape"), _MOST_FILE)
+            return streams.read_file(typed.decode("utf-8", "surrogateescape"), _MAX_FILE)
         except LocalError as error:
             streams.note(error.message)
     return None
 
 
-_ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
+_ASK_BY_QUESTION: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
     AskQuestion.ASK: _line,
     AskQuestion.ASK_HIDDEN: _line,
     AskQuestion.ASK_FILE: _line,
@@ -483,7 +483,7 @@ _ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
 # the first attempt may have changed data on the server.
 
 
-async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:
+async def fetch_form(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:
     """Return the form of an item, or None.
 
     Raises `NotFound` or `ProtocolError` if the URL requests a form and the item has no form.
@@ -499,7 +499,7 @@ async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> Put
 
 
 async def fill_in(
-    put: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
+    form: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
     """Ask the questions of a form, send the form and print the reply.
 
@@ -507,19 +507,19 @@ async def fill_in(
 
     Raises `Refused` before the first question if the policy does not permit sending the form.
     """
-    _check(put.specimen(), session, target)
-    for finding in () if command.is_quiet else put.findings:
+    _check(form.specimen(), session, target)
+    for finding in () if command.is_quiet else form.findings:
         streams.complain(Masked(f"{url.shown}: {finding.words}"))
-    answers = await answers_to(put.form)
+    answers = await ask_questions(form.form)
     try:
-        filled = put.fill_in(answers)
+        filled = form.fill_in(answers)
     except ValueError as error:
         raise ProtocolError(f"cannot fill in the form: {error}") from error
-    await agree(f"{url.host} port {url.effective_port}", answers)
+    await confirm_sending(f"{url.host} port {url.effective_port}", answers)
     with StandardOutput() as outlet:
         output = Output(hashed=False, checksum=None, raw=session.policy.allow_raw, outlet=outlet)
         async with session.stream(filled, origin=target.origin, referrer=target.referrer) as reply:
-            await output.take(reply)
+            await output.write(reply)
             return reply.findings
 
 

@@ -14,7 +14,7 @@ import trio
 from protocols.contract import Finding, Validators
 from protocols.errors import ChecksumMismatch, LocalError, Refused, ResolveError
 from resolver.cli import streams
-from resolver.cli.streams import open_ready, output_faults, write_all, write_some
+from resolver.cli.streams import open_nonblocking, output_faults, write_all, write_some
 from resolver.files.faults import writing_fault
 from resolver.terminal.text import TerminalText
 from resolver.transfer.response import Saved, is_textual, looks_like_text
@@ -32,38 +32,38 @@ if TYPE_CHECKING:
 # is not possible for a terminal, a socket, or a pipe of another user.
 
 
-class Outflow:
+class DescriptorWriter:
     """A writer to a file descriptor. The caller closes the descriptor; all errors are `OSError`."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._ready = open_ready(fd)
+        self._nonblocking = open_nonblocking(fd)
 
     def close(self) -> None:
-        if self._ready is not None:
-            os.close(self._ready)
+        if self._nonblocking is not None:
+            os.close(self._nonblocking)
 
-    async def put(self, octets: bytes) -> None:
+    async def write(self, octets: bytes) -> None:
         """Write all bytes.
 
         After a cancellation, some bytes are already written. A thread may still wait to write the other
         bytes.
         """
-        left = memoryview(octets)
-        if self._ready is not None:
-            left = write_some(self._ready, left)
-            if left:
-                await trio.lowlevel.wait_writable(self._ready)
-                left = write_some(self._ready, left)
-        if left:  # use a thread: a slow reader would otherwise wake this task after every few bytes
-            await trio.to_thread.run_sync(write_all, self._fd, left, abandon_on_cancel=True)
+        rest = memoryview(octets)
+        if self._nonblocking is not None:
+            rest = write_some(self._nonblocking, rest)
+            if rest:
+                await trio.lowlevel.wait_writable(self._nonblocking)
+                rest = write_some(self._nonblocking, rest)
+        if rest:  # use a thread: a slow reader would otherwise wake this task after every few bytes
+            await trio.to_thread.run_sync(write_all, self._fd, rest, abandon_on_cancel=True)
 
 
 #: Maximum bytes of a response body that are shown for an error. Error pages of proxies have several thousand
 #: bytes.
-_MOST_REFUSAL = 65_536
+_MAX_ERROR_BODY = 65_536
 #: Bytes of lines that are buffered before a write, as in Python's own buffer.
-_AT_ONCE = 8_192
+_BUFFER_SIZE = 8_192
 
 
 class BodyOutput(Protocol):
@@ -74,7 +74,7 @@ class BodyOutput(Protocol):
     @property
     def is_terminal(self) -> bool: ...
 
-    async def put(self, octets: bytes) -> None: ...
+    async def write(self, octets: bytes) -> None: ...
 
 
 class StandardOutput:
@@ -83,25 +83,25 @@ class StandardOutput:
     name = "standard output"
 
     def __init__(self) -> None:
-        self._outflow: Outflow | None = None
+        self._writer: DescriptorWriter | None = None
 
     def __enter__(self) -> StandardOutput:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._outflow is not None:
-            self._outflow.close()
+        if self._writer is not None:
+            self._writer.close()
 
     @property
     def is_terminal(self) -> bool:
         return streams.output_is_terminal()
 
-    async def put(self, octets: bytes) -> None:
+    async def write(self, octets: bytes) -> None:
         """Write the buffered bytes, then `octets`. Raises `BrokenPipeError` or `OutputFault`."""
-        if self._outflow is None:
-            self._outflow = Outflow(streams.output_descriptor())
+        if self._writer is None:
+            self._writer = DescriptorWriter(streams.output_descriptor())
         with streams.hide_lines() if streams.output_is_terminal() else nullcontext(), output_faults():
-            await self._outflow.put(streams.behind_all(octets))
+            await self._writer.write(streams.take_buffered(octets))
 
 
 class Output:
@@ -119,10 +119,10 @@ class Output:
         self.position = 0
         self._raw = raw
         self._checksum = checksum
-        wanted = {"sha256"} if hashed else set()
+        algorithms = {"sha256"} if hashed else set()
         if checksum is not None and checksum.algorithm != "auto":
-            wanted.add(checksum.algorithm)
-        self._hashes = {name: hashlib.new(name) for name in wanted}
+            algorithms.add(checksum.algorithm)
+        self._hashes = {name: hashlib.new(name) for name in algorithms}
         self._tail = b""
 
     def tail(self, count: int) -> bytes:
@@ -135,30 +135,30 @@ class Output:
     def restart(self) -> None:
         raise AssertionError("written bytes are final")
 
-    async def take(self, reply: StreamingResponse) -> None:
+    async def write(self, reply: StreamingResponse) -> None:
         """Write the body of a response, or the remainder of a resumed body.
 
         A listing is written as lines, and a link as the URL of its target.
         """
         if reply.failure is not None:
-            await _show_refusal(reply)
+            await _print_error_body(reply)
             raise reply.failure
         octets = _one_line(reply.target or "") if reply.points else octets_to_keep(reply)
         escaped = self._outlet.is_terminal and not self._raw
         try:
             async for piece in _escape_body(reply, octets) if escaped else octets:
-                await self._put(piece)
+                await self._write_piece(piece)
         except ResolveError as error:
             if self.position and (escaped or reply.lists):
                 raise error.final() from error.__cause__
             raise
 
-    async def _put(self, piece: bytes) -> None:
+    async def _write_piece(self, piece: bytes) -> None:
         for hash_ in self._hashes.values():
             hash_.update(piece)
         self.position += len(piece)
         self._tail = (self._tail + piece[-OVERLAP:])[-OVERLAP:]
-        await self._outlet.put(piece)
+        await self._outlet.write(piece)
 
     def check(self) -> tuple[set[str], tuple[Finding, ...]]:
         """Verify the checksum of the written bytes. Raises `ChecksumMismatch`.
@@ -166,15 +166,15 @@ class Output:
         Returns:
             The verified properties, and findings about unverified ones.
         """
-        wanted = self._checksum
-        if wanted is None:
+        checksum = self._checksum
+        if checksum is None:
             return set(), ()
-        if wanted.algorithm == "auto":
+        if checksum.algorithm == "auto":
             detail = f"checksum auto needs a file: {self._outlet.name} was not verified"
             return set(), (Finding("save:no-checksum", "warn", detail),)
-        digest = self._hashes[wanted.algorithm].hexdigest()
-        if digest != wanted.digest:
-            raise ChecksumMismatch(f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}")
+        digest = self._hashes[checksum.algorithm].hexdigest()
+        if digest != checksum.digest:
+            raise ChecksumMismatch(f"the {checksum.algorithm} digest is {digest}, not {checksum.digest}")
         return {"digest"}, ()
 
     def make_saved(self, reply: StreamingResponse, retrier: Retrier) -> Saved:
@@ -190,10 +190,10 @@ class Output:
         )
 
 
-async def put(octets: bytes) -> None:
+async def print_bytes(octets: bytes) -> None:
     """Write bytes to standard output; a slow reader does not delay signals."""
     with StandardOutput() as output:
-        await output.put(octets)
+        await output.write(octets)
 
 
 class BufferedLines:
@@ -203,59 +203,59 @@ class BufferedLines:
     """
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._output = StandardOutput()
 
     async def add(self, octets: bytes, *, more: bool) -> None:
         """Add a line; `more` is set if the next line is available without waiting for the server."""
-        self._held += octets
-        if not more or len(self._held) >= _AT_ONCE:
-            await self._push()
+        self._buffer += octets
+        if not more or len(self._buffer) >= _BUFFER_SIZE:
+            await self._flush()
 
-    async def _push(self) -> None:
-        octets = bytes(self._held)
-        self._held.clear()
+    async def _flush(self) -> None:
+        octets = bytes(self._buffer)
+        self._buffer.clear()
         if octets:
-            await self._output.put(octets)
+            await self._output.write(octets)
 
     async def __aenter__(self) -> BufferedLines:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         with self._output:
-            await self._push()
+            await self._flush()
 
 
-async def _show_refusal(reply: StreamingResponse) -> None:
-    """Print the body of an error response to standard error, escaped (S15) and at most `_MOST_REFUSAL` bytes.
+async def _print_error_body(reply: StreamingResponse) -> None:
+    """Print at most `_MAX_ERROR_BODY` bytes of an error response to standard error, escaped (S15).
 
     A truncated or invalid body is ignored, because the caller raises the error of the response.
     """
-    text, left = TerminalText(reply.charset), _MOST_REFUSAL
+    text, remaining = TerminalText(reply.charset), _MAX_ERROR_BODY
     if not (reply.media_type is None or is_textual(reply.media_type)):
         return
     with suppress(ResolveError):
         async for piece in reply.body:
-            streams.say(text.feed(piece[:left]))
-            left -= len(piece)
-            if left <= 0:
+            streams.say(text.feed(piece[:remaining]))
+            remaining -= len(piece)
+            if remaining <= 0:
                 break
     streams.say(text.finish())
 
 
 async def _escape_body(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Escape the text of a body for a terminal (S15). Raises `Refused` if the body is not text."""
-    known = is_textual(reply.media_type) or reply.lists or reply.points
+    is_text = is_textual(reply.media_type) or reply.lists or reply.points
     text = TerminalText(reply.charset)
     async for piece in octets:
-        if not known and not (reply.media_type is None and looks_like_text(piece)):
+        if not is_text and not (reply.media_type is None and looks_like_text(piece)):
             raise Refused(
                 "S15",
                 f"{reply.media_type or 'this'} is not text: cannot show it on a terminal (save it with -O)",
                 flag="--allow-raw",
                 url=reply.url,
             )
-        known = True
+        is_text = True
         yield text.feed(piece).encode()
     yield text.finish().encode()
 
@@ -271,26 +271,26 @@ async def _one_line(text: str) -> AsyncIterator[bytes]:
 def is_device(path: str) -> bool:
     """Return whether the path is a pipe, a character device, or a symlink to one."""
     try:
-        return _takes_all(os.stat(path))
+        return _is_device_mode(os.stat(path))
     except (OSError, ValueError):
         return False
 
 
-def check_no_directory(path: str, given: str) -> None:
+def check_no_directory(path: str, option: str) -> None:
     """Raise `LocalError` if the path is a directory, with any value of `--exists`.
 
-    The message describes how to save a file in the directory; `given` is the value of `-O`.
+    The message describes how to save a file in the directory; `option` is the value of `-O`.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return
-    if stat.S_ISDIR(found.st_mode):
-        raise LocalError(f"{path!r} is a directory: -O {given}/ saves inside it")
+    if stat.S_ISDIR(status.st_mode):
+        raise LocalError(f"{path!r} is a directory: -O {option}/ saves inside it")
 
 
-def _takes_all(found: os.stat_result) -> bool:
-    return stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode)
+def _is_device_mode(status: os.stat_result) -> bool:
+    return stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode)
 
 
 @asynccontextmanager
@@ -301,11 +301,11 @@ async def open_device(path: str) -> AsyncIterator[Device]:
     still handled.
     """
     fd = await trio.to_thread.run_sync(_device_descriptor, path, abandon_on_cancel=True)
-    outflow = Outflow(fd)
+    writer = DescriptorWriter(fd)
     try:
-        yield Device(path, fd, outflow)
+        yield Device(path, fd, writer)
     finally:
-        outflow.close()
+        writer.close()
         os.close(fd)
 
 
@@ -314,7 +314,7 @@ def _device_descriptor(path: str) -> int:
         fd = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise writing_fault(error, path) from error
-    if not _takes_all(os.fstat(fd)):
+    if not _is_device_mode(os.fstat(fd)):
         os.close(fd)
         raise LocalError(f"{path!r} was replaced, and is not a device or a pipe: left unchanged")
     return fd
@@ -323,18 +323,18 @@ def _device_descriptor(path: str) -> int:
 class Device:
     """A device or a pipe that is open for writing."""
 
-    def __init__(self, path: str, fd: int, outflow: Outflow) -> None:
+    def __init__(self, path: str, fd: int, writer: DescriptorWriter) -> None:
         self.name = path
         self._fd = fd
-        self._outflow = outflow
+        self._writer = writer
 
     @property
     def is_terminal(self) -> bool:
         return os.isatty(self._fd)
 
-    async def put(self, octets: bytes) -> None:
+    async def write(self, octets: bytes) -> None:
         """Write bytes. Raises `LocalError`, also if the reader closed the pipe."""
         try:
-            await self._outflow.put(octets)
+            await self._writer.write(octets)
         except OSError as error:
             raise writing_fault(error, self.name) from error

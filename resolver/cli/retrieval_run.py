@@ -35,7 +35,7 @@ from resolver.cli.ledger import (
 )
 from resolver.cli.listing import follow
 from resolver.cli.options import LISTED
-from resolver.cli.output import put
+from resolver.cli.output import print_bytes
 from resolver.cli.progress import display_of
 from resolver.cli.recording import archive_of, recorder_of
 from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
@@ -245,7 +245,7 @@ class _RetrievalRun:
     async def _confirm_directory(self) -> bool:
         """Ask the user whether the value of `-d`, which curl would send, is a new directory."""
         command = self._command
-        if command.yes or command.dry_run or not _may_be_data(command) or not streams.is_conversation():
+        if command.yes or command.dry_run or not _may_be_data(command) or not streams.can_ask():
             return True
         name = redact(command.configuration.options["directory"])
         streams.complain(Masked(f"-d {name}: this option names a directory; resolve sends no request body"))
@@ -400,7 +400,7 @@ class _RetrievalRun:
         """Write the separator before a target, except before the first target or a repeated target."""
         if number > self._last_separated:
             if self._last_separated:
-                await put(self._separator)
+                await print_bytes(self._separator)
             self._last_separated = number
 
     async def _perform(self, session: Resolver, position: int, target: CommandTarget) -> Saved | None:

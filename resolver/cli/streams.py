@@ -49,15 +49,15 @@ def write_all(fd: int, octets: bytes | memoryview) -> None:
 
     The function also blocks if another process has set the descriptor to nonblocking.
     """
-    left = memoryview(octets)
-    while left:
+    rest = memoryview(octets)
+    while rest:
         try:
-            left = left[os.write(fd, left) :]
+            rest = rest[os.write(fd, rest) :]
         except BlockingIOError:
-            _wait(fd)
+            _wait_writable(fd)
 
 
-def _wait(fd: int) -> None:
+def _wait_writable(fd: int) -> None:
     waiting = select.poll()
     waiting.register(fd, select.POLLOUT)
     waiting.poll()
@@ -71,7 +71,7 @@ def write_some(fd: int, octets: memoryview) -> memoryview:
     return octets
 
 
-def open_ready(fd: int) -> int | None:
+def open_nonblocking(fd: int) -> int | None:
     """Return a new nonblocking descriptor for the file of `fd`.
 
     The result is `None` if this is not possible.
@@ -79,10 +79,10 @@ def open_ready(fd: int) -> int | None:
     For a regular file or /dev/null, the descriptor is duplicated: writes to these files do not block. A pipe
     is opened again. Otherwise `O_NONBLOCK` on `fd` would affect all processes that share `fd`.
     """
-    found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) or found.st_rdev == os.stat(os.devnull).st_rdev:
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode) or status.st_rdev == os.stat(os.devnull).st_rdev:
         return os.dup(fd)
-    if not stat.S_ISFIFO(found.st_mode):
+    if not stat.S_ISFIFO(status.st_mode):
         return None
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -102,11 +102,11 @@ _FIRST = "\x1b[G"  # moves the cursor to the first column
 _ERASE = f"{_FIRST}\x1b[J"  # erases from the current line to the end of the screen
 # Control sequences that disable and enable line wrapping (DECAWM). A terminal may show a name wider than the
 # calculated width.
-_NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 _drawn = ""  # the progress lines on the screen, with their control sequences
-_held_back = 0  # nesting level of `hide_lines`
-_returns = False  # whether to write CR LF, because the terminal driver does not convert LF to CR LF
+_hide_depth = 0  # nesting level of `hide_lines`
+_needs_return = False  # whether to write CR LF, because the terminal driver does not convert LF to CR LF
 
 
 def print_above(text: str) -> None:
@@ -123,11 +123,11 @@ def draw(lines: Sequence[str]) -> None:
     others.
     """
     global _drawn
-    if _held_back or not (lines or _drawn):
+    if _hide_depth or not (lines or _drawn):
         return
     back = f"\x1b[{len(lines) - 1}F" if len(lines) > 1 else _FIRST
     text = "\n".join(f"{_FIRST}{line}\x1b[K" for line in lines)
-    _drawn = f"{_NO_FOLD}{text}\x1b[J{_FOLD}{back}" if lines else ""
+    _drawn = f"{_NO_WRAP}{text}\x1b[J{_WRAP}{back}" if lines else ""
     _write(_drawn or _ERASE)
 
 
@@ -135,22 +135,22 @@ def clear() -> None:
     draw(())
 
 
-def ends_lines(does: bool) -> None:
+def set_newline_conversion(is_on: bool) -> None:
     """Set whether the terminal driver converts LF to CR LF; a telnet session may disable the conversion."""
-    global _returns
-    _returns = not does
+    global _needs_return
+    _needs_return = not is_on
 
 
 @contextmanager
 def hide_lines() -> Iterator[None]:
     """Hide the progress lines during the block, in which other output uses the terminal."""
-    global _held_back
+    global _hide_depth
     clear()
-    _held_back += 1
+    _hide_depth += 1
     try:
         yield
     finally:
-        _held_back -= 1
+        _hide_depth -= 1
 
 
 def is_terminal() -> bool:
@@ -174,26 +174,26 @@ def _write(text: str) -> None:
     if sys.stderr is None:  # standard error was closed when Python started
         return
     try:
-        sys.stderr.write(text.replace("\n", f"{_FIRST}\n") if _returns and is_terminal() else text)
+        sys.stderr.write(text.replace("\n", f"{_FIRST}\n") if _needs_return and is_terminal() else text)
         sys.stderr.flush()
     except OSError:
         pass  # standard error is closed, so the error cannot be reported
 
 
 #: Maximum bytes of a line of standard input or of a list. A line may have a URL of 65,536 JSON escapes.
-MOST_LINE = 1_048_576
+MAX_LINE = 1_048_576
 
-_MOST_TEXT = 67_108_864  # maximum bytes of a text in memory, because /dev/zero never ends
+_MAX_TEXT = 67_108_864  # maximum bytes of a text in memory, because /dev/zero never ends
 
-_READ_AT_ONCE = 65_536
+_READ_SIZE = 65_536
 
-_MOST_TYPED = 4_096  # maximum bytes of a typed line, as in the terminal driver
+_MAX_TYPED = 4_096  # maximum bytes of a typed line, as in the terminal driver
 
-_MOST_HELD = 8_192  # maximum buffered bytes of standard output, as in Python's own buffer
+_BUFFER_SIZE = 8_192  # maximum buffered bytes of standard output, as in Python's own buffer
 
-_PAGE = 100  # columns of text if standard output is not a terminal
+_DEFAULT_COLUMNS = 100  # columns of text if standard output is not a terminal
 
-_held = bytearray()  # buffered bytes for standard output
+_buffer = bytearray()  # buffered bytes for standard output
 
 
 def complain(*lines: Masked) -> None:
@@ -257,32 +257,32 @@ def json_line(record: dict[str, JsonValue]) -> str:
 def write_output(octets: bytes) -> None:
     """Write bytes to standard output, with a buffer unless it is a terminal. Raises `BrokenPipeError`."""
     output_descriptor()
-    _held.extend(octets)
-    if len(_held) >= _MOST_HELD or _at_once():
+    _buffer.extend(octets)
+    if len(_buffer) >= _BUFFER_SIZE or _is_unbuffered():
         flush()
 
 
-def _at_once() -> bool:
+def _is_unbuffered() -> bool:
     """Return whether output is flushed after each write: on a terminal, or with PYTHONUNBUFFERED."""
     return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
-def behind_all(octets: bytes) -> bytes:
+def take_buffered(octets: bytes) -> bytes:
     """Clear the buffer, and return its bytes followed by `octets`, which the caller writes."""
-    octets = bytes(_held) + octets if _held else octets
-    _held.clear()
+    octets = bytes(_buffer) + octets if _buffer else octets
+    _buffer.clear()
     return octets
 
 
 def flush() -> None:
     """Write the buffered bytes to standard output."""
-    if _held:
-        octets = bytes(_held)
-        _held.clear()
+    if _buffer:
+        octets = bytes(_buffer)
+        _buffer.clear()
         _push(octets)
 
 
-def leave(status: int) -> NoReturn:
+def exit_process(status: int) -> NoReturn:
     """End the process with an exit status; call this function after all output is written."""
     try:
         if sys.stderr is not None:
@@ -290,21 +290,21 @@ def leave(status: int) -> NoReturn:
     except OSError:  # Python kept the text of an earlier write error, which `print_above` ignored
         with suppress(OSError):
             sys.stderr.close()  # otherwise Python would flush again, and change the exit status to 120
-    _leave(status)
+    _exit(status)
 
 
-def leave_by(way: Callable[[int], NoReturn]) -> None:
+def set_exit(function: Callable[[int], NoReturn]) -> None:
     """Set the function that ends the process; its argument is the exit status."""
-    global _leave
-    _leave = way
+    global _exit
+    _exit = function
 
 
-_leave: Callable[[int], NoReturn] = sys.exit
+_exit: Callable[[int], NoReturn] = sys.exit
 
 
-def abandon_output() -> None:
+def discard_output() -> None:
     """Discard the buffered bytes, because the reader of standard output closed the pipe."""
-    _held.clear()
+    _buffer.clear()
 
 
 def _push(octets: bytes) -> None:
@@ -344,22 +344,22 @@ def output_encoding() -> str | None:
 def output_columns() -> int:
     """Return the columns of the terminal on standard output, or 100 without a terminal."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or _PAGE
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _DEFAULT_COLUMNS
     except (AttributeError, OSError, ValueError):
-        return _PAGE
+        return _DEFAULT_COLUMNS
 
 
 def read_list(name: str) -> Iterator[bytes]:
     """Yield the bytes of a list file as they arrive; the name `-` is standard input."""
-    with _reading(name, "the list ") as fd:
+    with _open_input(name, "the list ") as fd:
         yield from _pieces(fd)
 
 
 def list_lines(name: str, pieces: Iterable[bytes], end: bytes) -> Iterator[str]:
     """Yield the lines of a list without line ends, or its items if `end` is NUL."""
     for line in _lines(pieces, end):
-        if len(line) == MOST_LINE:
-            raise LocalError(f"{name}: line too long (more than {MOST_LINE} bytes)")
+        if len(line) == MAX_LINE:
+            raise LocalError(f"{name}: line too long (more than {MAX_LINE} bytes)")
         item = line.removesuffix(end)
         yield (item.removesuffix(b"\r") if end == b"\n" else item).decode("utf-8", "surrogateescape")
 
@@ -403,47 +403,47 @@ class ListFile:
 
 
 def input_lines() -> Iterator[bytes]:
-    """Yield the lines of standard input; a line longer than `MOST_LINE` is split."""
-    with _reading("-", "") as fd:
+    """Yield the lines of standard input; a line longer than `MAX_LINE` is split."""
+    with _open_input("-", "") as fd:
         yield from _lines(_pieces(fd))
 
 
-def read_first_line(name: str, most: int) -> bytes:
+def read_first_line(name: str, max_size: int) -> bytes:
     """Return the first line without its line end.
 
-    At most `most` bytes are returned.
+    At most `max_size` bytes are returned.
 
     Bytes after the first line are not read, because another reader of standard input may need them.
     """
     line = b""
-    with _reading(name, "") as fd:
-        while len(line) < most and not line.endswith(b"\n") and (octet := os.read(fd, 1)):
+    with _open_input(name, "") as fd:
+        while len(line) < max_size and not line.endswith(b"\n") and (octet := os.read(fd, 1)):
             line += octet
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def read_file(name: str, most: int) -> bytes:
-    """Return the content of a user's file of at most `most` bytes. Raises `LocalError`."""
-    with _reading(name, "") as fd, open(fd, "rb", closefd=False) as file:
-        octets = file.read(most + 1)
-    if len(octets) > most:
-        raise LocalError(f"{name}: file too large (more than {most} bytes)")
+def read_file(name: str, max_size: int) -> bytes:
+    """Return the content of a user's file of at most `max_size` bytes. Raises `LocalError`."""
+    with _open_input(name, "") as fd, open(fd, "rb", closefd=False) as file:
+        octets = file.read(max_size + 1)
+    if len(octets) > max_size:
+        raise LocalError(f"{name}: file too large (more than {max_size} bytes)")
     return octets
 
 
 def read_text(name: str) -> str:
     """Return the complete text for `extract`; bytes that are not valid UTF-8 become surrogates."""
     text = bytearray()
-    with _reading(name, "") as fd:
-        while octets := os.read(fd, _READ_AT_ONCE):
+    with _open_input(name, "") as fd:
+        while octets := os.read(fd, _READ_SIZE):
             text += octets
-            if len(text) > _MOST_TEXT:
-                raise LocalError(f"{name}: text too large (more than {_MOST_TEXT} bytes); split it")
+            if len(text) > _MAX_TEXT:
+                raise LocalError(f"{name}: text too large (more than {_MAX_TEXT} bytes); split it")
     return text.decode("utf-8", "surrogateescape")
 
 
 @contextmanager
-def _reading(name: str, what: str) -> Iterator[int]:
+def _open_input(name: str, label: str) -> Iterator[int]:
     """Yield the descriptor of a file to read.
 
     Standard input is not closed, because the command line may name `-` twice. Python's buffered reader is not
@@ -458,30 +458,30 @@ def _reading(name: str, what: str) -> Iterator[int]:
             finally:
                 os.close(fd)
         elif sys.stdin is None:
-            raise LocalError(f"cannot read {what}-: standard input is closed")
+            raise LocalError(f"cannot read {label}-: standard input is closed")
         else:
             yield sys.stdin.fileno()
     except OSError as error:
-        raise LocalError(f"cannot read {what}{name!r}: {error.strerror}") from error
+        raise LocalError(f"cannot read {label}{name!r}: {error.strerror}") from error
 
 
 def _pieces(fd: int) -> Iterator[bytes]:
-    while octets := os.read(fd, _READ_AT_ONCE):
+    while octets := os.read(fd, _READ_SIZE):
         yield octets
 
 
 def _lines(pieces: Iterable[bytes], ending: bytes = b"\n") -> Iterator[bytes]:
-    """Yield lines with their line ends, if any; a line longer than `MOST_LINE` bytes is split."""
-    held = bytearray()
+    """Yield lines with their line ends, if any; a line longer than `MAX_LINE` bytes is split."""
+    buffer = bytearray()
     for octets in pieces:
-        searched = len(held)
-        held += octets
-        while (end := held.find(ending, searched, MOST_LINE) + 1) or len(held) >= MOST_LINE:
-            yield bytes(held[: end or MOST_LINE])
-            del held[: end or MOST_LINE]
+        searched = len(buffer)
+        buffer += octets
+        while (end := buffer.find(ending, searched, MAX_LINE) + 1) or len(buffer) >= MAX_LINE:
+            yield bytes(buffer[: end or MAX_LINE])
+            del buffer[: end or MAX_LINE]
             searched = 0
-    if held:
-        yield bytes(held)
+    if buffer:
+        yield bytes(buffer)
 
 
 async def request_secret(prompt: str) -> bytes | None:
@@ -501,10 +501,10 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
     if terminal is None:
         return None
     try:
-        with hide_lines(), _silence(terminal) if hidden else nullcontext():
+        with hide_lines(), _disable_echo(terminal) if hidden else nullcontext():
             os.write(terminal, escape_line(prompt).encode())
             await wait_readable(terminal)  # in line mode, a terminal is readable after a complete line
-            typed = os.read(terminal, _MOST_TYPED)
+            typed = os.read(terminal, _MAX_TYPED)
     except (OSError, termios.error):  # the terminal was closed, and SIGHUP is ignored (nohup)
         return None
     finally:
@@ -513,7 +513,7 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
 
 
 @contextmanager
-def _silence(terminal: int) -> Iterator[None]:
+def _disable_echo(terminal: int) -> Iterator[None]:
     import signal  # lazy import: few runs ask for a secret, and the module imports enum
 
     before = termios.tcgetattr(terminal)
@@ -550,7 +550,7 @@ async def ask(question: str) -> bool:
     return typed is not None and typed.strip().lower() in (b"y", b"yes")
 
 
-def is_conversation() -> bool:
+def can_ask() -> bool:
     """Return whether questions to the user are possible: input and messages use a terminal."""
     return input_is_terminal() and is_terminal() and has_terminal()
 

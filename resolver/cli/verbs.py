@@ -28,7 +28,7 @@ from resolver.cli.output import (
     check_no_directory,
     is_device,
     open_device,
-    put,
+    print_bytes,
 )
 from resolver.cli.targets import CommandTarget
 from resolver.network.clock import Clock
@@ -330,7 +330,7 @@ async def _write_body(
     output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)
     try:
         url = target.parsed(command)
-        retrier = session.retrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
+        retrier = session.retrier(url, output, output.write, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
         if target.size is not None:
             from resolver.transfer.verification import check_size  # lazy import: only lists have sizes
@@ -373,7 +373,7 @@ async def info(session: Resolver, target: CommandTarget, command: Command) -> No
                 return await _print(entry.as_json())
             facts = {**_basic_facts(entry), **(_collect_more_facts(reply) if command.verbose else {})}
             raw = session.policy.allow_raw
-            await put(b"".join(streams.line_octets(line, raw=raw) for line in fact_lines(facts)))
+            await print_bytes(b"".join(streams.line_octets(line, raw=raw) for line in fact_lines(facts)))
 
 
 async def open_(session: Resolver, target: CommandTarget, command: Command) -> None:
@@ -422,7 +422,7 @@ async def _record_failures(target: CommandTarget, command: Command) -> AsyncIter
 
 
 async def _print(record: dict[str, JsonValue]) -> None:
-    await put(streams.record_octets(record))
+    await print_bytes(streams.record_octets(record))
 
 
 def _report_listing_reasons(reply: StreamingResponse, command: Command) -> None:

@@ -64,9 +64,9 @@ def test_console_mode_change_at_prompt_waits_for_end_of_prompt(monkeypatch: pyte
     with _terminal(monkeypatch) as (_, slave):
         before = termios.tcgetattr(slave)
         with Console() as console:
-            console.sit(Mode(by_characters=False, echo=True))
+            console.set_mode(Mode(by_characters=False, echo=True))
             with console.restore_terminal():
-                console.sit(Mode(by_characters=True, echo=False))
+                console.set_mode(Mode(by_characters=True, echo=False))
                 assert termios.tcgetattr(slave) == before
             assert not termios.tcgetattr(slave)[3] & termios.ICANON
         assert termios.tcgetattr(slave) == before

@@ -27,7 +27,7 @@ from mcp_types import CallToolResult, EmbeddedResource, TextContent
 
 from fixtures.ports import serve_connections
 from resolver.cli.arguments import read
-from resolver.cli.streams import MOST_LINE
+from resolver.cli.streams import MAX_LINE
 from resolver.cli.values import UsageError
 from tests.begun import AGENTS, Program
 from tests.fresh import environment
@@ -281,7 +281,7 @@ def answers(program: Program, wanted: int) -> list[dict[str, Any]]:
 
 def test_mcp_invalid_json_is_answered_and_session_continues() -> None:
     with start() as program:
-        for line in (b"garbage \x1b[31m", b"\xff\xfe\0", b"", b"[" * 9_000, b'"' + b"x" * MOST_LINE + b'"'):
+        for line in (b"garbage \x1b[31m", b"\xff\xfe\0", b"", b"[" * 9_000, b'"' + b"x" * MAX_LINE + b'"'):
             program.stdin.write(line + b"\n")
             program.stdin.flush()
             (answer,) = answers(program, 1)

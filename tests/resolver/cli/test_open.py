@@ -21,7 +21,7 @@ from resolver import ProtocolError, Refused, Resolver, Url
 from resolver.cli import serve as browsing
 from resolver.cli import streams
 from resolver.cli.arguments import Command as CommandLine
-from resolver.cli.open import answers_to
+from resolver.cli.open import ask_questions
 from resolver.cli.targets import CommandTarget
 from tests.hang import HANG
 from tests.resolver.cli.command import hide_library, records, resolve
@@ -606,7 +606,7 @@ async def test_form_question_returns_answer(
     line: bytes, typed: list[bytes], answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typing = TypedLines(monkeypatch, *typed)
-    assert await answers_to(parse_form([b"Note: hello", line, b"Odd: thing"])) == [answer]
+    assert await ask_questions(parse_form([b"Note: hello", line, b"Odd: thing"])) == [answer]
     assert typing.all_read
     assert typing.noted[0] == "hello"
     assert typing.noted[-1] == "thing"
@@ -618,7 +618,7 @@ async def test_form_question_returns_answer(
 async def test_form_end_of_input_is_refused(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     TypedLines(monkeypatch, None)
     with pytest.raises(Refused) as caught:
-        await answers_to(parse_form([line]))
+        await ask_questions(parse_form([line]))
     assert caught.value.rule == "S05"
 
 
@@ -627,7 +627,7 @@ async def test_form_file_is_chosen_by_user(folder: Path, monkeypatch: pytest.Mon
     (folder / "large").write_bytes(bytes(1_048_577))
     places = [os.fsencode(folder / name) for name in ("none", "large", "mine")]
     typing = TypedLines(monkeypatch, *places)
-    assert await answers_to(parse_form([b"ChooseF: Which?"])) == [b"one\ntwo\n"]
+    assert await ask_questions(parse_form([b"ChooseF: Which?"])) == [b"one\ntwo\n"]
     assert typing.noted[0].startswith("cannot read")
     assert "more than 1048576 bytes" in typing.noted[1]
 
@@ -635,7 +635,7 @@ async def test_form_file_is_chosen_by_user(folder: Path, monkeypatch: pytest.Mon
 async def test_form_choice_without_options_is_protocol_error(monkeypatch: pytest.MonkeyPatch) -> None:
     TypedLines(monkeypatch)
     with pytest.raises(ProtocolError):
-        await answers_to(parse_form([b"Choose: Which?"]))
+        await ask_questions(parse_form([b"Choose: Which?"]))
 
 
 # The output of `cat` for a telnet session that it records.

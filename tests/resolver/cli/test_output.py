@@ -49,8 +49,8 @@ def closing_descriptor(fd: int) -> Iterator[None]:
 
 
 @contextmanager
-def open_outflow(fd: int) -> Iterator[outflow.Outflow]:
-    found = outflow.Outflow(fd)
+def open_outflow(fd: int) -> Iterator[outflow.DescriptorWriter]:
+    found = outflow.DescriptorWriter(fd)
     try:
         yield found
     finally:
@@ -81,8 +81,8 @@ def test_outflow_with_room_writes_without_thread(
     async def put() -> None:
         for fd in (writer, file, nothing):
             with open_outflow(fd) as out:
-                await out.put(b"first ")
-                await out.put(b"second")
+                await out.write(b"first ")
+                await out.write(b"second")
             assert os.get_blocking(fd)
 
     trio.run(put)
@@ -112,7 +112,7 @@ def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
             nursery.start_soon(read)
             with open_outflow(writer) as out:
                 for start in range(0, len(LARGE), 100_000):
-                    await out.put(LARGE[start : start + 100_000])
+                    await out.write(LARGE[start : start + 100_000])
             os.close(writer)
 
     trio.run(put)
@@ -129,7 +129,7 @@ def test_outflow_cancel_does_not_wait_for_reader(
     async def put() -> None:
         with trio.fail_after(HANG):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(out.put, LARGE)
+                nursery.start_soon(out.write, LARGE)
                 await trio.testing.wait_all_tasks_blocked()
                 if read_first:
                     assert len(os.read(reader, read_first)) == read_first
@@ -156,9 +156,9 @@ def test_outflow_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[
                     await trio.testing.wait_all_tasks_blocked()
                 os.close(reader)
 
-    async def _put(out: outflow.Outflow) -> None:
+    async def _put(out: outflow.DescriptorWriter) -> None:
         with pytest.raises(BrokenPipeError):
-            await out.put(LARGE)
+            await out.write(LARGE)
 
     with open_outflow(writer) as out:
         trio.run(put)
