@@ -40,7 +40,7 @@ _ENDS_GOPHER_FIELD = re.compile(rb"[\0\t\r\n]")
 _WAIS_GATEWAY = b"WAIS-GW"
 _WAIS_SEARCH = ";:@&="
 _WAIS_WRITTEN = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_WAIS_AS_IT_IS = frozenset((UNRESERVED + RESERVED).encode("ascii"))
+_WAIS_LITERAL = frozenset((UNRESERVED + RESERVED).encode("ascii"))
 
 
 class AccessName(NamedTuple):
@@ -70,83 +70,83 @@ class MappedUrl(NamedTuple):
     message: str | None = None
 
 
-def map_anonymous_ftp(named: AccessName) -> MappedUrl:
+def map_anonymous_ftp(name: AccessName) -> MappedUrl:
     """Map AFTP. The name is relative to the root of the anonymous user, and a leading slash is ignored."""
-    return _map_ftp(named, "")
+    return _map_ftp(name, "")
 
 
-def map_ftp(named: AccessName) -> MappedUrl:
+def map_ftp(name: AccessName) -> MappedUrl:
     """Map FTP. A leading slash is part of the name, because the name is an absolute path."""
-    return _map_ftp(named, "%2F" if named.hsoname.startswith(b"/") else "")
+    return _map_ftp(name, "%2F" if name.hsoname.startswith(b"/") else "")
 
 
-def _map_ftp(named: AccessName, root: str) -> MappedUrl:
-    if _ENDS_FTP_COMMAND.search(named.hsoname):
+def _map_ftp(name: AccessName, root: str) -> MappedUrl:
+    if _ENDS_FTP_COMMAND.search(name.hsoname):
         raise InvalidUrl("bad-char", 0, "NUL, CR or LF in a file name")
-    parts = named.hsoname.removeprefix(b"/").split(b"/")
+    parts = name.hsoname.removeprefix(b"/").split(b"/")
     path = root + "/".join(encode(part, _FTP_DATA) for part in parts)
-    letter = _FTP_TYPES.get(named.argument or b"")
+    letter = _FTP_TYPES.get(name.argument or b"")
     typecode = f";type={letter}" if letter else ""
     kind = Kind.DIRECTORY if letter == "d" else Kind.DOCUMENT
-    return MappedUrl(f"ftp:{named.place.authority(21)}/{path}{typecode}", kind, letter == "a")
+    return MappedUrl(f"ftp:{name.place.authority(21)}/{path}{typecode}", kind, letter == "a")
 
 
-def map_gopher(named: AccessName) -> MappedUrl:
+def map_gopher(name: AccessName) -> MappedUrl:
     """Map GOPHER. The complete name, including the type character, is the selector."""
-    selector = named.hsoname
+    selector = name.hsoname
     if _ENDS_GOPHER_FIELD.search(selector):
         raise InvalidUrl("selector-control", 0, "NUL, TAB, CR or LF in a selector")
-    character = _gopher_type(named)
+    character = _gopher_type(name)
     if not "\x21" <= character <= "\x7e":
         raise InvalidUrl("bad-gophertype", 0, f"{character!r} is not a gopher type")
-    what = encode(character.encode("ascii") + selector, RESERVED)
+    path = encode(character.encode("ascii") + selector, RESERVED)
     kind = _GOPHER_KINDS.get(character, Kind.DOCUMENT)
-    return MappedUrl(f"gopher:{named.place.authority(70)}/{what}", kind, character == "0")
+    return MappedUrl(f"gopher:{name.place.authority(70)}/{path}", kind, character == "0")
 
 
-def _gopher_type(named: AccessName) -> str:
-    argument = named.argument or b""
+def _gopher_type(name: AccessName) -> str:
+    argument = name.argument or b""
     if len(argument) == 1:
         return argument.decode("latin-1")
-    return _GOPHER_TYPES.get(argument) or named.hsoname[:1].decode("latin-1") or "1"
+    return _GOPHER_TYPES.get(argument) or name.hsoname[:1].decode("latin-1") or "1"
 
 
-def map_telnet(named: AccessName) -> MappedUrl:
+def map_telnet(name: AccessName) -> MappedUrl:
     """Convert TELNET to a URL of host and port. The argument is a message for the user, not a user name."""
-    message = None if named.argument is None else decode_text(named.argument)
-    return MappedUrl(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
+    message = None if name.argument is None else decode_text(name.argument)
+    return MappedUrl(f"telnet:{name.place.authority(23)}/", Kind.SERVICE, message=message)
 
 
-def map_wais(named: AccessName) -> MappedUrl:
+def map_wais(name: AccessName) -> MappedUrl:
     """Map WAIS. The name is `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`.
 
     The host in the name is the WAIS server. The host token of the value is the Prospero server, and is
     ignored.
     """
-    mark, *parts = named.hsoname.split(b"/", 4)
+    mark, *parts = name.hsoname.split(b"/", 4)
     if mark != _WAIS_GATEWAY or len(parts) < 3:
         raise InvalidUrl("missing-path", 0, "an opaque locator without the parts of a wais URL")
-    host, what, database, *rest = parts
+    host, wtype, database, *rest = parts
     start = f"wais:{parse_place(host).authority(210)}/"
-    if what == b"QUERY":
+    if wtype == b"QUERY":
         search = f"?{encode(rest[0], _WAIS_SEARCH)}" if rest else ""
         return MappedUrl(f"{start}{encode(database)}{search}", Kind.SEARCH)
     if not rest:
         raise InvalidUrl("missing-path", 0, "no document after the database")
     return MappedUrl(
-        f"{start}{encode(database)}/{encode(what)}/{_document(rest[0])}", is_text=what == b"TEXT"
+        f"{start}{encode(database)}/{encode(wtype)}/{_encode_document(rest[0])}", is_text=wtype == b"TEXT"
     )
 
 
-def _document(written: bytes) -> str:
+def _encode_document(written: bytes) -> str:
     """Percent-encode the characters of a document id that are not encoded yet."""
     return "".join(
-        piece.decode("ascii") if len(piece) == 3 or piece[0] in _WAIS_AS_IT_IS else f"%{piece[0]:02X}"
+        piece.decode("ascii") if len(piece) == 3 or piece[0] in _WAIS_LITERAL else f"%{piece[0]:02X}"
         for piece in _WAIS_WRITTEN.findall(written)
     )
 
 
-_FEWEST = 5
+_MIN_TOKENS = 5
 _NO_URL = "no URL scheme has this method"
 
 _MAPPINGS: dict[bytes, Callable[[AccessName], MappedUrl]] = {
@@ -166,25 +166,25 @@ class AccessMethod(NamedTuple):
 
     Attributes:
         tokens: The tokens of the value, as received.
-        lead: The URL of the object, for a method of another protocol.
+        mapped_url: The URL of the object, for a method of another protocol.
         target: The object whose contents a Prospero server returns (PROSPERO-CONTENTS).
-        unusable: The reason why the method cannot be used, if both `lead` and `target` are absent.
+        unusable: The reason why the method cannot be used, if both `mapped_url` and `target` are absent.
     """
 
     name: bytes
     tokens: tuple[bytes, ...]
-    lead: MappedUrl | None = None
+    mapped_url: MappedUrl | None = None
     target: RequestObject | None = None
     unusable: str = ""
 
     @property
     def url(self) -> str | None:
-        return None if self.lead is None else self.lead.url
+        return None if self.mapped_url is None else self.mapped_url.url
 
     @property
     def is_session(self) -> bool:
         """Return whether the method is a service for the user, which the client does not follow."""
-        return self.name == b"TELNET" and self.lead is not None
+        return self.name == b"TELNET" and self.mapped_url is not None
 
     @property
     def is_local(self) -> bool:
@@ -192,10 +192,10 @@ class AccessMethod(NamedTuple):
         return self.name == _LOCAL
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Return the tokens for display, with the reason why the method cannot be used."""
-        said = " ".join(decode_text(token) or "''" for token in self.tokens)
-        return f"{said} ({self.unusable})" if self.unusable else said
+        text = " ".join(decode_text(token) or "''" for token in self.tokens)
+        return f"{text} ({self.unusable})" if self.unusable else text
 
     def as_json(self) -> dict[str, JsonValue]:
         return {
@@ -225,27 +225,27 @@ def access_methods_of(
 def _access_method(
     tokens: tuple[bytes, ...], default: ObjectPointer, via: RequestObject
 ) -> AccessMethod | None:
-    if len(tokens) < _FEWEST:
+    if len(tokens) < _MIN_TOKENS:
         return None
     method = tokens[0]
-    pointer = _fill(tokens, default)
+    pointer = _fill_defaults(tokens, default)
     if method == _LOCAL:
-        return AccessMethod(method, tokens, unusable=_decode_local_path(pointer.hsoname))
+        return AccessMethod(method, tokens, unusable=_explain_local_path(pointer.hsoname))
     if method in _WITHOUT_URL:
         return AccessMethod(method, tokens, unusable=_NO_URL)
     try:
         if method == _CONTENTS:
-            return AccessMethod(method, tokens, target=_contents_of(pointer, via))
+            return AccessMethod(method, tokens, target=_find_contents(pointer, via))
         if method in _MAPPINGS:
-            return AccessMethod(method, tokens, lead=_lead(method, pointer, tokens[_FEWEST:]))
+            return AccessMethod(method, tokens, mapped_url=_map_url(method, pointer, tokens[_MIN_TOKENS:]))
     except InvalidUrl as error:
         return AccessMethod(method, tokens, unusable=error.message)
     return None
 
 
-def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
+def _fill_defaults(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
     """Replace empty tokens by the defaults, but the version only together with the object's name."""
-    _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
+    _, host_type, host, hsoname_type, hsoname = tokens[:_MIN_TOKENS]
     return ObjectPointer(
         host_type or default.host_type,
         host or default.host,
@@ -255,20 +255,20 @@ def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
     )
 
 
-def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
+def _find_contents(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
     """Return the object whose contents are requested, which is `via` if the pointer names it."""
     target = pointer.target(via)
     return via if target.identity == via.identity else target
 
 
-def _lead(method: bytes, pointer: ObjectPointer, arguments: tuple[bytes, ...]) -> MappedUrl:
+def _map_url(method: bytes, pointer: ObjectPointer, arguments: tuple[bytes, ...]) -> MappedUrl:
     if pointer.host_type.upper() != INTERNET:
         raise InvalidUrl("bad-host", 0, f"a host of type {decode_text(pointer.host_type)!r}")
-    named = AccessName(pointer.host, pointer.hsoname, arguments[0] if arguments else None)
-    return _MAPPINGS[method](named)
+    name = AccessName(pointer.host, pointer.hsoname, arguments[0] if arguments else None)
+    return _MAPPINGS[method](name)
 
 
-def _decode_local_path(path: bytes) -> str:
+def _explain_local_path(path: bytes) -> str:
     if not path.startswith(b"/"):
         return "not an absolute path: only the server can interpret it"
     return "a file of this machine, which a server must not name"
@@ -279,10 +279,10 @@ def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
 
     Without such a method, the first service for the user is returned.
     """
-    leading = [method for method in methods if method.lead is not None]
-    return next((method for method in leading if not method.is_session), leading[0] if leading else None)
+    choices = [method for method in methods if method.mapped_url is not None]
+    return next((method for method in choices if not method.is_session), choices[0] if choices else None)
 
 
 def kind_of(method: AccessMethod | None) -> Kind:
     """Return the probable kind of an object with this access method."""
-    return Kind.UNKNOWN if method is None or method.lead is None else method.lead.kind
+    return Kind.UNKNOWN if method is None or method.mapped_url is None else method.mapped_url.kind

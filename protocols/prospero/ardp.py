@@ -32,9 +32,9 @@ from protocols.wire import encode_datagram, split_message
 D = TypeVar("D")
 
 #: The maximum size of the text in a packet of the request, in bytes.
-MOST_TEXT = 1250
+MAX_TEXT = 1250
 
-_LONGEST_HEADER = 31
+_MAX_HEADER = 31
 _CONTROL = 0  # the packet number of a control packet, which is not part of the message
 _ACKNOWLEDGE = 0x80
 _SEQUENCED_CONTROL = 0x40
@@ -81,13 +81,13 @@ class ArdpPacket:
         return self.number == _CONTROL
 
 
-class KnownVersions(NamedTuple):
+class SupportedVersions(NamedTuple):
     """The ARDP versions of a server that does not support version 0."""
 
     versions: tuple[int, ...]
 
 
-def decode_packet(datagram: bytes) -> ArdpPacket | KnownVersions | None:
+def decode_packet(datagram: bytes) -> ArdpPacket | SupportedVersions | None:
     """Decode a datagram.
 
     The result is `None` for a datagram that the client ignores.
@@ -97,8 +97,8 @@ def decode_packet(datagram: bytes) -> ArdpPacket | KnownVersions | None:
     """
     length = datagram[0] if datagram else 32
     if length == 0:
-        return KnownVersions(tuple(datagram[1:]))
-    if length > _LONGEST_HEADER or length > len(datagram):
+        return SupportedVersions(tuple(datagram[1:]))
+    if length > _MAX_HEADER or length > len(datagram):
         return None
     return _decode(datagram[:length], datagram[length:])
 
@@ -139,13 +139,13 @@ def decode_redirect(data: bytes) -> tuple[str, int] | None:
 
 def decode_queue(data: bytes) -> str:
     """Describe the client's position in the server's queue, or return an empty text."""
-    flags, said, at = data[0] if data else 0, [], 1
+    flags, parts, at = data[0] if data else 0, [], 1
     if flags & 0x01 and len(data) >= at + 2:
-        said.append(f"position {int.from_bytes(data[at : at + 2])} in the queue")
+        parts.append(f"position {int.from_bytes(data[at : at + 2])} in the queue")
         at += 2
     if flags & 0x02 and len(data) >= at + 4:
-        said.append(f"{int.from_bytes(data[at : at + 4])} s left")
-    return ", ".join(said)
+        parts.append(f"{int.from_bytes(data[at : at + 4])} s left")
+    return ", ".join(parts)
 
 
 def encode_piece(
@@ -192,47 +192,47 @@ class CandidateAddresses:
     Attributes:
         requested: The addresses to which the request was sent.
         next_at: The time at which to send the request to the next address.
-        settled: Whether the address is chosen, for example after the first response.
+        is_settled: Whether the address is chosen, for example after the first response.
     """
 
     def __init__(self, addresses: Sequence[str]) -> None:
         first, *rest = addresses
         self.requested = [first]
-        self._waiting = rest
-        self.settled = not rest
+        self._untried = rest
+        self.is_settled = not rest
         self.next_at = _NEVER
 
     def begin(self, now: float) -> None:
-        self.next_at = now + ATTEMPT_DELAY if self._waiting else _NEVER
+        self.next_at = now + ATTEMPT_DELAY if self._untried else _NEVER
 
     def request_next(self, now: float) -> str:
         """Return the next address to which the request is sent."""
-        address = self._waiting.pop(0)
+        address = self._untried.pop(0)
         self.requested.append(address)
         self.begin(now)
         return address
 
-    def believes(self, address: str) -> bool:
-        return address in self.requested or address in self._waiting
+    def accepts(self, address: str) -> bool:
+        return address in self.requested or address in self._untried
 
     def settle(self, address: str) -> None:
         """Select `address`, because a response came from this address."""
-        self.requested, self._waiting, self.settled, self.next_at = [address], [], True, _NEVER
+        self.requested, self._untried, self.is_settled, self.next_at = [address], [], True, _NEVER
 
     def lose(self, address: str, now: float) -> bool:
         """Remove an unreachable address, and return whether another address was requested or is due now."""
-        self.requested = [each for each in self.requested if each != address]
-        if self._waiting:
+        self.requested = [candidate for candidate in self.requested if candidate != address]
+        if self._untried:
             self.next_at = now
-        return bool(self.requested or self._waiting)
+        return bool(self.requested or self._untried)
 
 
 #: The maximum number of unacknowledged packets in transit (the send window).
 WINDOW = 16
 #: The maximum number of redirects of one request.
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 
-_AT_ONCE = float("-inf")
+_NOW = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class RetransmitTiming:
             timeout, sent = min(2 * timeout, max(self.longest, self.first)), sent + 1
 
 
-_USUAL = RetransmitTiming()
+_DEFAULT_TIMING = RetransmitTiming()
 
 #: A schedule with sixteen transmissions in a minute. If a network loses 30 % of the datagrams in each
 #: direction, one exchange in 40,000 fails.
@@ -277,10 +277,10 @@ class ArdpExchange:
       the server (`received_through`) advances the window.
     - `_Reply`: the packets of the reply, which may arrive in any order. The reply is complete when all
       packets up to the announced total have arrived.
-    - Timers: `_expires` is the time of the next retransmission, `_gives_up` is the time of the idle timeout.
+    - Timers: `_resend_at` is the time of the next retransmission, `_idle_end` the end of the idle timeout.
       Both timers restart on progress.
 
-    `_owes` is set while the client must send an acknowledgment.
+    `_owes_ack` is set while the client must send an acknowledgment.
 
     Args:
         message: the request.
@@ -289,12 +289,12 @@ class ArdpExchange:
             used if the first address does not respond.
         patience: the idle timeout, in seconds without progress.
         silence: the maximum time before the first packet of the server, at most `patience`.
-        most: the maximum size of the reply, in bytes.
+        max_size: the maximum size of the reply, in bytes.
         timing: the retransmission schedule.
-        toward: the host and port from an earlier redirect or response. They replace `addresses`.
+        destination: the host and port from an earlier redirect or response. They replace `addresses`.
 
     Attributes:
-        turned: the last redirect of the server, or None without a redirect.
+        redirect: the last redirect of the server, or None without a redirect.
         has_answered: whether a packet of the server has arrived.
 
     Every method with the argument `now` can raise these exceptions:
@@ -302,7 +302,7 @@ class ArdpExchange:
     - `TimedOut`: the idle timeout has expired.
     - `Declined`: the server refused the request, or does not support ARDP version 0.
     - `Refused` (S10, redirects): the server sent too many redirects.
-    - `LimitExceeded`: the reply is larger than `most` bytes.
+    - `LimitExceeded`: the reply is larger than `max_size` bytes.
     """
 
     def __init__(
@@ -312,29 +312,29 @@ class ArdpExchange:
         addresses: Sequence[str],
         *,
         patience: float,
-        most: int,
+        max_size: int,
         silence: float = float("inf"),
-        timing: RetransmitTiming = _USUAL,
-        toward: RedirectAddress | SwitchAddress | None = None,
+        timing: RetransmitTiming = _DEFAULT_TIMING,
+        destination: RedirectAddress | SwitchAddress | None = None,
     ) -> None:
-        self._request = _Request(connection, split_message(message, MOST_TEXT))
-        self._reply = _Reply(most)
+        self._request = _Request(connection, split_message(message, MAX_TEXT))
+        self._reply = _Reply(max_size)
         self._ids = {connection, connection >> 8 | (connection & 0xFF) << 8}
         self._connection = connection
-        self._toward = () if toward is None else (toward,)
-        self._candidates = CandidateAddresses(addresses if toward is None else (toward.address,))
+        self._destination = () if destination is None else (destination,)
+        self._candidates = CandidateAddresses(addresses if destination is None else (destination.address,))
         self._patience = patience
         self._silence = min(silence, patience)
         self._timing = timing
         self._timeout = timing.first
         self._retries = timing.retries
         self._wait = 0
-        self._expires = 0.0
-        self._gives_up = 0.0
-        self._owes = False
+        self._resend_at = 0.0
+        self._idle_end = 0.0
+        self._owes_ack = False
         self._redirects = 0
         self._queue = ""
-        self.turned: RedirectAddress | None = None
+        self.redirect: RedirectAddress | None = None
         self.has_answered = False
 
     @property
@@ -345,7 +345,7 @@ class ArdpExchange:
     @property
     def complete(self) -> bool:
         """Return whether the reply has arrived completely and no acknowledgment is due."""
-        return self._reply.complete and not self._owes
+        return self._reply.complete and not self._owes_ack
 
     @property
     def pieces(self) -> list[bytes]:
@@ -360,14 +360,14 @@ class ArdpExchange:
     @property
     def deadline(self) -> float:
         """Return the time of the next call of `wake`, if no datagram arrives earlier."""
-        return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
+        return _NOW if self._owes_ack else min(self._resend_at, self._idle_end, self._candidates.next_at)
 
     def begin(self, now: float) -> list[DatagramAction]:
         """Start the exchange, and return the packets in the first window of the request."""
-        self._gives_up = now + self._silence
+        self._idle_end = now + self._silence
         self._restart(now)
         self._candidates.begin(now)
-        return [*self._toward, *self._request.window()]
+        return [*self._destination, *self._request.window()]
 
     def lose(self, address: str, now: float) -> bool:
         """Remove an unreachable address, and return whether another address was requested or is due now."""
@@ -382,68 +382,68 @@ class ArdpExchange:
 
         The driver calls this method after it has parsed all received packets, and at the deadline.
         """
-        if self._owes:
+        if self._owes_ack:
             return [self._acknowledge()]
         if now >= self._candidates.next_at:
             return [SwitchAddress(self._candidates.request_next(now)), *self._request.window()]
         return self._expire(now)
 
     def _expire(self, now: float) -> list[DatagramAction]:
-        if now < min(self._expires, self._gives_up):
+        if now < min(self._resend_at, self._idle_end):
             return []
-        if now >= self._gives_up or self._retries == 0:
-            raise TimedOut(self._describe_silence()).with_setting("idle_timeout")
+        if now >= self._idle_end or self._retries == 0:
+            raise TimedOut(self._describe_timeout()).with_setting("idle_timeout")
         if self._retries is not None:
             self._retries -= 1
         self._timeout = min(2 * self._timeout, max(self._timeout, self._timing.longest))
-        self._expires = now + self._timeout
+        self._resend_at = now + self._timeout
         if self._request.is_acknowledged:
             return [self._acknowledge()]
-        again = self._request.window(self._reply.received_through)
-        if self._candidates.settled:
-            return list(again)
+        packets = self._request.window(self._reply.received_through)
+        if self._candidates.is_settled:
+            return list(packets)
         actions: list[DatagramAction] = []
         for address in self._candidates.requested:
-            actions += [SwitchAddress(address), *again]
+            actions += [SwitchAddress(address), *packets]
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
         """Process a datagram from `address`, and return the actions that are due."""
-        packet = decode_packet(datagram) if self._candidates.believes(address) else None
+        packet = decode_packet(datagram) if self._candidates.accepts(address) else None
         actions: list[DatagramAction] = []
-        if isinstance(packet, KnownVersions):
+        if isinstance(packet, SupportedVersions):
             raise _make_version_error(packet.versions)
         if packet is not None and packet.connection in self._ids:
             actions += self._settle(address)
             if not self.has_answered:
                 self.has_answered = True
-                self._gives_up += self._patience - self._silence
-            actions += self._take(packet, now)
+                self._idle_end += self._patience - self._silence
+            actions += self._process(packet, now)
         return actions if self.complete else actions + self._expire(now)
 
     def _settle(self, address: str) -> list[DatagramAction]:
-        if self._candidates.settled:
+        if self._candidates.is_settled:
             return []
         self._candidates.settle(address)
         return [SwitchAddress(address)]
 
-    def _take(self, packet: ArdpPacket, now: float) -> list[DatagramAction]:
+    def _process(self, packet: ArdpPacket, now: float) -> list[DatagramAction]:
         actions: list[DatagramAction] = []
-        if self._request.hear(packet):
+        if self._request.acknowledge(packet):
             actions += self._request.window(self._reply.received_through, only_new=True)
-            self._progress(now)
+            self._record_progress(now)
         if packet.wait is not None and (packet.wait or packet.wait != self._wait):
             self._wait = packet.wait
             self._restart(now)
-        self._owes |= packet.acknowledge
-        actions += self._obey(packet, now)
+        self._owes_ack |= packet.acknowledge
+        actions += self._apply_option(packet, now)
         if not packet.is_control and self._reply.store(packet):
-            self._progress(now)
-        if self._owes and self._reply.complete:
+            self._record_progress(now)
+        if self._owes_ack and self._reply.complete:
             actions.append(self._acknowledge())
         return actions
 
-    def _obey(self, packet: ArdpPacket, now: float) -> list[DatagramAction]:
+    def _apply_option(self, packet: ArdpPacket, now: float) -> list[DatagramAction]:
         match packet.option:
             case ArdpOption.REFUSED:
                 raise Declined("the server refused the request", code="refused")
@@ -460,31 +460,31 @@ class ArdpExchange:
         if place is None:
             return []
         self._redirects += 1
-        if self._redirects > MOST_REDIRECTS:
-            raise Refused("S10", f"more than {MOST_REDIRECTS} redirects of one request")
+        if self._redirects > MAX_REDIRECTS:
+            raise Refused("S10", f"more than {MAX_REDIRECTS} redirects of one request")
         self._candidates = CandidateAddresses(place[:1])
         self._restart(now)
-        self.turned = RedirectAddress(*place, lasting=packet.option == ArdpOption.REDIRECT_LASTING)
-        return [self.turned, *self._request.window(self._reply.received_through)]
+        self.redirect = RedirectAddress(*place, lasting=packet.option == ArdpOption.REDIRECT_LASTING)
+        return [self.redirect, *self._request.window(self._reply.received_through)]
 
     def _acknowledge(self) -> Line:
-        self._owes = False
+        self._owes_ack = False
         return encode_acknowledgment(self._connection, self._reply.received_through)
 
-    def _progress(self, now: float) -> None:
+    def _record_progress(self, now: float) -> None:
         """Restart the idle timeout and the retransmission timer after progress."""
-        self._gives_up = now + self._patience
+        self._idle_end = now + self._patience
         self._restart(now)
 
     def _restart(self, now: float) -> None:
         self._timeout = max(self._timing.first, float(self._wait))
         self._retries = self._timing.retries
-        self._expires = now + self._timeout
+        self._resend_at = now + self._timeout
 
-    def _describe_silence(self) -> str:
-        came = f" after packet {self._reply.received_through}" if self._reply.received_through else ""
+    def _describe_timeout(self) -> str:
+        position = f" after packet {self._reply.received_through}" if self._reply.received_through else ""
         requested = f"; the server asked to wait {self._wait} s" if self._wait else ""
-        return f"timed out: no packet received{came}{requested}{self._queue and f' ({self._queue})'}"
+        return f"timed out: no packet received{position}{requested}{self._queue and f' ({self._queue})'}"
 
 
 class _Request:
@@ -504,13 +504,13 @@ class _Request:
     def is_acknowledged(self) -> bool:
         return self._acknowledged == len(self._pieces)
 
-    def hear(self, packet: ArdpPacket) -> bool:
+    def acknowledge(self, packet: ArdpPacket) -> bool:
         """Process the acknowledgment in a packet. Return whether further packets are acknowledged."""
-        heard = min(packet.received_through or 0, len(self._pieces))
-        before = self._acknowledged
-        may_fall = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
-        self._acknowledged = heard if may_fall else max(before, heard)
-        return self._acknowledged > before
+        count = min(packet.received_through or 0, len(self._pieces))
+        previous = self._acknowledged
+        may_decrease = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
+        self._acknowledged = count if may_decrease else max(previous, count)
+        return self._acknowledged > previous
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
         """Return the packets in the send window.
@@ -538,8 +538,8 @@ class _Request:
 class _Reply:
     """The packets of a reply, which may arrive in any order and more than once."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
         self._texts: dict[int, bytes] = {}
         self._octets = 0
         self._total = 0
@@ -559,18 +559,18 @@ class _Reply:
 
     def store(self, packet: ArdpPacket) -> bool:
         """Store a packet, and return whether the number of packets without a gap has increased."""
-        before = self.received_through
+        previous = self.received_through
         if packet.number not in self._texts:
             self._octets += len(packet.text)
-            if self._octets > self._most:
-                raise LimitExceeded("body", f"the reply is longer than the limit of {self._most} bytes")
+            if self._octets > self._max_size:
+                raise LimitExceeded("body", f"the reply is longer than the limit of {self._max_size} bytes")
             self._texts[packet.number] = packet.text
         self._total = packet.total or self._total
         while self.received_through + 1 in self._texts:
             self.received_through += 1
-        return self.received_through > before
+        return self.received_through > previous
 
 
 def _make_version_error(versions: tuple[int, ...]) -> Declined:
-    known = f", only {', '.join(map(str, versions))}" if versions else ""
-    return Declined(f"the server does not support version 0 of ARDP{known}", code="version not supported")
+    supported = f", only {', '.join(map(str, versions))}" if versions else ""
+    return Declined(f"the server does not support version 0 of ARDP{supported}", code="version not supported")

@@ -28,8 +28,8 @@ from protocols.prospero.objects import (
     target_of,
 )
 from protocols.prospero.resolution import (
-    MOST_MOVES,
-    Found,
+    MAX_MOVES,
+    Resolution,
     ResolvedAlternatives,
     ResolvedDirectory,
     ResolvedDocument,
@@ -37,11 +37,11 @@ from protocols.prospero.resolution import (
     ResolvedService,
     UnionMember,
     UnionMembers,
+    expand_unions,
     findings_of,
     guess_media_type,
     read_contents,
     resolve,
-    splice,
 )
 from protocols.prospero.url import ProsperoUrl
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
@@ -71,19 +71,19 @@ def converse(
     options, target = options or Options(), target_of(url)
     limits = limits or Limits()
     inquiry = Inquirer(limits, timing)
-    found = yield from resolve(inquiry, target, options.want)
-    yield from _branches(target, timing, limits.idle)
-    yield from _give(inquiry, found, options)
+    resolution = yield from resolve(inquiry, target, options.want)
+    yield from _note_branches(target, timing, limits.idle)
+    yield from _emit(inquiry, resolution, options)
 
 
-def _branches(target: RequestObject, timing: RetransmitTiming, patience: float) -> Dialogue[None]:
+def _note_branches(target: RequestObject, timing: RetransmitTiming, patience: float) -> Dialogue[None]:
     pauses = [f"{pause:g}" for pause in islice(timing.pauses(patience), 4)]
-    more = "" if len(pauses) < 4 else f", and so on, {patience:g} in total"
+    ending = "" if len(pauses) < 4 else f", and so on, {patience:g} in total"
     yield PlanNote(
-        f"without a response a packet is sent again, with pauses of {', '.join(pauses)} seconds{more}"
+        f"without a response a packet is sent again, with pauses of {', '.join(pauses)} seconds{ending}"
     )
     yield PlanNote(
-        f"a moved object is requested at its new location, at most {MOST_MOVES} times; "
+        f"a moved object is requested at its new location, at most {MAX_MOVES} times; "
         "each location is first checked against the policy, as an untrusted URL"
     )
     yield PlanNote(
@@ -94,23 +94,23 @@ def _branches(target: RequestObject, timing: RetransmitTiming, patience: float) 
     yield PlanNote(f"an object without access methods is listed: {' / '.join(lines)}")
 
 
-def _give(inquiry: Inquirer, found: Found, options: Options) -> Dialogue[None]:
-    match found:
+def _emit(inquiry: Inquirer, resolution: Resolution, options: Options) -> Dialogue[None]:
+    match resolution:
         case ResolvedDocument():
-            yield from _give_document(inquiry, found)
+            yield from _emit_document(inquiry, resolution)
         case ResolvedDirectory(listing=None):
-            yield StartBody(found.facts.reply(Kind.DIRECTORY))
+            yield StartBody(resolution.facts.reply(Kind.DIRECTORY))
         case ResolvedDirectory():
-            yield from give_directory(inquiry, found, raw=options.raw)
+            yield from emit_directory(inquiry, resolution, raw=options.raw)
         case ResolvedAlternatives():
-            yield StartBody(_leading_on(inquiry, found))
+            yield StartBody(_make_redirect(inquiry, resolution))
         case ResolvedService():
-            yield StartBody(_session(found))
+            yield StartBody(_make_service_reply(resolution))
         case ResolvedFacts():
-            yield StartBody(_facts(inquiry, found))
+            yield StartBody(_make_facts_reply(inquiry, resolution))
 
 
-def _give_document(inquiry: Inquirer, document: ResolvedDocument) -> Dialogue[None]:
+def _emit_document(inquiry: Inquirer, document: ResolvedDocument) -> Dialogue[None]:
     facts, place = document.facts, document.place
     reply = replace(
         facts.reply(Kind.DOCUMENT),
@@ -131,13 +131,13 @@ def _media_type(inquiry: Inquirer, facts: ResolvedFacts, place: RequestObject) -
     return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
 
 
-def _give_contents(
+def _emit_contents(
     inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod, *, is_last: bool
 ) -> Dialogue[None]:
-    yield from _give_document(inquiry, (yield from read_contents(inquiry, facts, method, is_last=is_last)))
+    yield from _emit_document(inquiry, (yield from read_contents(inquiry, facts, method, is_last=is_last)))
 
 
-def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
+def _make_redirect(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
     """Return a redirect to the first URL, with the other access methods as alternatives."""
     facts, (first, *others) = alternatives.facts, alternatives.methods
     assert first.url is not None
@@ -145,28 +145,28 @@ def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
         location=first.url,
         code=decode_text(first.name),
         others=tuple(
-            method.url or partial(_give_contents, inquiry, facts, method, is_last=method is others[-1])
+            method.url or partial(_emit_contents, inquiry, facts, method, is_last=method is others[-1])
             for method in others
         ),
         found_in=None if facts.place.via is None else inquiry.referrer(facts.place),
-        failed=alternatives.failed,
+        failed=alternatives.error,
     )
     return replace(facts.reply(Kind.LINK), moved=moved)
 
 
-def _session(session: ResolvedService) -> Reply:
-    lead = session.method.lead
-    assert lead is not None
-    return session.facts.reply(Kind.SERVICE, lead.url, {"message": lead.message})
+def _make_service_reply(session: ResolvedService) -> Reply:
+    mapped = session.method.mapped_url
+    assert mapped is not None
+    return session.facts.reply(Kind.SERVICE, mapped.url, {"message": mapped.message})
 
 
-def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
+def _make_facts_reply(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     """Return a reply with only the metadata of the object.
 
     If a Prospero server returns the contents, the kind of the object is a document. Otherwise, the kind is a
     link.
     """
-    method = next((method for method in facts.methods if method.target or method.lead), None)
+    method = next((method for method in facts.methods if method.target or method.mapped_url), None)
     if method is None:
         return facts.reply(Kind.UNKNOWN)
     if method.target is None:
@@ -179,7 +179,7 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
 # reader does not parse the lines: it creates the entry of the n-th line from the n-th link.
 
 #: The maximum number of names in one segment of the body.
-_AT_ONCE = 500
+_BATCH = 500
 _LINE_END = re.compile(r"[\r\n]")
 _KINDS = {
     b"FILE": Kind.DOCUMENT,
@@ -199,14 +199,14 @@ _CLASSES = {
 _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 
 
-def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
+def emit_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
     """Emit the names of the directory's links, including the links of expanded union links.
 
     If `raw` is set, the body has the received LINK lines instead of the names.
     """
-    members = yield from splice(inquiry, directory)
-    found_in = {place.identity: inquiry.referrer(place) for place in members.places if place.via is not None}
-    links = LinkReader(members.members, found_in)
+    members = yield from expand_unions(inquiry, directory)
+    referrers = {place.identity: inquiry.referrer(place) for place in members.places if place.via is not None}
+    links = LinkReader(members.members, referrers)
     reply = replace(directory.facts.reply(Kind.DIRECTORY), media_type="text/plain", listing=links)
     _report(members, reply)
     yield StartBody(reply)
@@ -220,39 +220,39 @@ def _report(members: UnionMembers, reply: Reply) -> None:
         reply.verified.add("length")
     reply.findings.extend(finding for answer in members.answers for finding in findings_of(answer))
     reply.findings.extend(Finding("prospero:incomplete", "warn", gap) for gap in members.gaps)
-    if members.filtered:
+    if members.has_filter:
         reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not applied"))
 
 
 def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
     """Yield the segments of a body with one name per line. Line ends inside a name are escaped."""
-    for start in range(0, len(members), _AT_ONCE):
-        names = [decode_text(member.link.name) for member in members[start : start + _AT_ONCE]]
+    for start in range(0, len(members), _BATCH):
+        names = [decode_text(member.link.name) for member in members[start : start + _BATCH]]
         yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
 
 
 def link_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
     """Yield the segments of a body with the LINK lines as received."""
-    for start in range(0, len(members), _AT_ONCE):
-        yield b"".join([member.link.raw + b"\n" for member in members[start : start + _AT_ONCE]])
+    for start in range(0, len(members), _BATCH):
+        yield b"".join([member.link.raw + b"\n" for member in members[start : start + _BATCH]])
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\x{ord(found[0]):02x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\x{ord(match[0]):02x}"
 
 
 class LinkReader:
     """A listing reader that turns the lines of a body into entries, in the order of `members`.
 
-    The links of a union link's target have a different referrer. `found_in` contains this referrer by the
+    The links of a union link's target have a different referrer. `referrers` contains this referrer by the
     identity of the target.
     """
 
     def __init__(
-        self, members: Sequence[UnionMember], found_in: dict[tuple[str, int, bytes], Referrer]
+        self, members: Sequence[UnionMember], referrers: dict[tuple[str, int, bytes], Referrer]
     ) -> None:
         self._members = iter(members)
-        self._found_in = found_in
+        self._referrers = referrers
 
     def feed(self, octets: bytes) -> Iterator[Entry]:
         for _ in range(octets.count(b"\n")):
@@ -263,27 +263,27 @@ class LinkReader:
 
     def _entry(self, member: UnionMember) -> Entry:
         link = member.link
-        methods = access_methods_of(link.attributes, link.pointer, member.found_at)
-        url, unusable = _url_of(member, methods)
+        methods = access_methods_of(link.attributes, link.pointer, member.source)
+        url, unusable = _find_url(member, methods)
         return Entry(
             name=decode_text(link.name),
             url=url,
-            kind=_kind_of(link, methods),
+            kind=_find_kind(link, methods),
             size=read_size(link.attributes),
             modified=read_modified(link.attributes),
-            title=_title_of(link),
+            title=_find_title(link),
             raw=link.raw,
-            extra=_extra_of(link, methods, unusable),
-            referrer=self._found_in.get(member.found_at.identity),
+            extra=_extra(link, methods, unusable),
+            referrer=self._referrers.get(member.source.identity),
         )
 
 
-def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
+def _find_url(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
     """Return the URL of a link (protocol page 8.5), or the reason why it has none."""
     link = member.link
     if link.can_be_requested:
         try:
-            return link.pointer.target(member.found_at).url, None
+            return link.pointer.target(member.source).url, None
         except InvalidUrl as error:
             return None, error.message
     if link.targets == {b"EXTERNAL"}:
@@ -292,18 +292,18 @@ def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | Non
     return None, None
 
 
-def _kind_of(link: ProsperoLink, methods: list[AccessMethod]) -> Kind:
-    said = _CLASSES.get(find_first_word(link.attributes, b"OBJECT-INTERPRETATION") or b"", Kind.UNKNOWN)
-    if said in (Kind.SEARCH, Kind.SERVICE):
-        return said
+def _find_kind(link: ProsperoLink, methods: list[AccessMethod]) -> Kind:
+    kind = _CLASSES.get(find_first_word(link.attributes, b"OBJECT-INTERPRETATION") or b"", Kind.UNKNOWN)
+    if kind in (Kind.SEARCH, Kind.SERVICE):
+        return kind
     if link.targets == {b"EXTERNAL"}:
-        known = kind_of(find_first_url(methods))
+        guess = kind_of(find_first_url(methods))
     else:
-        known = Kind.DIRECTORY if b"DIRECTORY" in link.targets else _KINDS.get(link.target, Kind.UNKNOWN)
-    return said if known is Kind.UNKNOWN else known
+        guess = Kind.DIRECTORY if b"DIRECTORY" in link.targets else _KINDS.get(link.target, Kind.UNKNOWN)
+    return kind if guess is Kind.UNKNOWN else guess
 
 
-def _title_of(link: ProsperoLink) -> str | None:
+def _find_title(link: ProsperoLink) -> str | None:
     return next(
         (
             " ".join(map(decode_text, attribute.values))
@@ -315,7 +315,7 @@ def _title_of(link: ProsperoLink) -> str | None:
     )
 
 
-def _extra_of(link: ProsperoLink, methods: list[AccessMethod], unusable: str | None) -> dict[str, JsonValue]:
+def _extra(link: ProsperoLink, methods: list[AccessMethod], unusable: str | None) -> dict[str, JsonValue]:
     extra: dict[str, JsonValue] = {
         "link": decode_text(link.ltype),
         "target": decode_text(link.target),
@@ -330,7 +330,7 @@ def _extra_of(link: ProsperoLink, methods: list[AccessMethod], unusable: str | N
         "modes": None if modes is None else decode_text(modes),
         "access_methods": [method.as_json() for method in methods] or None,
         "filters": [
-            " ".join(map(decode_text, each.values)) for each in link.attributes if each.name == b"FILTER"
+            " ".join(map(decode_text, item.values)) for item in link.attributes if item.name == b"FILTER"
         ]
         or None,
         "unusable": unusable,

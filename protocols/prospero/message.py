@@ -35,12 +35,12 @@ from protocols.prospero.objects import (
     ProsperoLink,
     RequestObject,
     TokenLine,
+    complete_link,
     parse_attribute,
     parse_link,
     parse_pointer,
     quote,
     read_lines,
-    with_belongings,
 )
 from protocols.step import (
     DatagramReply,
@@ -60,14 +60,14 @@ from protocols.wire import REST, Rest, encode_commands
 # raises an exception. A caller that can try another access method does not call `check`.
 
 #: The maximum number of warnings, and of skipped lines, that are stored per reply.
-_MOST_REPORTED = 10
+_MAX_REPORTS = 10
 #: The approximate number of lines for a link with its attributes. The product of this number and the maximum
 #: number of links is the maximum number of lines in a reply.
-_LINES_OF_AN_ENTRY = 10
+_LINES_PER_LINK = 10
 #: The number of lines that are parsed before the parser yields to other tasks.
-_AT_ONCE = 64
+_BATCH = 64
 #: Result lines that the client ignores.
-_IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
+_IGNORED = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
 _NESTED = re.compile(rb"ATTRIBUTE>+")
 #: Matches the server releases that append a NUL to the text of each packet (protocol page 11, 10).
@@ -91,8 +91,8 @@ class ProsperoRefusal(NamedTuple):
 
     def error(self) -> Declined:
         code = decode_text(self.kind or self.keyword)
-        said = f"{code}: {self.text}" if self.text else code
-        return _FAILURES.get(self.kind, Declined)(f"the server answers {said}", code=code, text=self.text)
+        message = f"{code}: {self.text}" if self.text else code
+        return _FAILURES.get(self.kind, Declined)(f"the server answers {message}", code=code, text=self.text)
 
 
 @dataclass(slots=True)
@@ -118,11 +118,11 @@ class ProsperoReply:
     @property
     def is_empty(self) -> bool:
         """Return whether the reply lacks any information about the object."""
-        said = (self.links, self.attributes, self.forwarded, self.refusal, self.none_found, self.unresolved)
-        return not any(said)
+        parts = (self.links, self.attributes, self.forwarded, self.refusal, self.none_found, self.unresolved)
+        return not any(parts)
 
     @property
-    def lists(self) -> bool:
+    def is_listing(self) -> bool:
         """Return whether the reply describes a directory: it has links or NONE-FOUND."""
         return bool(self.links) or self.none_found
 
@@ -143,7 +143,7 @@ class ProsperoReply:
         return self._failed_with(b"NOT-FOUND")
 
     @property
-    def is_no_directory(self) -> bool:
+    def is_not_directory(self) -> bool:
         return self._failed_with(b"NOT-A-DIRECTORY")
 
     def _failed_with(self, kind: bytes) -> bool:
@@ -168,7 +168,7 @@ def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoRep
     reader = _ReplyReader(limits)
     for number, words in enumerate(read_lines(text), 1):
         reader.take(words)
-        if number % _AT_ONCE == 0:
+        if number % _BATCH == 0:
             yield REST
     return reader.finish()
 
@@ -176,19 +176,19 @@ def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoRep
 class _ReplyReader:
     """A parser for the lines of a reply.
 
-    `_link` is the link to which the current lines belong. `_lost` is set if the current lines belong to an
-    invalid link, and must be skipped.
+    `_link` is the link to which the current lines belong. `_is_link_invalid` is set if the current lines
+    belong to an invalid link, and must be skipped.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._answer = ProsperoReply()
         self._link: ProsperoLink | None = None
-        self._lost = False
+        self._is_link_invalid = False
         self._ids: list[tuple[bytes, ...]] = []
         self._attributes: list[Attribute] = []
         self._lines = 0
-        self._lines_of_one = 0
+        self._object_lines = 0
 
     def finish(self) -> ProsperoReply:
         self._close_link()
@@ -216,36 +216,36 @@ class _ReplyReader:
     def _count(self, is_contents: bool) -> None:
         """Count a line, and check the limits, which prevent memory exhaustion by a long reply."""
         self._lines += 1
-        self._lines_of_one += not is_contents
-        if self._lines_of_one > self._limits.lines:
+        self._object_lines += not is_contents
+        if self._object_lines > self._limits.lines:
             raise LimitExceeded("lines", f"more than {self._limits.lines} lines about one object")
-        most = self._limits.entries * _LINES_OF_AN_ENTRY
-        if self._lines > most:
-            raise LimitExceeded("entries", f"more than {most} lines in one reply")
+        max_lines = self._limits.entries * _LINES_PER_LINK
+        if self._lines > max_lines:
+            raise LimitExceeded("entries", f"more than {max_lines} lines in one reply")
 
     def _take_link(self, tokens: tuple[bytes, ...], raw: bytes) -> None:
         self._close_link()
-        self._lines_of_one = 1
+        self._object_lines = 1
         self._link = parse_link(tokens, raw)
-        self._lost = self._link is None
-        if self._lost:
-            self._pass_over(b"LINK")
+        self._is_link_invalid = self._link is None
+        if self._is_link_invalid:
+            self._report_skipped(b"LINK")
 
     def _take_attribute(self, tokens: tuple[bytes, ...]) -> None:
         attribute = parse_attribute(tokens)
         if attribute is None:
-            self._pass_over(b"ATTRIBUTE")
+            self._report_skipped(b"ATTRIBUTE")
         elif self._link is not None:
             self._attributes.append(attribute)
-        elif not self._lost:
+        elif not self._is_link_invalid:
             self._answer.attributes.append(attribute)
 
     def _close_link(self) -> None:
         if self._link is not None:
             if len(self._answer.links) == self._limits.entries:
                 raise LimitExceeded("entries", f"more than {self._limits.entries} links in one reply")
-            self._answer.links.append(with_belongings(self._link, self._ids, self._attributes))
-        self._link, self._ids, self._attributes, self._lost = None, [], [], False
+            self._answer.links.append(complete_link(self._link, self._ids, self._attributes))
+        self._link, self._ids, self._attributes, self._is_link_invalid = None, [], [], False
 
     def _take_result(self, keyword: bytes, tokens: tuple[bytes, ...]) -> None:
         answer = self._answer
@@ -256,15 +256,15 @@ class _ReplyReader:
         elif keyword == b"FORWARDED":
             answer.forwarded = answer.forwarded or parse_pointer(tokens)
             if answer.forwarded is None:
-                self._pass_over(keyword)
+                self._report_skipped(keyword)
         elif keyword == b"UNRESOLVED":
             answer.unresolved = tokens
         elif keyword == b"WARNING":
-            _report(answer.warnings, " ".join(map(decode_text, tokens)))
+            _add_report(answer.warnings, " ".join(map(decode_text, tokens)))
         elif keyword == b"VERSION":
             answer.software = tokens[1] if len(tokens) > 1 else b""
-        elif keyword not in _IDLE:
-            self._pass_over(keyword)
+        elif keyword not in _IGNORED:
+            self._report_skipped(keyword)
 
     def _take_refusal(self, keyword: bytes, tokens: tuple[bytes, ...]) -> None:
         kind = tokens[0] if keyword == b"FAILURE" and tokens else b""
@@ -273,13 +273,13 @@ class _ReplyReader:
             keyword, kind, " ".join(map(decode_text, text))
         )
 
-    def _pass_over(self, keyword: bytes) -> None:
-        _report(self._answer.oddities, f"unexpected line {decode_text(keyword[:40])!r}")
+    def _report_skipped(self, keyword: bytes) -> None:
+        _add_report(self._answer.oddities, f"unexpected line {decode_text(keyword[:40])!r}")
 
 
-def _report(reported: list[str], what: str) -> None:
-    if len(reported) < _MOST_REPORTED and what not in reported:
-        reported.append(what)
+def _add_report(reports: list[str], text: str) -> None:
+    if len(reports) < _MAX_REPORTS and text not in reports:
+        reports.append(text)
 
 
 #: The name of the client and of the user in a request. The names must not contain `VERSION 1`, because
@@ -298,8 +298,8 @@ ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 #: The maximum overhead of all replies for one URL, in bytes. The overhead consists of attributes, links, and
 #: the lines around the contents. The second constant is the maximum number of bytes that encode one byte of
 #: the contents: two, because quotes are doubled.
-_ROOM = 1 << 20
-_SPELLING = 2
+_OVERHEAD = 1 << 20
+_QUOTING_FACTOR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,19 +307,19 @@ class ProsperoRequest:
     """A request to the server of `target`.
 
     Attributes:
-        what: The description of the reply for the user.
+        label: The description of the reply for the user.
         ideal: The text of the reply that a plan expects.
-        again: Whether the client may retry after a timeout. A retry is useless if the server responded to an
-            earlier request but not to this request.
+        is_retryable: Whether the client may retry after a timeout. A retry is useless if the server
+            responded to an earlier request but not to this request.
         is_last: Whether the client has no other way to continue after a timeout. Before another way, the
             connect timeout limits the wait for the first packet.
     """
 
     target: RequestObject
     message: Line
-    what: str
+    label: str
     ideal: bytes
-    again: bool = True
+    is_retryable: bool = True
     is_last: bool = True
 
 
@@ -338,13 +338,13 @@ def request_facts(target: RequestObject) -> ProsperoRequest:
 def request_contents(target: RequestObject, *, is_last: bool = True) -> ProsperoRequest:
     ideal = b"ATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA ''\n"
     message = request_attributes(target, b"CONTENTS")
-    what = "the contents of the object"
-    return ProsperoRequest(target, message, what, ideal, again=False, is_last=is_last)
+    label = "the contents of the object"
+    return ProsperoRequest(target, message, label, ideal, is_retryable=False, is_last=is_last)
 
 
 def request_links(target: RequestObject, *, is_last: bool = True) -> ProsperoRequest:
-    what = "the links of the directory"
-    return ProsperoRequest(target, request_listing(target), what, b"NONE-FOUND\n", is_last=is_last)
+    label = "the links of the directory"
+    return ProsperoRequest(target, request_listing(target), label, b"NONE-FOUND\n", is_last=is_last)
 
 
 def request_attributes(target: RequestObject, names: bytes) -> Line:
@@ -390,10 +390,10 @@ class Inquirer:
         self._limits = limits
         self._timing = timing
         self._addresses: dict[RequestObject, str] = {}
-        self._turned: dict[tuple[str, int], RedirectAddress] = {}
-        self._answered: dict[tuple[str, int], str] = {}
+        self._redirects: dict[tuple[str, int], RedirectAddress] = {}
+        self._responders: dict[tuple[str, int], str] = {}
         self._silent: dict[tuple[str, int], TimedOut] = {}
-        self._left = _ROOM + _SPELLING * limits.body
+        self._remaining = _OVERHEAD + _QUOTING_FACTOR * limits.body
 
     def referrer(self, target: RequestObject) -> Referrer:
         """Return the referrer of the objects that are named in the reply about `target`."""
@@ -413,14 +413,14 @@ class Inquirer:
         exchange = self._exchange(question, opened)
         try:
             ideal = DatagramReply((question.ideal,))
-            carried: DatagramReply = yield ExchangeDatagrams(exchange, question.what, ideal)
+            reply: DatagramReply = yield ExchangeDatagrams(exchange, question.label, ideal)
         except TimedOut as error:
             if not exchange.has_answered:
                 self._silent[server] = error.final()
-            raise error if question.again or exchange.has_begun else error.final() from error.__cause__
-        self._note_peer(question.target, exchange.turned, carried.peer)
-        text = join_packets(carried.pieces)
-        self._left -= len(text)
+            raise error if question.is_retryable or exchange.has_begun else error.final() from error.__cause__
+        self._record_peer(question.target, exchange.redirect, reply.peer)
+        text = join_packets(reply.pieces)
+        self._remaining -= len(text)
         return (yield from read_reply(text, self._limits))
 
     def _exchange(self, question: ProsperoRequest, opened: OpenedConnection) -> ArdpExchange:
@@ -430,9 +430,9 @@ class Inquirer:
             opened.addresses,
             patience=self._limits.idle,
             silence=self._limits.idle if question.is_last else self._limits.connect,
-            most=self._left,
+            max_size=self._remaining,
             timing=self._timing,
-            toward=self._find_redirect(question.target, opened.addresses),
+            destination=self._find_redirect(question.target, opened.addresses),
         )
 
     def _find_redirect(
@@ -444,14 +444,14 @@ class Inquirer:
 
         Before the first response of the server, the result is `None`.
         """
-        if target.server in self._turned:
-            return self._turned[target.server]
-        answered = self._answered.get(target.server)
-        return SwitchAddress(answered) if answered is not None and answered in addresses else None
+        if target.server in self._redirects:
+            return self._redirects[target.server]
+        address = self._responders.get(target.server)
+        return SwitchAddress(address) if address is not None and address in addresses else None
 
-    def _note_peer(self, target: RequestObject, turned: RedirectAddress | None, peer: str) -> None:
-        if turned is None:
-            self._answered[target.server] = peer
-        elif turned.lasting:
-            self._turned[target.server] = turned
+    def _record_peer(self, target: RequestObject, redirect: RedirectAddress | None, peer: str) -> None:
+        if redirect is None:
+            self._responders[target.server] = peer
+        elif redirect.lasting:
+            self._redirects[target.server] = redirect
         self._addresses[target] = peer

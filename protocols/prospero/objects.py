@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of tokens in a line. Real lines have less than 1 % of this number. The limit prevents
 #: memory exhaustion by a reply of one-letter tokens.
-MOST_TOKENS = 4096
+MAX_TOKENS = 4096
 
 _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
@@ -49,7 +49,7 @@ _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
 #: A lenient server interprets a message with the text `VERSION 1` as a message of the oldest clients
 #: (protocol page 6.1). The second value is an equivalent quoted text, which these servers do not recognize.
-_OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
+_VERSION_1, _VERSION_1_QUOTED = b"VERSION 1", b"VERSIO'N' 1"
 
 
 def quote(token: bytes) -> bytes:
@@ -63,14 +63,14 @@ def quote(token: bytes) -> bytes:
         raise Refused("S02", "byte 00 would end the request")
     if not token:
         return b"''"
-    found = _NEEDS_QUOTES.search(token)
-    start = found.start() if found else len(token)
+    match = _NEEDS_QUOTES.search(token)
+    start = match.start() if match else len(token)
     # If the next token begins with 1, the two tokens would form the text `VERSION 1`.
-    if found is None and token.endswith(b"VERSION"):
+    if match is None and token.endswith(b"VERSION"):
         start = 0
     bare, rest = token[:start], token[start:]
     quoted = b"'%s'" % rest.replace(b"'", b"''") if rest else b""
-    return bare + quoted.replace(_OLDEST, _SAME)
+    return bare + quoted.replace(_VERSION_1, _VERSION_1_QUOTED)
 
 
 class TokenLine(NamedTuple):
@@ -85,19 +85,19 @@ def read_lines(text: bytes) -> Iterator[TokenLine]:
 
     Raises:
         ProtocolError: a quote is not closed.
-        LimitExceeded: a line has more than `MOST_TOKENS` tokens.
+        LimitExceeded: a line has more than `MAX_TOKENS` tokens.
     """
-    start = _end(_GAP, text, 0)
+    start = _match_end(_GAP, text, 0)
     while start < len(text):
-        end = _line_end(text, start)
+        end = _find_line_end(text, start)
         raw = text[start:end]
         yield TokenLine(tuple(_unquote(token) if b"'" in token else token for token in _split(raw)), raw)
-        start = _end(_GAP, text, end)
+        start = _match_end(_GAP, text, end)
 
 
-def _line_end(text: bytes, start: int) -> int:
+def _find_line_end(text: bytes, start: int) -> int:
     while True:
-        end = _end(_PART, text, start)
+        end = _match_end(_PART, text, start)
         if text[end : end + 1] != b"'":
             return end
         if end == start:
@@ -105,31 +105,31 @@ def _line_end(text: bytes, start: int) -> int:
         start = end
 
 
-def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
+def _match_end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
     """Return the end of the match at `start`. A match exists, because each pattern matches an empty text."""
-    found = pattern.match(text, start)
-    assert found is not None
-    return found.end()
+    match = pattern.match(text, start)
+    assert match is not None
+    return match.end()
 
 
 def _split(raw: bytes) -> list[bytes]:
     """Split a line into tokens, without removing quotes."""
-    few = raw.count(b"'") <= _FEW_QUOTES
-    tokens = _TOKEN.findall(raw) if few else list(islice(_among_quotes(raw), MOST_TOKENS + 1))
-    if len(tokens) > MOST_TOKENS:
-        raise LimitExceeded("line", f"a line of the reply has more than {MOST_TOKENS} tokens")
+    has_few_quotes = raw.count(b"'") <= _FEW_QUOTES
+    tokens = _TOKEN.findall(raw) if has_few_quotes else list(islice(_split_at_blanks(raw), MAX_TOKENS + 1))
+    if len(tokens) > MAX_TOKENS:
+        raise LimitExceeded("line", f"a line of the reply has more than {MAX_TOKENS} tokens")
     return tokens
 
 
-def _among_quotes(raw: bytes) -> Iterator[bytes]:
+def _split_at_blanks(raw: bytes) -> Iterator[bytes]:
     """Split a line with many quotes into tokens, without removing quotes."""
     start = 0
-    for found in _QUOTED_OR_BLANKS.finditer(raw):
-        if raw[found.start()] == _QUOTE:
+    for match in _QUOTED_OR_BLANKS.finditer(raw):
+        if raw[match.start()] == _QUOTE:
             continue
-        if start < found.start():
-            yield raw[start : found.start()]
-        start = found.end()
+        if start < match.start():
+            yield raw[start : match.start()]
+        start = match.end()
     if start < len(raw):
         yield raw[start:]
 
@@ -146,7 +146,7 @@ def _unquote(token: bytes) -> bytes:
 
 
 DEFAULT_PORT = 1525
-USUAL_TYPE = b"ASCII"
+DEFAULT_TYPE = b"ASCII"
 
 _BLANKS = re.compile(rb"[ \t]+")
 _VERSION = re.compile(rb"[0-9]{1,10}")
@@ -175,10 +175,10 @@ def parse_place(token: bytes) -> ServerAddress:
     Raises:
         InvalidUrl: the token does not have the syntax of a host.
     """
-    found = _HOST.fullmatch(token)
-    if found is None:
+    match = _HOST.fullmatch(token)
+    if match is None:
         raise InvalidUrl("bad-host", 0, f"bad-host: {decode_text(token)!r} does not name a host")
-    return ServerAddress(found[1].decode("latin-1").lower(), None if found[2] is None else int(found[2]))
+    return ServerAddress(match[1].decode("latin-1").lower(), None if match[2] is None else int(match[2]))
 
 
 class RequestObject(NamedTuple):
@@ -193,7 +193,7 @@ class RequestObject(NamedTuple):
     host: str
     port: int
     hsoname: bytes
-    hsoname_type: bytes = USUAL_TYPE
+    hsoname_type: bytes = DEFAULT_TYPE
     version: int = 0
     selections: tuple[tuple[bytes, ...], ...] = ()
     via: RequestObject | None = None
@@ -227,7 +227,7 @@ class RequestObject(NamedTuple):
         fields: list[Field] = []
         if self.version:
             fields.append((b"OBJECT-VERSION", b"%d" % self.version))
-        if self.hsoname_type != USUAL_TYPE:
+        if self.hsoname_type != DEFAULT_TYPE:
             fields.append((b"HSONAME-TYPE", self.hsoname_type))
         url = ProsperoUrl(
             scheme="prospero",
@@ -256,8 +256,8 @@ def target_of(url: ProsperoUrl) -> RequestObject:
         host=url.host,
         port=url.effective_port,
         hsoname=url.hsoname,
-        hsoname_type=_find_first(fields, (b"HSONAME-TYPE",)) or USUAL_TYPE,
-        version=_version(_find_first(fields, _VERSION_NAMES)),
+        hsoname_type=_find_first(fields, (b"HSONAME-TYPE",)) or DEFAULT_TYPE,
+        version=_parse_version(_find_first(fields, _VERSION_NAMES)),
         selections=tuple(_selections(fields)),
     )
 
@@ -266,7 +266,7 @@ def _find_first(fields: list[tuple[bytes, bytes]], names: tuple[bytes, ...]) -> 
     return next((value for name, value in fields if name in names), None)
 
 
-def _version(value: bytes | None) -> int:
+def _parse_version(value: bytes | None) -> int:
     if not value:
         return 0
     if not _VERSION.fullmatch(value):
@@ -280,13 +280,13 @@ def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]
     Every field with the name ID is used, and the value of the field is split into a type and tokens. Each
     other field has a value of one token. If another field is repeated, only the first occurrence is used.
     """
-    done = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
+    used = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
     for name, value in fields:
         if name == b"ID":
             yield b"OBJECT", b"FIELD", name, b"SEQUENCE", *_BLANKS.split(value.strip(b" \t"))
-        elif name not in done:
+        elif name not in used:
             yield b"OBJECT", b"FIELD", name, b"SEQUENCE", value
-            done.add(name)
+            used.add(name)
 
 
 def read_version(token: bytes) -> int:
@@ -329,7 +329,7 @@ def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
         return None
     applies, namespace, name, *rest = tokens
     if namespace == b"FIELD":
-        value_type = _field_type(name, rest)
+        value_type = _find_value_type(name, rest)
         values = rest[1:] if value_type else rest
         return Attribute(applies, name, value_type or b"SEQUENCE", tuple(values))
     if not rest or rest[0] not in _TYPES:
@@ -337,13 +337,13 @@ def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
     return Attribute(applies, name, rest[0], tuple(rest[1:]))
 
 
-def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
+def _find_value_type(name: bytes, rest: list[bytes]) -> bytes | None:
     """Return the type of a field's value. Servers usually omit the type of a well-known field."""
     first = rest[0] if rest else b""
     if first in _SEQUENCES:
         return first
-    least = _TYPED_FIELDS.get((name, first))
-    return first if least is not None and len(rest) > least else None
+    min_tokens = _TYPED_FIELDS.get((name, first))
+    return first if min_tokens is not None and len(rest) > min_tokens else None
 
 
 def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
@@ -353,10 +353,10 @@ def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes,
     object's own values (ADDITIONAL). If the object itself lacks the attribute, the value of the link is still
     used.
     """
-    found = [attribute for attribute in attributes if attribute.name == name]
-    by_kind = {kind: [each.values for each in found if each.applies == kind] for kind in _KINDS}
-    own = by_kind[b"REPLACEMENT"] or by_kind[b"OBJECT"] or by_kind[b"CACHED"]
-    return own + by_kind[b"ADDITIONAL"]
+    named = [attribute for attribute in attributes if attribute.name == name]
+    by_kind = {kind: [item.values for item in named if item.applies == kind] for kind in _KINDS}
+    values = by_kind[b"REPLACEMENT"] or by_kind[b"OBJECT"] or by_kind[b"CACHED"]
+    return values + by_kind[b"ADDITIONAL"]
 
 
 _KINDS = (b"OBJECT", b"CACHED", b"REPLACEMENT", b"ADDITIONAL")
@@ -386,13 +386,13 @@ def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | N
 def read_size(attributes: Iterable[Attribute]) -> int | None:
     """Parse the attribute SIZE (a number and a unit in one token), and return the size in bytes."""
     for values in values_of(attributes, b"SIZE"):
-        found = _SIZE.fullmatch(b" ".join(values))
-        if found:
-            return int(found[1])
+        match = _SIZE.fullmatch(b" ".join(values))
+        if match:
+            return int(match[1])
     return None
 
 
-def is_of_directory(attributes: Iterable[Attribute]) -> bool:
+def describes_directory(attributes: Iterable[Attribute]) -> bool:
     """Return whether UNIX-MODES describes a directory."""
     return any(values[0].startswith(b"d") for values in values_of(attributes, b"UNIX-MODES") if values)
 
@@ -419,8 +419,8 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
 INTERNET = b"INTERNET-D"
 
 #: The types of link targets that can be requested from a Prospero server.
-_ASKED = ({b"FILE"}, {b"DIRECTORY"}, {b"DIRECTORY", b"FILE"}, {b"OBJECT"})
-_FEWEST = 4  # the minimum number of tokens in the name of an object, without the optional version
+_REQUESTABLE = ({b"FILE"}, {b"DIRECTORY"}, {b"DIRECTORY", b"FILE"}, {b"OBJECT"})
+_MIN_TOKENS = 4  # the minimum number of tokens in the name of an object, without the optional version
 _ENDS_LINE = b"\0\r\n"
 
 
@@ -467,7 +467,7 @@ class ObjectPointer(NamedTuple):
 
 def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
     """Parse the tokens from the host type to the version, which name an object, and ignore later ones."""
-    if len(tokens) < _FEWEST:
+    if len(tokens) < _MIN_TOKENS:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens
     return ObjectPointer(host_type, host, hsoname_type, hsoname, read_version(rest[0]) if rest else 0)
@@ -514,7 +514,7 @@ class ProsperoLink(NamedTuple):
     @property
     def can_be_requested(self) -> bool:
         """Return whether the link's target is an object of a Prospero server."""
-        return self.targets in _ASKED
+        return self.targets in _REQUESTABLE
 
 
 def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
@@ -527,7 +527,7 @@ def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
     return ProsperoLink(ltype, target, name, pointer, expires=expires, raw=raw)
 
 
-def with_belongings(
+def complete_link(
     link: ProsperoLink, ids: list[tuple[bytes, ...]], attributes: list[Attribute]
 ) -> ProsperoLink:
     """Return the link with the data of the ID and ATTRIBUTE lines that follow it."""

@@ -37,7 +37,7 @@ from protocols.prospero.objects import (
     ProsperoLink,
     RequestObject,
     describe,
-    is_of_directory,
+    describes_directory,
     pointer_to,
     read_modified,
     read_size,
@@ -50,7 +50,7 @@ from protocols.wire import REST, Rest
 # (protocol page 8.4). The protocol lacks media types. The client guesses the media type from the access
 # methods and the name of the object.
 
-NAME = b"CONTENTS"
+CONTENTS = b"CONTENTS"
 
 
 def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
@@ -58,7 +58,7 @@ def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
 
     A DATA value is copied unchanged. A TAGGED value becomes a line `tag: octets`.
     """
-    values = [each.values for each in attributes if each.name == NAME and len(each.values) > 1]
+    values = [item.values for item in attributes if item.name == CONTENTS and len(item.values) > 1]
     pieces: list[bytes] = []
     was_tagged = False
     for kind, *words in values:
@@ -92,7 +92,7 @@ def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | N
 
     Return None if the file extension is unknown.
     """
-    if any(method.lead is not None and method.lead.is_text for method in methods):
+    if any(method.mapped_url is not None and method.mapped_url.is_text for method in methods):
         return "text/plain"
     name = hsoname.rpartition(b"/")[2]
     if b"." not in name:
@@ -106,7 +106,7 @@ def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | N
 
 
 #: The maximum number of consecutive redirects by FORWARDED lines (protocol page 7.5).
-MOST_MOVES = 20
+MAX_MOVES = 20
 
 
 class ResolvedFacts(NamedTuple):
@@ -121,9 +121,9 @@ class ResolvedFacts(NamedTuple):
         return self.answer.attributes
 
     @property
-    def can_be_had(self) -> bool:
+    def has_usable_method(self) -> bool:
         """Return whether the client supports one of the object's access methods."""
-        return any(method.lead or method.target for method in self.methods)
+        return any(method.mapped_url or method.target for method in self.methods)
 
     @property
     def seems_directory(self) -> bool:
@@ -132,7 +132,7 @@ class ResolvedFacts(NamedTuple):
         A server may announce the access method PROSPERO-CONTENTS even for a directory of its file system.
         Therefore the access methods alone do not show whether the object is a directory.
         """
-        return is_of_directory(self.attributes) and not any(method.lead for method in self.methods)
+        return describes_directory(self.attributes) and not any(method.mapped_url for method in self.methods)
 
     def reply(
         self, kind: Kind, target: str | None = None, extra: dict[str, JsonValue] | None = None
@@ -166,12 +166,12 @@ class ResolvedDocument(NamedTuple):
 class ResolvedAlternatives(NamedTuple):
     """The usable access methods of an object, best first. The first method has a URL.
 
-    `failed` is the error of an earlier attempt to read the contents, or None without an attempt.
+    `error` is the error of an earlier attempt to read the contents, or None without an attempt.
     """
 
     facts: ResolvedFacts
     methods: tuple[AccessMethod, ...]
-    failed: ResolveError | None = None
+    error: ResolveError | None = None
 
 
 class ResolvedService(NamedTuple):
@@ -189,12 +189,12 @@ class ResolvedDirectory(NamedTuple):
     listing: ProsperoReply | None
 
 
-Found: TypeAlias = (
+Resolution: TypeAlias = (
     "ResolvedFacts | ResolvedDocument | ResolvedAlternatives | ResolvedService | ResolvedDirectory"
 )
 
 
-def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[Found]:
+def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[Resolution]:
     """Find the contents, the access methods or the directory listing of an object.
 
     If the caller requests only metadata, the contents are not read. The result may then be `ResolvedFacts`.
@@ -211,15 +211,15 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
     facts = ResolvedFacts(
         place, answer, tuple(access_methods_of(answer.attributes, pointer_to(place), place))
     )
-    if not facts.seems_directory and facts.can_be_had:
+    if not facts.seems_directory and facts.has_usable_method:
         return (yield from _choose(inquiry, facts, want))
     # Some servers report NOT-FOUND for a query or a gateway, although the object can be listed (LIST).
     listing, place = yield from request_following(inquiry, place, request_links)
-    if listing.lists:
+    if listing.is_listing:
         return ResolvedDirectory(facts, place, None if want == "facts" else listing)
-    if not listing.is_no_directory:
+    if not listing.is_not_directory:
         listing.check()
-    if facts.can_be_had:
+    if facts.has_usable_method:
         return (yield from _choose(inquiry, facts, want))
     if answer.is_not_found:
         answer.check()
@@ -234,7 +234,7 @@ def request_following(
     """Send a request and follow FORWARDED lines. Return the last reply, and the object of this reply.
 
     Raises:
-        Refused: the FORWARDED lines form a redirect loop, or exceed `MOST_MOVES` (S10, redirects).
+        Refused: the FORWARDED lines form a redirect loop, or exceed `MAX_MOVES` (S10, redirects).
     """
     visited = {target.identity}
     while True:
@@ -247,38 +247,38 @@ def request_following(
             raise ProtocolError(f"the object has moved to an invalid location: {error.message}") from error
         if moved.identity in visited:
             raise Refused("S10", "the object has moved in a circle")
-        if len(visited) > MOST_MOVES:
-            raise Refused("S10", f"the object has moved more than {MOST_MOVES} times")
+        if len(visited) > MAX_MOVES:
+            raise Refused("S10", f"the object has moved more than {MAX_MOVES} times")
         visited.add(moved.identity)
         target = moved._replace(selections=target.selections)
 
 
-def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[Found]:
+def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[Resolution]:
     """Try the access methods of an object in order (protocol page 8.3).
 
     If an attempt to read the contents fails, the next access method is tried.
     """
     methods = tuple(
-        method for method in facts.methods if method.target or (method.lead and not method.is_session)
+        method for method in facts.methods if method.target or (method.mapped_url and not method.is_session)
     )
     session = next((method for method in facts.methods if method.is_session), None)
-    failed: ResolveError | None = None
+    failure: ResolveError | None = None
     for index, method in enumerate(methods):
         is_last = session is None and method is methods[-1]
         if want == "facts":
             return facts
-        if method.lead is not None:
-            return ResolvedAlternatives(facts, methods[index:], failed)
+        if method.mapped_url is not None:
+            return ResolvedAlternatives(facts, methods[index:], failure)
         try:
             return (yield from read_contents(inquiry, facts, method, is_last=is_last))
         except LimitExceeded:
             raise
         except ResolveError as error:
-            failed = failed or error
+            failure = failure or error
     if session is not None:
         return ResolvedService(facts, session)
-    assert failed is not None, "no access method was tried"
-    raise failed
+    assert failure is not None, "no access method was tried"
+    raise failure
 
 
 def read_contents(
@@ -303,11 +303,11 @@ def read_contents(
 
 
 def _explain_missing_method(facts: ResolvedFacts) -> Declined | Refused:
-    described = "; ".join(method.described for method in facts.methods)
+    description = "; ".join(method.description for method in facts.methods)
     if any(method.is_local for method in facts.methods):
-        return Refused("S10", f"no access method may be followed: {described}")
+        return Refused("S10", f"no access method may be followed: {description}")
     if facts.methods:
-        return Declined(f"no access method can be used: {described}", text=described)
+        return Declined(f"no access method can be used: {description}", text=description)
     return Declined("the object has attributes only, and no access method")
 
 
@@ -329,10 +329,10 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
 
 #: The maximum nesting depth of union links, and the maximum number of union links in one listing. Each union
 #: link causes a request to a server that the untrusted directory chooses (request amplification).
-MOST_LEVELS = 8
-MOST_UNIONS = 32
+MAX_LEVELS = 8
+MAX_UNIONS = 32
 #: The number of links that are processed before the client yields to other tasks.
-_AT_ONCE = 500
+_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ class UnionMember:
     """A link of the directory, and its source: the object whose reply contained the link."""
 
     link: ProsperoLink
-    found_at: RequestObject
+    source: RequestObject
 
 
 @dataclass(slots=True)
@@ -351,21 +351,19 @@ class UnionMembers:
         members: The merged links.
         places: The objects whose replies contained the links.
         answers: The replies with the links.
-        filtered: Whether a link or a union link has a filter, which the client does not apply.
+        has_filter: Whether a link or a union link has a filter, which the client does not apply.
         gaps: A description of each union link that could not be listed, with the reason.
     """
 
     members: list[UnionMember] = field(default_factory=list)
     places: list[RequestObject] = field(default_factory=list)
     answers: list[ProsperoReply] = field(default_factory=list)
-    filtered: bool = False
+    has_filter: bool = False
     gaps: list[str] = field(default_factory=list)
     _names: set[bytes] = field(default_factory=set)
     _expanded: set[tuple[str, int, bytes]] = field(default_factory=set)
 
-    def add(
-        self, answer: ProsperoReply, found_at: RequestObject
-    ) -> Generator[Rest, None, list[ProsperoLink]]:
+    def add(self, answer: ProsperoReply, source: RequestObject) -> Generator[Rest, None, list[ProsperoLink]]:
         """Add the normal links of a directory.
 
         Return its union links.
@@ -373,34 +371,34 @@ class UnionMembers:
         Links with the same name in one directory do not hide each other.
         """
         self.answers.append(answer)
-        self.places.append(found_at)
+        self.places.append(source)
         names: set[bytes] = set()
         unions: list[ProsperoLink] = []
         for number, link in enumerate(answer.links, 1):
-            self.filtered |= link.has_filter
+            self.has_filter |= link.has_filter
             if link.is_union:
                 unions.append(link)
             else:
                 names.add(link.name)
                 if link.name not in self._names and not link.is_hidden:
-                    self.members.append(UnionMember(link, found_at))
-            if number % _AT_ONCE == 0:
+                    self.members.append(UnionMember(link, source))
+            if number % _BATCH == 0:
                 yield REST
         self._names |= names - {b""}
         return unions
 
-    def begin(self, target: RequestObject, level: int) -> bool:
+    def enter(self, target: RequestObject, level: int) -> bool:
         """Return whether to list the object. Each object is listed at most once."""
         if target.identity in self._expanded:
             return False
-        if level > MOST_LEVELS or len(self._expanded) > MOST_UNIONS:
+        if level > MAX_LEVELS or len(self._expanded) > MAX_UNIONS:
             self.gaps.append(f"{target.url}: not listed: too many unions")
             return False
         self._expanded.add(target.identity)
         return True
 
 
-def splice(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMembers]:
+def expand_unions(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMembers]:
     """Return all links of the directory, with expanded union links.
 
     An error of a union link is recorded in `gaps`, except `LimitExceeded`.
@@ -410,29 +408,29 @@ def splice(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMem
     """
     assert directory.listing is not None
     members = UnionMembers()
-    members.begin(directory.place, 0)
+    members.enter(directory.place, 0)
     yield from _expand(inquiry, members, directory.listing, directory.place, 1)
     return members
 
 
 def _expand(
-    inquiry: Inquirer, members: UnionMembers, answer: ProsperoReply, found_at: RequestObject, level: int
+    inquiry: Inquirer, members: UnionMembers, answer: ProsperoReply, source: RequestObject, level: int
 ) -> Dialogue[None]:
-    unions = yield from members.add(answer, found_at)
+    unions = yield from members.add(answer, source)
     for link in unions:
-        yield from _expand_union(inquiry, members, link, found_at, level)
+        yield from _expand_union(inquiry, members, link, source, level)
 
 
 def _expand_union(
-    inquiry: Inquirer, members: UnionMembers, link: ProsperoLink, found_at: RequestObject, level: int
+    inquiry: Inquirer, members: UnionMembers, link: ProsperoLink, source: RequestObject, level: int
 ) -> Dialogue[None]:
     try:
-        target = link.pointer.target(via=found_at)
-        if not members.begin(target, level):
+        target = link.pointer.target(via=source)
+        if not members.enter(target, level):
             return
         answer, place = yield from request_following(inquiry, target, partial(request_links, is_last=False))
         answer.check()
-        if not answer.lists:
+        if not answer.is_listing:
             raise Declined("the reply is not a directory listing")
     except LimitExceeded:
         raise

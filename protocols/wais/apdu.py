@@ -281,9 +281,9 @@ def parse_init_response(apdu: bytes) -> InitResponse:
     Raises:
         ProtocolError: The APDU is malformed.
     """
-    fixed, elements, trailer = _parse(apdu, _INIT_RESPONSE, 1)
+    fixed, fields, trailer = _parse(apdu, _INIT_RESPONSE, 1)
     contents(_take_information(trailer))  # The user information is ignored, but must be well-formed.
-    sizes = [parse_number(elements[tag]) for tag in (_PREFERRED_SIZE, _MAXIMUM_SIZE) if tag in elements]
+    sizes = [parse_number(fields[tag]) for tag in (_PREFERRED_SIZE, _MAXIMUM_SIZE) if tag in fields]
     return InitResponse(accepted=fixed != b"\0", size=min(sizes, default=None))
 
 

@@ -241,7 +241,12 @@ def prospero(octets: bytes) -> None:
 def ardp(octets: bytes) -> None:
     """Receive ARDP datagrams (Prospero) of arbitrary bytes; `\\xfe\\xfe` separates datagrams of the input."""
     exchange = ArdpExchange(
-        Line(b"VERSION 5\n", b""), 1, ("192.0.2.1",), patience=60.0, most=20_000, timing=RetransmitTiming()
+        Line(b"VERSION 5\n", b""),
+        1,
+        ("192.0.2.1",),
+        patience=60.0,
+        max_size=20_000,
+        timing=RetransmitTiming(),
     )
     with suppress(ResolveError):
         exchange.begin(0.0)

@@ -126,7 +126,7 @@ class Replay:
         self._free = free
         request = request_of(packets)
         self._exchange = ArdpExchange(
-            Line(request, request), packets[0].connection, (ADDRESS,), patience=100.0, most=1_000_000
+            Line(request, request), packets[0].connection, (ADDRESS,), patience=100.0, max_size=1_000_000
         )
         self._unsent: list[bytes] = []
         self._peer = ADDRESS

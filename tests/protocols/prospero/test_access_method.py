@@ -135,7 +135,7 @@ def test_unusable_access_method_has_reason(value: tuple[bytes, ...], words: str)
     found = method(*value)
     assert (found.url, found.target) == (None, None)
     assert words in found.unusable
-    assert words in found.described
+    assert words in found.description
 
 
 def test_unknown_or_short_access_methods_are_skipped() -> None:
@@ -206,8 +206,8 @@ def test_access_method_as_json_keeps_tokens() -> None:
         "unusable": found.unusable,
     }
     assert "URL" in found.unusable
-    assert found.described == f"AFS Dÿ '' '' '' ({found.unusable})"
-    message = named(b"TELNET", b"h", b"", b"as \xfc").lead
+    assert found.description == f"AFS Dÿ '' '' '' ({found.unusable})"
+    message = named(b"TELNET", b"h", b"", b"as \xfc").mapped_url
     assert message is not None
     assert message.message == "as ü"
 

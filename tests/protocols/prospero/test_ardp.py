@@ -15,13 +15,13 @@ from fixtures.prospero.transport import (
 )
 from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddress
 from protocols.prospero.ardp import (
-    MOST_REDIRECTS,
+    MAX_REDIRECTS,
     PERSISTENT,
     ArdpExchange,
     ArdpOption,
     ArdpPacket,
-    KnownVersions,
     RetransmitTiming,
+    SupportedVersions,
     decode_packet,
     decode_queue,
     decode_redirect,
@@ -40,18 +40,23 @@ def exchange(
     request: bytes = b"x",
     *,
     patience: float = 100.0,
-    most: int = 1_000_000,
+    max_size: int = 1_000_000,
     connection: int = ID,
     timing: RetransmitTiming | None = None,
 ) -> ArdpExchange:
     message = Line(request, request)
     return ArdpExchange(
-        message, connection, (PEER,), patience=patience, most=most, timing=timing or RetransmitTiming()
+        message,
+        connection,
+        (PEER,),
+        patience=patience,
+        max_size=max_size,
+        timing=timing or RetransmitTiming(),
     )
 
 
-def begun(request: bytes = b"x", *, patience: float = 100.0, most: int = 1_000_000) -> ArdpExchange:
-    machine = exchange(request, patience=patience, most=most)
+def begun(request: bytes = b"x", *, patience: float = 100.0, max_size: int = 1_000_000) -> ArdpExchange:
+    machine = exchange(request, patience=patience, max_size=max_size)
     machine.begin(0.0)
     return machine
 
@@ -285,7 +290,7 @@ def test_redirect_without_address_is_ignored() -> None:
 
 def test_redirects_over_limit_are_refused() -> None:
     machine = begun()
-    for turn in range(MOST_REDIRECTS):
+    for turn in range(MAX_REDIRECTS):
         machine.take(control(redirect_packet("192.0.2.1", 1600 + turn)), PEER, 0.0)
     with pytest.raises(Refused, match="redirects") as raised:
         machine.take(control(redirect_packet("192.0.2.1", 1600)), PEER, 0.0)
@@ -330,7 +335,7 @@ def test_exchange_works_with_any_id(connection: int) -> None:
 
 
 def test_reply_over_limit_raises() -> None:
-    machine = begun(most=10)
+    machine = begun(max_size=10)
     machine.take(numbered(2, 0, b"12345"), PEER, 0.0)
     machine.take(numbered(2, 0, b"12345"), PEER, 0.0)  # a repeated packet does not count again
     machine.take(numbered(9, 0, b"12345"), PEER, 0.0)
@@ -450,9 +455,9 @@ A, B, C = "2001:db8::1", "192.0.2.1", "192.0.2.2"
 CANDIDATES_REPLY = b"\x03\x12\x34reply"
 
 
-def asking(*addresses: str, toward: SwitchAddress | RedirectAddress | None = None) -> ArdpExchange:
+def asking(*addresses: str, destination: SwitchAddress | RedirectAddress | None = None) -> ArdpExchange:
     message = Line(b"x", b"x")
-    return ArdpExchange(message, 0x1234, addresses, patience=100.0, most=1000, toward=toward)
+    return ArdpExchange(message, 0x1234, addresses, patience=100.0, max_size=1000, destination=destination)
 
 
 def candidates_begun(*addresses: str) -> ArdpExchange:
@@ -534,14 +539,14 @@ def test_single_address_is_never_switched() -> None:
 @pytest.mark.parametrize("toward", [SwitchAddress(C), RedirectAddress(C, 1600, lasting=True)])
 def test_known_address_is_asked_alone(toward: SwitchAddress | RedirectAddress) -> None:
     """The address has answered, or a redirect named it: datagrams from other addresses are ignored."""
-    machine = asking(A, B, C, toward=toward)
+    machine = asking(A, B, C, destination=toward)
     first, *rest = machine.begin(0.0)
     assert (first, addresses_and_bytes(rest)) == (toward, [REQUEST])
     assert machine.deadline == 4.0
     machine.take(CANDIDATES_REPLY, A, 0.1)
     assert not machine.complete
     machine.take(CANDIDATES_REPLY, C, 0.2)
-    assert (machine.complete, machine.turned) == (True, None)
+    assert (machine.complete, machine.redirect) == (True, None)
 
 
 # Datagrams of ARDP version 0, and invalid datagrams (protocol page, sections 2 and 3).
@@ -636,8 +641,8 @@ def test_decode_packet_of_foreign_datagram_returns_none(datagram: bytes) -> None
 
 
 def test_decode_packet_reads_version_list() -> None:
-    assert decode_packet(b"\0\1\2") == KnownVersions((1, 2))
-    assert decode_packet(b"\0") == KnownVersions(())
+    assert decode_packet(b"\0\1\2") == SupportedVersions((1, 2))
+    assert decode_packet(b"\0") == SupportedVersions(())
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,13 @@ from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
 from protocols.prospero.dialogue import LinkReader, name_lines
 from protocols.prospero.message import Inquirer, ProsperoReply, join_packets
 from protocols.prospero.objects import RequestObject, pointer_to
-from protocols.prospero.resolution import ResolvedDirectory, UnionMember, join_contents, resolve, splice
+from protocols.prospero.resolution import (
+    ResolvedDirectory,
+    UnionMember,
+    expand_unions,
+    join_contents,
+    resolve,
+)
 from protocols.step import DatagramReply, Dialogue, ExchangeDatagrams, OpenDatagrams, OpenedConnection, Step
 from resolver import Declined, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, TimedOut, parse
 from resolver.testing import Player, ValueScript
@@ -74,7 +80,7 @@ def use(answer: ProsperoReply) -> None:
         if entry.url is not None:
             assert parse(entry.url).scheme in ("prospero", "ftp", "gopher", "wais", "telnet")
     for method in access_methods_of(answer.attributes, pointer_to(ASKED), ASKED):
-        assert (method.lead is not None) + (method.target is not None) + bool(method.unusable) == 1
+        assert (method.mapped_url is not None) + (method.target is not None) + bool(method.unusable) == 1
         if method.url is not None:
             parse(method.url)
     join_contents(answer.attributes)
@@ -103,7 +109,7 @@ def test_resolution_with_random_replies_yields_value_or_error() -> None:
             inquiry = Inquirer(LIMITS, RetransmitTiming())
             found = _answer(resolve(inquiry, ASKED, chance.choice(("content", "content", "facts"))), chance)
             if isinstance(found, ResolvedDirectory) and found.listing is not None:
-                _answer(splice(inquiry, found), chance)
+                _answer(expand_unions(inquiry, found), chance)
             outcome = type(found).__name__
         except ResolveError as error:
             outcome = type(error).__name__
@@ -165,7 +171,7 @@ def _play(chance: random.Random, reply: bytes) -> str:
     reply = reply[: chance.choice((0, 10, 1250, 3000, len(reply)))]
     server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
     message = Line(b"x" * chance.choice((1, 3000)), b"")
-    machine = ArdpExchange(message, 0x1234, (PEER,), patience=60.0, most=20_000)
+    machine = ArdpExchange(message, 0x1234, (PEER,), patience=60.0, max_size=20_000)
     now, turns = 0.0, 0
     try:
         actions = machine.begin(now)

@@ -65,7 +65,7 @@ def test_refusal_line_raises_typed_error(line: bytes, error: type[Declined], cod
 def test_first_refusal_counts() -> None:
     answer = parse(b"FAILURE NOT-FOUND\nERROR later\n")
     assert answer.is_not_found
-    assert not answer.is_no_directory
+    assert not answer.is_not_directory
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def network() -> tuple[Network, str]:
 
 
 def exchange(addresses: tuple[str, ...], request: bytes = ASK) -> ArdpExchange:
-    return ArdpExchange(Line(request, request), 1, addresses, patience=60.0, most=1_000_000)
+    return ArdpExchange(Line(request, request), 1, addresses, patience=60.0, max_size=1_000_000)
 
 
 @pytest.mark.parametrize("away", [AWAY[:1], AWAY])
@@ -246,7 +246,7 @@ async def test_carry_with_unsendable_address_uses_next_immediately(
     datagrams = PartialDatagrams(net, *away, here)
     asked = exchange(datagrams.addresses, ASK * request_size)
     await carry(asked, datagrams)
-    assert asked.turned is None
+    assert asked.redirect is None
     assert list(dict.fromkeys(datagrams.tried)) == [*away, here]
     assert datagrams.peer == here
     assert join_packets(asked.pieces) != b""

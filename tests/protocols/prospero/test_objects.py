@@ -9,7 +9,7 @@ import pytest
 
 from protocols.prospero.message import request_attributes, request_listing
 from protocols.prospero.objects import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     Attribute,
     ObjectPointer,
     RequestObject,
@@ -416,8 +416,8 @@ def test_read_lines_yields_lines_before_open_quote() -> None:
 
 
 def test_read_lines_over_token_limit_raises() -> None:
-    fits = b"A " * MOST_TOKENS
-    assert [len(words.tokens) for words in read_lines(fits + b"\n" + fits)] == [MOST_TOKENS] * 2
+    fits = b"A " * MAX_TOKENS
+    assert [len(words.tokens) for words in read_lines(fits + b"\n" + fits)] == [MAX_TOKENS] * 2
     with pytest.raises(LimitExceeded, match="tokens"):
         list(read_lines(fits + b"A"))
 

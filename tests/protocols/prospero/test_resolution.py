@@ -598,7 +598,7 @@ def test_facts_of_missing_name_raise_not_found() -> None:
 
 def test_total_size_of_replies_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is twice the maximum size of the object: each byte may be a quote, which is sent twice."""
-    monkeypatch.setattr("protocols.prospero.message._ROOM", 500)
+    monkeypatch.setattr("protocols.prospero.message._OVERHEAD", 500)
     net = network({b"x": file(b"'" * 4000)})
     assert get(net, "prospero://h/x", limits=Limits(body=4000)).body == b"'" * 4000
     with pytest.raises(LimitExceeded) as raised:
