@@ -41,14 +41,14 @@ _WINDOW = 65_536
 
 def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the steps that describe a service, or that record a transcript if it is requested."""
-    wanted = None if options is None else options.transcript
-    if wanted is None:
-        yield from _announce(url)
+    transcript = None if options is None else options.transcript
+    if transcript is None:
+        yield from _describe_service(url)
     else:
-        yield from _TranscriptSession(url, wanted, options or Options(), limits or Limits()).steps()
+        yield from _TranscriptSession(url, transcript, options or Options(), limits or Limits()).steps()
 
 
-def _announce(url: TelnetUrl) -> Dialogue[None]:
+def _describe_service(url: TelnetUrl) -> Dialogue[None]:
     """Return a reply of the kind service: the target is the URL without a password.
 
     `extra` contains host, port and login. The login is only displayed to the user and is not sent (RFC 1738
@@ -76,7 +76,7 @@ class _SessionOutput(NamedTuple):
     prompts: bool = False
 
 
-_WILLING = _SessionOutput(prompts=True)
+_EXPECTED_OUTPUT = _SessionOutput(prompts=True)
 
 
 def _read_piece(buffer: Buffer) -> Generator[None, None, _SessionOutput]:
@@ -94,58 +94,58 @@ class _PromptScript:
     server.
     """
 
-    def __init__(self, wanted: Transcript) -> None:
-        self._wanted = wanted
-        self._left = list(wanted.send)
+    def __init__(self, script: Transcript) -> None:
+        self._script = script
+        self._texts = list(script.send)
         self._window = b""
-        self.over = False
+        self.is_over = False
 
     @property
-    def waits_for(self) -> str:
-        return "options and text" if self._wanted.prompt is None else f"options and text until {self.prompt}"
+    def description(self) -> str:
+        return "options and text" if self._script.prompt is None else f"options and text until {self.prompt}"
 
     @property
     def prompt(self) -> str:
-        return str(self._wanted.prompt)
+        return str(self._script.prompt)
 
     @property
     def has_more(self) -> bool:
         """Return whether the script still has a text to send or a prompt to wait for."""
-        return bool(self._left) or (self._wanted.prompt is not None and not self.over)
+        return bool(self._texts) or (self._script.prompt is not None and not self.is_over)
 
-    def hear(self, text: bytes, *, prompts: bool) -> Iterator[bytes]:
+    def answer(self, text: bytes, *, prompts: bool) -> Iterator[bytes]:
         """Yield the texts that are sent in response to a received text."""
-        if self._wanted.prompt is None:
+        if self._script.prompt is None:
             if text or prompts:
-                yield from self._left
-                self._left.clear()
+                yield from self._texts
+                self._texts.clear()
             return
         self._window = (self._window + text)[-_WINDOW:]
-        while not self.over and (prompts or self._is_found()):
-            self.over = not self._left
-            if self._left:
-                yield self._left.pop(0)
+        while not self.is_over and (prompts or self._match_prompt()):
+            self.is_over = not self._texts
+            if self._texts:
+                yield self._texts.pop(0)
             if prompts:
                 return
 
-    def _is_found(self) -> bool:
-        assert self._wanted.prompt is not None
-        end = self._wanted.prompt.end_in(self._window)
+    def _match_prompt(self) -> bool:
+        assert self._script.prompt is not None
+        end = self._script.prompt.end_in(self._window)
         if end is not None:
             self._window = self._window[end:]
         return end is not None
 
 
 class _TranscriptSession:
-    def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
+    def __init__(self, url: TelnetUrl, transcript: Transcript, options: Options, limits: Limits) -> None:
         from protocols.telnet.octets import NvtText  # lazy import: most telnet URLs are never opened
         from protocols.telnet.terminal import NvtTerminal
 
         self._url = url
-        self._wanted = wanted
+        self._transcript = transcript
         self._limits = limits
         self._tls = "never" if url.scheme == "telnets" else options.tls
-        self._script = _PromptScript(wanted)
+        self._script = _PromptScript(transcript)
         self._terminal = NvtTerminal()
         self._text = NvtText()
         self._reply = Reply(kind=Kind.DOCUMENT, media_type="text/plain")
@@ -161,16 +161,16 @@ class _TranscriptSession:
             LimitExceeded: The server does not stop negotiating or sending text.
         """
         yield Connect(tls=self._url.scheme == "telnets")
-        if self._wanted.seconds is not None:
-            yield StartTimer(self._wanted.seconds)
+        if self._transcript.seconds is not None:
+            yield StartTimer(self._transcript.seconds)
         yield PlanNote("options are answered as the server requests them; the client requests none")
-        before = b"" if self._tls == "never" else (yield from self._secure(self._tls))
+        octets = b"" if self._tls == "never" else (yield from self._secure(self._tls))
         yield StartBody(self._reply)
         try:
-            yield from self._listen(before)
+            yield from self._listen(octets)
         except TimerElapsed as error:
             self._reason = "for"
-            if self._wanted.prompt is not None:
+            if self._transcript.prompt is not None:
                 raise TimedOut(f"timed out waiting for {self._script.prompt}: {error.message}") from error
         except Disconnected as error:
             self._reason = "reset"
@@ -182,27 +182,27 @@ class _TranscriptSession:
             raise
         finally:
             if self._reason:  # the caller that stopped reading the transcript needs no event
-                self._tell({"event": "end", "reason": self._reason})
+                self._emit_event({"event": "end", "reason": self._reason})
 
-    def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
+    def _secure(self, requirement: Literal["try", "require"]) -> Dialogue[bytes]:
         """Offer TLS at the start of the session (STARTTLS), before the client sends other bytes.
 
         Returns:
             The received bytes, if the session continues unencrypted.
         """
         from protocols.telnet.terminal import (
+            EXPECTED,
             IN_CLEAR,
-            WILLING,
             StartTlsOffer,
             StartTlsOutcome,  # Lazy import: few sessions use START_TLS.
         )
 
-        offer, rest = StartTlsOffer(self._terminal, how), b""
+        offer, rest = StartTlsOffer(self._terminal, requirement), b""
         while offer.outcome is StartTlsOutcome.OPEN:
             if lines := offer.lines():
                 yield Send(lines)
             piece = yield from receive(
-                _read_piece, "IAC DO START-TLS, and that TLS follows", _SessionOutput(WILLING)
+                _read_piece, "IAC DO START-TLS, and that TLS follows", _SessionOutput(EXPECTED)
             )
             if piece.ended:
                 raise Disconnected("the service closed the connection after the offer of TLS")
@@ -216,14 +216,14 @@ class _TranscriptSession:
             self._report(*IN_CLEAR)
         return rest
 
-    def _listen(self, before: bytes) -> Dialogue[None]:
-        """Receive until the script has ended. `before` contains the bytes that were received earlier."""
-        while not self._script.over:
-            if before:
-                piece, before = _SessionOutput(before), b""
+    def _listen(self, octets: bytes) -> Dialogue[None]:
+        """Receive until the script has ended. `octets` are the bytes that were received earlier."""
+        while not self._script.is_over:
+            if octets:
+                piece, octets = _SessionOutput(octets), b""
             else:
-                piece = yield from receive(_read_piece, self._script.waits_for, _WILLING)
-            text = self._text.finish() if piece.ended else self._take(piece.octets)
+                piece = yield from receive(_read_piece, self._script.description, _EXPECTED_OUTPUT)
+            text = self._text.finish() if piece.ended else self._read_text(piece.octets)
             lines = (*self._terminal.answers(), *self._send_text(text, prompts=piece.prompts))
             if lines:
                 yield Send(lines)
@@ -240,35 +240,35 @@ class _TranscriptSession:
         self._reply.verified.add("terminator")
         self._reason = "until"
 
-    def _take(self, octets: bytes) -> bytes:
+    def _read_text(self, octets: bytes) -> bytes:
         from protocols.telnet.octets import TelnetData, TelnetEvent, UnknownCommand
 
         text = []
-        for happening in self._terminal.feed(octets):
-            match happening:
+        for event in self._terminal.feed(octets):
+            match event:
                 case TelnetData(octets=data):
-                    text.append(self._text.feed(data, binary=self._terminal.his_binary))
-                    self._tell({"event": "data", "octets": data.decode("latin-1")})
+                    text.append(self._text.feed(data, binary=self._terminal.receives_binary))
+                    self._emit_event({"event": "data", "octets": data.decode("latin-1")})
                 case UnknownCommand(rule=rule, detail=detail):
                     self._report(rule, detail)
                 case TelnetEvent(command=command):
-                    self._tell({"event": "command", "name": command.name})
+                    self._emit_event({"event": "command", "name": command.name})
                 case _:
-                    self._tell({"event": "option", **happening.as_json()})
+                    self._emit_event({"event": "option", **event.as_json()})
         return b"".join(text)
 
-    def _tell(self, event: dict[str, JsonValue]) -> None:
-        if self._wanted.tell is not None:
-            self._wanted.tell(event)
+    def _emit_event(self, event: dict[str, JsonValue]) -> None:
+        if self._transcript.tell is not None:
+            self._transcript.tell(event)
 
     def _send_text(self, text: bytes, *, prompts: bool) -> Iterator[Line]:
-        for each in self._script.hear(text, prompts=prompts):
-            line = self._terminal.encode_line(each)
+        for answer in self._script.answer(text, prompts=prompts):
+            line = self._terminal.encode_line(answer)
             self._typed += 1
-            self._tell({"event": "sent", "count": self._typed})
+            self._emit_event({"event": "sent", "count": self._typed})
             yield line
 
-    def _end(self, proved: object) -> None:
+    def _end(self, has_proof: object) -> None:
         """Process the end of the connection.
 
         If the script is complete, the end of the connection is the regular end of the session. If TLS ends
@@ -277,13 +277,13 @@ class _TranscriptSession:
         self._reason = "closed"
         if self._script.has_more:
             raise self._make_truncated("the server closed the connection before the transcript was complete")
-        if self._terminal.inside or proved is False:
+        if self._terminal.inside or has_proof is False:
             self._reason = "cut"
         if self._terminal.inside:
             raise self._make_truncated("the server closed the connection inside a command")
-        if proved is False:
+        if has_proof is False:
             raise self._make_truncated("the connection ended without TLS's close_notify")
-        if proved:
+        if has_proof:
             self._reply.verified.add("close-notify")
 
     def _make_truncated(self, why: str) -> Truncated:
@@ -294,4 +294,4 @@ class _TranscriptSession:
         if all(finding.rule != rule for finding in self._reply.findings):
             finding = Finding(rule, "warn", detail)
             self._reply.findings.append(finding)
-            self._tell({"event": "finding", **finding.as_json()})
+            self._emit_event({"event": "finding", **finding.as_json()})

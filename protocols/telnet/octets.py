@@ -79,10 +79,10 @@ def option_name(code: int) -> str:
 
 #: The maximum number of stored bytes of a subnegotiation. The longest supported subnegotiation has about
 #: forty bytes.
-LONGEST_KEPT = 1_024
+MAX_STORED = 1_024
 
 #: The maximum size of a subnegotiation in bytes. A longer subnegotiation is an error.
-LONGEST_SUBNEGOTIATION = 65_536
+MAX_SUBNEGOTIATION = 65_536
 
 
 class TelnetData(NamedTuple):
@@ -137,7 +137,7 @@ class TelnetScanner:
         self._state = _ScannerState.DATA
         self._verb = NegotiationVerb.WILL
         self._option = 0
-        self._kept = bytearray()
+        self._buffer = bytearray()
         self._count = 0
 
     @property
@@ -161,22 +161,22 @@ class TelnetScanner:
                 self._state, at = _ScannerState.IAC, end + 1
             elif self._state is _ScannerState.SB_DATA:
                 end = octets.find(IAC, at)
-                self._keep(octets[at:] if end < 0 else octets[at:end])
+                self._store(octets[at:] if end < 0 else octets[at:end])
                 if end < 0:
                     return
                 self._state, at = _ScannerState.SB_IAC, end + 1
             else:
-                yield from self._take(octets[at])
+                yield from self._process(octets[at])
                 at += 1
 
-    def _take(self, octet: int) -> Iterator[Element]:
+    def _process(self, octet: int) -> Iterator[Element]:
         match self._state:
             case _ScannerState.VERB:
                 self._state = _ScannerState.DATA
                 yield OptionNegotiation(self._verb, octet)
             case _ScannerState.SB:
                 self._option, self._state = octet, _ScannerState.SB_DATA
-                self._kept.clear()
+                self._buffer.clear()
                 self._count = 0
             case _ScannerState.SB_IAC:
                 yield from self._take_in_subnegotiation(octet)
@@ -201,30 +201,30 @@ class TelnetScanner:
     def _take_in_subnegotiation(self, octet: int) -> Iterator[Element]:
         if octet == IAC:
             self._state = _ScannerState.SB_DATA
-            self._keep(b"\xff")
+            self._store(b"\xff")
         elif octet == TelnetCommand.SE:
             self._state = _ScannerState.DATA
-            if self._count > LONGEST_KEPT:
+            if self._count > MAX_STORED:
                 yield UnknownCommand(
                     "telnet:subnegotiation",
                     f"subnegotiation of {self._count} bytes is too long, it is dropped",
                 )
             else:
-                yield Subnegotiation(self._option, bytes(self._kept))
+                yield Subnegotiation(self._option, bytes(self._buffer))
         else:  # the subnegotiation is invalid: the byte after IAC is a new command
             yield UnknownCommand(
                 "telnet:subnegotiation", f"IAC {octet:02X} inside a subnegotiation, which is dropped"
             )
             yield from self._take_command(octet)
 
-    def _keep(self, octets: bytes) -> None:
+    def _store(self, octets: bytes) -> None:
         self._count += len(octets)
-        if self._count > LONGEST_SUBNEGOTIATION:
+        if self._count > MAX_SUBNEGOTIATION:
             raise LimitExceeded(
-                "subnegotiation", f"subnegotiation exceeds {LONGEST_SUBNEGOTIATION} bytes without an end"
+                "subnegotiation", f"subnegotiation exceeds {MAX_SUBNEGOTIATION} bytes without an end"
             )
-        if self._count <= LONGEST_KEPT:
-            self._kept += octets
+        if self._count <= MAX_STORED:
+            self._buffer += octets
 
 
 # Received line ends of the network virtual terminal (RFC 854, RFC 1123 3.3.1).
@@ -241,18 +241,18 @@ class NvtText:
     """
 
     def __init__(self) -> None:
-        self._held = b""
+        self._buffer = b""
 
     def feed(self, octets: bytes, *, binary: bool) -> bytes:
-        octets = self._held + octets
-        self._held = octets[-1:] if octets.endswith(b"\r") else b""
-        text = octets[: len(octets) - len(self._held)].replace(b"\r\n", b"\n")
+        octets = self._buffer + octets
+        self._buffer = octets[-1:] if octets.endswith(b"\r") else b""
+        text = octets[: len(octets) - len(self._buffer)].replace(b"\r\n", b"\n")
         return text if binary else text.replace(b"\r\0", b"\r").replace(b"\0", b"")
 
     def finish(self) -> bytes:
         """Return the buffered carriage return at the end of the data."""
-        held, self._held = self._held, b""
-        return held
+        octets, self._buffer = self._buffer, b""
+        return octets
 
 
 def decode_for_terminal(octets: bytes, *, binary: bool) -> bytes:

@@ -60,13 +60,13 @@ class NegotiationAnswer(NamedTuple):
     """The effect of a negotiation command of the peer.
 
     `answer` is the reply to send: True for on, False for off, None for no reply. `changed` is set if the
-    option was turned on or off. `contradicted` is set if the peer agreed to an option that the client
+    option was turned on or off. `is_contradiction` is set if the peer agreed to an option that the client
     requested to turn off.
     """
 
     answer: bool | None = None
     changed: bool = False
-    contradicted: bool = False
+    is_contradiction: bool = False
 
 
 class OptionSide:
@@ -95,33 +95,33 @@ class OptionSide:
         """Return the names of all options that are on."""
         return [option_name(option) for option in self.on]
 
-    def hear(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
+    def reply(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
         """Process a command of the peer.
 
         The command is WILL or DO if `positive`, otherwise WONT or DONT.
 
         `agree` means that the client accepts the option.
         """
-        before = self.state(option)
-        now, answer = _POSITIVE[before] if positive else _NEGATIVE[before]
-        if before is OptionState.NO and positive and not agree:
-            now, answer = OptionState.NO, False
-        return self._turn(option, now, answer, contradicted=positive and before in _REFUSED)
+        old = self.state(option)
+        new, answer = _POSITIVE[old] if positive else _NEGATIVE[old]
+        if old is OptionState.NO and positive and not agree:
+            new, answer = OptionState.NO, False
+        return self._turn(option, new, answer, contradicted=positive and old in _WANT_OFF)
 
-    def ask(self, option: int, positive: bool) -> NegotiationAnswer:
+    def request(self, option: int, positive: bool) -> NegotiationAnswer:
         """Request to turn the option on (`positive`) or off. `answer` is the request to send, or None."""
-        now, answer = (_ASK_ON if positive else _ASK_OFF)[self.state(option)]
-        return self._turn(option, now, answer)
+        new, answer = (_ASK_ON if positive else _ASK_OFF)[self.state(option)]
+        return self._turn(option, new, answer)
 
     def _turn(
-        self, option: int, now: OptionState, answer: bool | None, *, contradicted: bool = False
+        self, option: int, new: OptionState, answer: bool | None, *, contradicted: bool = False
     ) -> NegotiationAnswer:
         was_on = self.is_on(option)
-        self._states[option] = now
+        self._states[option] = new
         return NegotiationAnswer(answer, self.is_on(option) != was_on, contradicted)
 
 
-_REFUSED = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
+_WANT_OFF = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
 #: For each state, the new state and the reply to a positive command (WILL, DO) and to a negative command
 #: (WONT, DONT) (RFC 1143 section 7).
@@ -162,23 +162,23 @@ _ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
 }
 
 
-#: The options that the server may turn on (`HIS`), and the options that the client turns on at the server's
-#: request. All other options are refused (S18). Otherwise the client would reveal user names, displays,
-#: environment variables, line speeds, and text without echo.
-HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
-OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
+#: The options that the server may turn on, and the options that the client turns on at the server's request.
+#: All other options are refused (S18). Otherwise the client would reveal user names, displays, environment
+#: variables, line speeds, and text without echo.
+PEER_CODES = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
+OWN_CODES = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
 
 #: The maximum number of option negotiations: consecutive negotiations without data, and all negotiations on
 #: one connection.
-MOST_IN_A_ROW, MOST_IN_ALL = 1_000, 100_000
+MAX_CONSECUTIVE, MAX_NEGOTIATIONS = 1_000, 100_000
 
 #: The maximum number of replies about the terminal type. A server that requests the type more often is in a
 #: loop.
-MOST_TYPES = 64
+MAX_TYPES = 64
 
 _SEND, _IS = b"\x01", b"\0"
 _TLS_FOLLOWS = b"\x01"
-_LARGEST = 9_999
+_MAX_CHARACTERS = 9_999
 
 
 class WindowSize(NamedTuple):
@@ -189,7 +189,7 @@ class WindowSize(NamedTuple):
 
 
 #: The default window size, for a session without a display.
-USUAL_SIZE = WindowSize(80, 24)
+DEFAULT_SIZE = WindowSize(80, 24)
 
 
 class OptionChanged(NamedTuple):
@@ -204,14 +204,14 @@ class OptionChanged(NamedTuple):
         return {"option": option_name(self.option), "side": side, "on": self.on}
 
 
-class PeerReply(NamedTuple):
+class TlsFollows(NamedTuple):
     """An announcement of the service that TLS follows (START_TLS)."""
 
     def as_json(self) -> dict[str, JsonValue]:
         return {"option": option_name(TelnetOption.START_TLS), "side": "client", "on": True}
 
 
-Happening: TypeAlias = TelnetData | TelnetEvent | OptionChanged | PeerReply | UnknownCommand
+TerminalEvent: TypeAlias = TelnetData | TelnetEvent | OptionChanged | TlsFollows | UnknownCommand
 
 
 class NvtTerminal:
@@ -219,18 +219,18 @@ class NvtTerminal:
 
     `answers` returns the lines that must be sent.
 
-    While a `TelnetData` is processed, `his_binary` determines how its line ends are decoded.
+    While a `TelnetData` is processed, `receives_binary` determines how its line ends are decoded.
     """
 
-    def __init__(self, kind: bytes = b"dumb", size: WindowSize = USUAL_SIZE) -> None:
+    def __init__(self, kind: bytes = b"dumb", size: WindowSize = DEFAULT_SIZE) -> None:
         self._kind = kind
         self._size = size
-        self._told: WindowSize | None = None
-        self._types = 0
+        self._sent_size: WindowSize | None = None
+        self._type_count = 0
         self._scanner = TelnetScanner()
-        self._in_a_row = self._in_all = 0
+        self._consecutive = self._total = 0
         self._answers: list[Line] = []
-        self.his, self.ours = OptionSide(), OptionSide()
+        self.server, self.client = OptionSide(), OptionSide()
 
     @property
     def inside(self) -> bool:
@@ -238,21 +238,21 @@ class NvtTerminal:
         return self._scanner.inside
 
     @property
-    def his_binary(self) -> bool:
-        return self.his.is_on(TelnetOption.BINARY)
+    def receives_binary(self) -> bool:
+        return self.server.is_on(TelnetOption.BINARY)
 
     @property
     def echoing(self) -> bool:
         """Return whether the option ECHO is on: the server echoes the typed text, or hides a password."""
-        return self.his.is_on(TelnetOption.ECHO)
+        return self.server.is_on(TelnetOption.ECHO)
 
     @property
-    def by_characters(self) -> bool:
+    def sends_characters(self) -> bool:
         """Return whether each character is sent when it is typed, without line editing in the client.
 
         The result is True if the server suppresses go-ahead (RFC 858).
         """
-        return self.his.is_on(TelnetOption.SGA)
+        return self.server.is_on(TelnetOption.SGA)
 
     @property
     def has_answers(self) -> bool:
@@ -263,7 +263,7 @@ class NvtTerminal:
         answers, self._answers = tuple(self._answers), []
         return answers
 
-    def feed(self, octets: bytes) -> Iterator[Happening]:
+    def feed(self, octets: bytes) -> Iterator[TerminalEvent]:
         """Yield the events in the bytes.
 
         Raises:
@@ -272,31 +272,31 @@ class NvtTerminal:
         for element in self._scanner.feed(octets):
             match element:
                 case TelnetData():
-                    self._in_a_row = 0
+                    self._consecutive = 0
                     yield element
                 case OptionNegotiation(verb=verb, option=option):
-                    self._count()
+                    self._count_negotiation()
                     yield from self._negotiate(verb, option)
-                case Subnegotiation(option=option, octets=said):
-                    self._count()
-                    yield from self._answer(option, said)
+                case Subnegotiation(option=option, octets=octets):
+                    self._count_negotiation()
+                    yield from self._answer_subnegotiation(option, octets)
                 case _:
                     yield element
 
-    def end(self, *, whole: bool) -> Iterator[UnknownCommand]:
+    def end(self, *, is_complete: bool) -> Iterator[UnknownCommand]:
         """Yield the findings about the end of the connection.
 
         Args:
-            whole: Whether TLS proved the end (close_notify). Without TLS, the value is True.
+            is_complete: Whether TLS proved the end (close_notify). Without TLS, the value is True.
         """
         if self.inside:
             yield UnknownCommand("telnet:cut", "the connection ended inside a command")
-        if not whole:
+        if not is_complete:
             yield UnknownCommand("telnet:close-notify", "the connection ended without TLS's close_notify")
 
     def offer(self, option: int) -> None:
         """Send WILL for the option, without a request of the server."""
-        self._say(self.ours.ask(option, True), option, of_server=False)
+        self._send(self.client.request(option, True), option, of_server=False)
 
     def make_initial(self) -> NvtTerminal:
         """Return a new terminal with the same settings, in its state at the start of a session."""
@@ -305,16 +305,16 @@ class NvtTerminal:
     def resize(self, size: WindowSize) -> None:
         """Set the size of the window, and send the size if the server requested it."""
         self._size = size
-        if self.ours.is_on(TelnetOption.NAWS) and size != self._told:
-            self._tell_size()
+        if self.client.is_on(TelnetOption.NAWS) and size != self._sent_size:
+            self._send_size()
 
     def encode_typed(self, octets: bytes) -> Line:
         """Encode typed bytes."""
-        return encode_typed(octets, binary=self.ours.is_on(TelnetOption.BINARY))
+        return encode_typed(octets, binary=self.client.is_on(TelnetOption.BINARY))
 
     def encode_keys(self, octets: bytes) -> Line:
         """Encode pressed keys, character by character."""
-        return encode_keys(octets, binary=self.ours.is_on(TelnetOption.BINARY))
+        return encode_keys(octets, binary=self.client.is_on(TelnetOption.BINARY))
 
     def encode_line(self, text: bytes) -> Line:
         """Encode a line and its end.
@@ -322,30 +322,30 @@ class NvtTerminal:
         Raises:
             Refused: The line contains a line end (S02, command injection).
         """
-        return encode_entered(text, binary=self.ours.is_on(TelnetOption.BINARY))
+        return encode_entered(text, binary=self.client.is_on(TelnetOption.BINARY))
 
-    def _count(self) -> None:
-        self._in_a_row += 1
-        self._in_all += 1
-        if self._in_a_row > MOST_IN_A_ROW or self._in_all > MOST_IN_ALL:
-            raise LimitExceeded("negotiation", f"the server negotiates without end ({self._in_all} times)")
+    def _count_negotiation(self) -> None:
+        self._consecutive += 1
+        self._total += 1
+        if self._consecutive > MAX_CONSECUTIVE or self._total > MAX_NEGOTIATIONS:
+            raise LimitExceeded("negotiation", f"the server negotiates without end ({self._total} times)")
 
-    def _negotiate(self, verb: NegotiationVerb, option: int) -> Iterator[Happening]:
+    def _negotiate(self, verb: NegotiationVerb, option: int) -> Iterator[TerminalEvent]:
         of_server = verb in (NegotiationVerb.WILL, NegotiationVerb.WONT)
-        side, allowed = (self.his, HIS) if of_server else (self.ours, OURS)
-        turn = side.hear(option, verb in (NegotiationVerb.WILL, NegotiationVerb.DO), agree=option in allowed)
-        self._say(turn, option, of_server=of_server)
-        if turn.contradicted:
+        side, usable = (self.server, PEER_CODES) if of_server else (self.client, OWN_CODES)
+        turn = side.reply(option, verb in (NegotiationVerb.WILL, NegotiationVerb.DO), agree=option in usable)
+        self._send(turn, option, of_server=of_server)
+        if turn.is_contradiction:
             yield UnknownCommand("telnet:answer", f"{verb.name} {option_name(option)} answers a refusal")
         if turn.changed:
             on = side.is_on(option)
             yield OptionChanged(option, of_server, on)
             if not of_server and option == TelnetOption.NAWS:
-                self._told = None
+                self._sent_size = None
                 if on:
-                    self._tell_size()
+                    self._send_size()
 
-    def _say(self, turn: NegotiationAnswer, option: int, *, of_server: bool) -> None:
+    def _send(self, turn: NegotiationAnswer, option: int, *, of_server: bool) -> None:
         if turn.answer is None:
             return
         yes, no = (
@@ -355,23 +355,23 @@ class NvtTerminal:
         )
         self._answers.append(encode_negotiation(yes if turn.answer else no, option))
 
-    def _answer(self, option: int, said: bytes) -> Iterator[Happening]:
+    def _answer_subnegotiation(self, option: int, octets: bytes) -> Iterator[TerminalEvent]:
         """Reply to a subnegotiation about an option that is on. Ignore any other subnegotiation."""
-        if option == TelnetOption.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
-            yield PeerReply()
-        if option != TelnetOption.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:
+        if option == TelnetOption.START_TLS and self.client.is_on(option) and octets == _TLS_FOLLOWS:
+            yield TlsFollows()
+        if option != TelnetOption.TERMINAL_TYPE or not self.client.is_on(option) or octets != _SEND:
             return
-        self._types += 1
-        if self._types <= MOST_TYPES:
+        self._type_count += 1
+        if self._type_count <= MAX_TYPES:
             self._answers.append(encode_subnegotiation(option, _IS + self._kind))
-        elif self._types == MOST_TYPES + 1:
+        elif self._type_count == MAX_TYPES + 1:
             yield UnknownCommand(
-                "telnet:limit", f"the server asked for the terminal type more than {MOST_TYPES} times"
+                "telnet:limit", f"the server asked for the terminal type more than {MAX_TYPES} times"
             )
 
-    def _tell_size(self) -> None:
-        self._told = self._size
-        octets = b"".join(_as_octets(each) for each in self._size)
+    def _send_size(self) -> None:
+        self._sent_size = self._size
+        octets = b"".join(_as_octets(number) for number in self._size)
         self._answers.append(encode_subnegotiation(TelnetOption.NAWS, octets))
 
 
@@ -381,7 +381,7 @@ def _as_octets(count: int) -> bytes:
     A widely used server does not decode a doubled byte 255 (IAC IAC). The server would read the number of
     rows at a wrong offset.
     """
-    count = min(max(count, 0), _LARGEST)
+    count = min(max(count, 0), _MAX_CHARACTERS)
     return (count - (count & 0xFF == 0xFF)).to_bytes(2, "big")
 
 
@@ -395,7 +395,7 @@ def _as_octets(count: int) -> bytes:
 _FOLLOWS = encode_subnegotiation(TelnetOption.START_TLS, b"\x01")
 
 #: The expected reply of a server that supports START_TLS: DO, then FOLLOWS.
-WILLING = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
+EXPECTED = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
 
 
 #: The finding for a telnet session without TLS.
@@ -413,23 +413,23 @@ class StartTlsOutcome(enum.Enum):
 class StartTlsOffer:
     """An offer of TLS at the start of the session at `terminal`.
 
-    If `how` is "require", TLS is mandatory.
+    If `requirement` is "require", TLS is mandatory.
     """
 
-    def __init__(self, terminal: NvtTerminal, how: Literal["try", "require"]) -> None:
+    def __init__(self, terminal: NvtTerminal, requirement: Literal["try", "require"]) -> None:
         self._terminal = terminal
-        self._required = how == "require"
-        self._said = False
-        self._to_say = False
+        self._is_required = requirement == "require"
+        self._has_sent = False
+        self._must_send = False
         self.outcome = StartTlsOutcome.OPEN
         terminal.offer(TelnetOption.START_TLS)
 
     def lines(self) -> tuple[Line, ...]:
         """Return the lines to send now, and none unencrypted after the client's FOLLOWS (STARTTLS)."""
-        if self._to_say:
-            self._to_say, self._said = False, True
+        if self._must_send:
+            self._must_send, self._has_sent = False, True
             return (_FOLLOWS,)
-        return () if self._said else self._terminal.answers()
+        return () if self._has_sent else self._terminal.answers()
 
     def feed(self, octets: bytes) -> bytes:
         """Process received bytes.
@@ -443,30 +443,30 @@ class StartTlsOffer:
         """
         # Only one byte is processed at a time, because the bytes after the server's FOLLOWS belong to TLS.
         for at in range(len(octets)):
-            for happening in self._terminal.feed(octets[at : at + 1]):
-                match happening:
+            for event in self._terminal.feed(octets[at : at + 1]):
+                match event:
                     case TelnetData(octets=text):
                         return self._refuse("text", text.replace(b"\xff", b"\xff\xff") + octets[at + 1 :])
                     case OptionChanged(option=TelnetOption.START_TLS, server=False, on=True):
-                        self._to_say = True
-                    case PeerReply():
+                        self._must_send = True
+                    case TlsFollows():
                         return self._accept(octets[at + 1 :])
-            if self._terminal.ours.state(TelnetOption.START_TLS) is OptionState.NO:
+            if self._terminal.client.state(TelnetOption.START_TLS) is OptionState.NO:
                 return self._refuse("DONT START-TLS", octets[at + 1 :])
         return b""
 
-    def _accept(self, behind: bytes) -> bytes:
+    def _accept(self, rest: bytes) -> bytes:
         # Bytes that arrived before TLS must not be processed as data inside TLS (response injection,
         # CVE-2021-22947).
-        if behind:
-            raise TlsError(f"{len(behind)} bytes received unencrypted where TLS had to begin")
+        if rest:
+            raise TlsError(f"{len(rest)} bytes received unencrypted where TLS had to begin")
         self.outcome = StartTlsOutcome.AGREED
         return b""
 
-    def _refuse(self, said: str, behind: bytes) -> bytes:
-        if self._said or self._to_say:
-            raise TlsError(f"the service agreed to TLS, then sent {said}")
-        if self._required:
-            raise TlsError(f"TLS is required, but the service sent {said}")
+    def _refuse(self, reply: str, rest: bytes) -> bytes:
+        if self._has_sent or self._must_send:
+            raise TlsError(f"the service agreed to TLS, then sent {reply}")
+        if self._is_required:
+            raise TlsError(f"TLS is required, but the service sent {reply}")
         self.outcome = StartTlsOutcome.REFUSED
-        return behind
+        return rest

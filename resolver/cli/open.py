@@ -158,13 +158,13 @@ class _TerminalUser:
         for data in self._connection.take(octets):
             await self._output_enabled.wait()
             self._set_mode()  # before the output, because the user may type when a prompt appears
-            await self._console.write(self._shown.show_data(data, binary=self._terminal.his_binary))
+            await self._console.write(self._shown.show_data(data, binary=self._terminal.receives_binary))
         self._set_mode()
         await self._connection.answer()
 
     def _set_mode(self) -> None:
         echo = not self._terminal.echoing
-        self._console.set_mode(Mode(self._terminal.by_characters, echo, self._converts_lf))
+        self._console.set_mode(Mode(self._terminal.sends_characters, echo, self._converts_lf))
 
     async def _send(self) -> None:
         while True:
@@ -188,7 +188,7 @@ class _TerminalUser:
     async def _read_keyboard(self) -> None:
         while True:
             typed = await self._console.read()
-            if not typed and not self._terminal.by_characters:
+            if not typed and not self._terminal.sends_characters:
                 typed = _END_OF_INPUT
             while typed:
                 typed, escape, rest = typed.partition(ESCAPE)
@@ -262,12 +262,12 @@ class _TerminalUser:
     def _status(self) -> list[str]:
         connection, terminal = self._connection, self._terminal
         columns, rows = self._console.size
-        sides = (("the service", terminal.his), ("this client", terminal.ours))
+        sides = (("the service", terminal.server), ("this client", terminal.client))
         on = [f"{name} ({owner})" for owner, side in sides for name in side.names]
         return [
             f"connected to {connection.peer} port {connection.url.effective_port}, "
             f"{'with TLS' if connection.secured else 'without TLS'}",
-            f"input is sent by {'characters' if terminal.by_characters else 'lines'}, "
+            f"input is sent by {'characters' if terminal.sends_characters else 'lines'}, "
             f"and echoed by {'the service' if terminal.echoing else 'this terminal'}",
             f"the terminal has {columns} columns and {rows} rows",
             f"enabled: {', '.join(on) or 'no options'}",
@@ -296,7 +296,7 @@ class _TerminalUser:
     @property
     def _edits_lines(self) -> bool:
         """Return whether a signal of the terminal, such as SIGINT after Ctrl-C, is meant for the service."""
-        return self._output_enabled.is_set() and not self._terminal.by_characters
+        return self._output_enabled.is_set() and not self._terminal.sends_characters
 
     def _stop(self, number: int) -> None:
         """End the session because of a signal; SIGHUP has the same effect as SIGTERM."""

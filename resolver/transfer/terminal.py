@@ -24,8 +24,8 @@ from protocols.script import Prompt
 from protocols.telnet import TelnetUrl
 from protocols.telnet.octets import NvtText, TelnetCommand, TelnetData, UnknownCommand
 from protocols.telnet.terminal import (
+    DEFAULT_SIZE,
     IN_CLEAR,
-    USUAL_SIZE,
     NvtTerminal,
     StartTlsOffer,
     StartTlsOutcome,
@@ -139,7 +139,7 @@ class TerminalConnection:
 
     def end(self) -> None:
         """Record the end of the connection, and a finding if the end was premature."""
-        for odd in self.terminal.end(whole=self.ended_whole):
+        for odd in self.terminal.end(is_complete=self.ended_whole):
             self._report(odd)
 
     def _report(self, odd: UnknownCommand) -> None:
@@ -178,7 +178,7 @@ class TerminalConnection:
 
 @asynccontextmanager
 async def connect_terminal(
-    network: Network, request: RetrievalRequest, kind: str = "dumb", size: tuple[int, int] = USUAL_SIZE
+    network: Network, request: RetrievalRequest, kind: str = "dumb", size: tuple[int, int] = DEFAULT_SIZE
 ) -> AsyncIterator[TerminalConnection]:
     """Open a telnet connection, which is closed when the context is exited.
 
@@ -324,7 +324,7 @@ class TerminalSession:
             self._end()
             return
         for data in self.connection.take(octets):
-            self._take(self._newlines.feed(data, binary=self.connection.terminal.his_binary))
+            self._take(self._newlines.feed(data, binary=self.connection.terminal.receives_binary))
         await self.connection.answer()
         most = self.connection.limits.body
         if len(self._text) > most:
@@ -370,7 +370,7 @@ async def open_session(
     network: Network, request: RetrievalRequest, **window: Unpack[TerminalWindow]
 ) -> AsyncIterator[TerminalSession]:
     """Open a session on a separate connection, which is closed when the context is exited."""
-    kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)
+    kind, size = window.get("terminal", "dumb"), window.get("size", DEFAULT_SIZE)
     async with connect_terminal(network, request, kind, size) as connection:
         yield TerminalSession(connection, window.get("charset"))
 

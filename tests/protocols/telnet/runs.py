@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from protocols.telnet.octets import NvtText, TelnetData
-from protocols.telnet.terminal import Happening, NvtTerminal
+from protocols.telnet.terminal import NvtTerminal, TerminalEvent
 
 
 class TerminalResult(NamedTuple):
     """Events, text and answers of a terminal. Consecutive data events are merged."""
 
-    happenings: list[Happening]
+    happenings: list[TerminalEvent]
     text: bytes
     answers: bytes
 
@@ -20,11 +20,11 @@ class TerminalResult(NamedTuple):
 def run_terminal(pieces: Iterable[bytes], terminal: NvtTerminal | None = None) -> TerminalResult:
     """Feed the chunks to a terminal, collect its answers after each, and return the result."""
     terminal = terminal or NvtTerminal()
-    text, read, happenings, answers = NvtText(), b"", list[Happening](), b""
+    text, read, happenings, answers = NvtText(), b"", list[TerminalEvent](), b""
     for piece in pieces:
         for happening in terminal.feed(piece):
             if isinstance(happening, TelnetData):
-                read += text.feed(happening.octets, binary=terminal.his_binary)
+                read += text.feed(happening.octets, binary=terminal.receives_binary)
                 if happenings and isinstance(before := happenings[-1], TelnetData):
                     happenings[-1] = TelnetData(before.octets + happening.octets)
                     continue

@@ -57,7 +57,9 @@ def test_random_negotiation_changes_state_at_most_once() -> None:
         terminal = NvtTerminal(size=WindowSize(chance.randrange(300), chance.randrange(300)))
         for _ in range(20):
             verb, option = chance.choice([*NegotiationVerb]), chance.choice(_OPTIONS)
-            side = terminal.his if verb in (NegotiationVerb.WILL, NegotiationVerb.WONT) else terminal.ours
+            side = (
+                terminal.server if verb in (NegotiationVerb.WILL, NegotiationVerb.WONT) else terminal.client
+            )
             before = side.state(option)
             answers = run_terminal([bytes((IAC, verb, option))], terminal).answers
             said = _negotiations(answers)
@@ -75,11 +77,11 @@ def test_random_requests_of_two_ends_settle() -> None:
         for _ in range(chance.randrange(1, 12)):
             at, option, positive = chance.randrange(2), chance.choice(_OPTIONS), chance.random() < 0.6
             verbs, side = (
-                ((NegotiationVerb.DO, NegotiationVerb.DONT), ends[at].his)
+                ((NegotiationVerb.DO, NegotiationVerb.DONT), ends[at].server)
                 if chance.random() < 0.5
-                else ((NegotiationVerb.WILL, NegotiationVerb.WONT), ends[at].ours)
+                else ((NegotiationVerb.WILL, NegotiationVerb.WONT), ends[at].client)
             )
-            if side.ask(option, positive).answer is not None:
+            if side.request(option, positive).answer is not None:
                 waiting[1 - at] += bytes((IAC, verbs[not positive], option))
             if chance.random() < 0.3:  # some bytes arrive before the next request
                 waiting[1 - at] += run_terminal([waiting[at]], ends[at]).answers
@@ -90,5 +92,5 @@ def test_random_requests_of_two_ends_settle() -> None:
                 waiting[1 - at] += run_terminal([said], end).answers
         assert waiting == [b"", b""], seed
         for option in _OPTIONS:
-            assert ends[0].his.is_on(option) == ends[1].ours.is_on(option), seed
-            assert ends[1].his.is_on(option) == ends[0].ours.is_on(option), seed
+            assert ends[0].server.is_on(option) == ends[1].client.is_on(option), seed
+            assert ends[1].server.is_on(option) == ends[0].client.is_on(option), seed

@@ -18,7 +18,7 @@ from protocols.telnet.octets import (
     TelnetOption,
     UnknownCommand,
 )
-from protocols.telnet.terminal import MOST_IN_A_ROW, MOST_TYPES, NvtTerminal, OptionChanged, WindowSize
+from protocols.telnet.terminal import MAX_CONSECUTIVE, MAX_TYPES, NvtTerminal, OptionChanged, WindowSize
 from resolver import LimitExceeded
 from tests.protocols.telnet.runs import octet_by_octet, run_terminal
 
@@ -145,9 +145,9 @@ def test_line_ends_are_decoded(came: bytes, text: bytes) -> None:
 
 def test_terminal_type_answers_are_limited() -> None:
     result = run_terminal(
-        [DO + b"\x18", *(MOST_TYPES + 5) * [b"\xff\xfa\x18\x01\xff\xf0"]], NvtTerminal(b"xterm")
+        [DO + b"\x18", *(MAX_TYPES + 5) * [b"\xff\xfa\x18\x01\xff\xf0"]], NvtTerminal(b"xterm")
     )
-    assert result.answers.count(b"\xff\xfa\x18\0xterm\xff\xf0") == MOST_TYPES
+    assert result.answers.count(b"\xff\xfa\x18\0xterm\xff\xf0") == MAX_TYPES
     assert [each.rule for each in result.happenings if isinstance(each, UnknownCommand)] == ["telnet:limit"]
 
 
@@ -182,9 +182,9 @@ def test_encode_keys_escapes_iac_and_cr() -> None:
 
 def test_end_reports_missing_close_notify_and_open_command() -> None:
     terminal = NvtTerminal()
-    assert list(terminal.end(whole=True)) == []
+    assert list(terminal.end(is_complete=True)) == []
     run_terminal([b"text\xff"], terminal)
-    assert [odd.rule for odd in terminal.end(whole=False)] == ["telnet:cut", "telnet:close-notify"]
+    assert [odd.rule for odd in terminal.end(is_complete=False)] == ["telnet:cut", "telnet:close-notify"]
 
 
 def test_encode_typed_follows_binary_option() -> None:
@@ -202,9 +202,9 @@ def test_encode_typed_follows_binary_option() -> None:
 )
 def test_endless_negotiation_raises(round_of: bytes) -> None:
     with pytest.raises(LimitExceeded) as error:
-        run_terminal((MOST_IN_A_ROW + 1) * [round_of])
+        run_terminal((MAX_CONSECUTIVE + 1) * [round_of])
     assert (error.value.limit, error.value.exit_code) == ("negotiation", 7)
-    run_terminal(3 * MOST_IN_A_ROW * [round_of + b"text"])
+    run_terminal(3 * MAX_CONSECUTIVE * [round_of + b"text"])
 
 
 def test_endless_subnegotiation_raises() -> None:
@@ -242,8 +242,8 @@ def test_requests_of_two_ends_settle(wishes: list[tuple[bool, bool, int]]) -> No
             if of_server
             else (NegotiationVerb.WILL, NegotiationVerb.WONT)
         )
-        side = ends[number % 2].his if of_server else ends[number % 2].ours
-        if side.ask(option, positive).answer is not None:
+        side = ends[number % 2].server if of_server else ends[number % 2].client
+        if side.request(option, positive).answer is not None:
             waiting[1 - number % 2] += bytes((0xFF, verbs[not positive], option))
     for _ in range(10):
         for at, end in enumerate(ends):
@@ -251,5 +251,5 @@ def test_requests_of_two_ends_settle(wishes: list[tuple[bool, bool, int]]) -> No
             waiting[1 - at] += run_terminal([said], end).answers
     assert waiting == [b"", b""]
     for _, _, option in wishes:
-        assert ends[0].his.is_on(option) == ends[1].ours.is_on(option)
-        assert ends[1].his.is_on(option) == ends[0].ours.is_on(option)
+        assert ends[0].server.is_on(option) == ends[1].client.is_on(option)
+        assert ends[1].server.is_on(option) == ends[0].client.is_on(option)

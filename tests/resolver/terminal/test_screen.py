@@ -220,7 +220,7 @@ def shown_in_terminal(octets: bytes, shown: TerminalOutput, size: int) -> bytes:
     for at in range(0, len(octets), size):
         for happening in terminal.feed(octets[at : at + size]):
             if isinstance(happening, TelnetData):
-                out += shown.show_data(happening.octets, binary=terminal.his_binary)
+                out += shown.show_data(happening.octets, binary=terminal.receives_binary)
     return out
 
 
