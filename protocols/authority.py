@@ -30,12 +30,10 @@ _GROUP = r"(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)"
 _DOTTED_QUAD = re.compile(rf"{_GROUP}(?:\.{_GROUP}){{3}}")
 _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
 _ZONE_SIGN = "%25"
-_LONGEST_LABEL = 63  # the maximum number of characters of a label in a DNS name (RFC 1035 2.3.4)
-_LONGEST_NAME = 253
+_MAX_LABEL = 63  # the maximum number of characters of a label in a DNS name (RFC 1035 2.3.4)
+_MAX_NAME = 253
 _PLAIN = re.compile(r"//[0-9A-Za-z._-]+(?::[0-9]+)?")
-_LONGEST_PLAIN = (
-    300  # a host name has at most 253 characters; the limit also includes a port with leading zeros
-)
+_MAX_PLAIN = 300  # a host name of 253 characters, and a port with leading zeros
 
 
 class Login(TypedDict):
@@ -80,11 +78,11 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
     authority. All URL parsers find the same host in a simple authority.
     """
     start, end = text.start, text.text.find("/", text.start + 2, text.end)
-    if not 0 < end - start <= _LONGEST_PLAIN:
+    if not 0 < end - start <= _MAX_PLAIN:
         return None
-    if (known := _read_plain(text.text[:end], start, text.default_port)) is None:
+    if (plain := _read_plain(text.text[:end], start, text.default_port)) is None:
         return None
-    login, places = known
+    login, places = plain
     text.places += places
     return login, end
 
@@ -151,13 +149,13 @@ def find_authority(text: UrlText) -> Authority:
     start = text.start + 2
     ender = _ENDER.search(text.text, start, text.end)
     end = text.end if ender is None else ender.start()
-    if (doubt := _find_doubt(text, start, end)) is not None:
-        raise invalid(text.text, "ambiguous-authority", "host that parsers disagree about", doubt)
+    if (position := _find_ambiguity(text, start, end)) is not None:
+        raise invalid(text.text, "ambiguous-authority", "host that parsers disagree about", position)
     at = text.text.find("@", start, end)
     return Authority(start, start if at < 0 else at + 1, end)
 
 
-def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
+def _find_ambiguity(text: UrlText, start: int, end: int) -> int | None:
     """Return the index of the first character that URL parsers interpret differently, or None.
 
     An attacker can use different interpretations (parser differential) to bypass a check of the host.
@@ -252,11 +250,9 @@ def build_zoned(host: str, zone: str | None) -> str:
     written = build_host(host)
     if zone is None:
         return written
-    complaint = (
-        _complaint_on_zone(host, zone) if ":" in host else "zone of a host that is not an IPv6 address"
-    )
-    if complaint:
-        raise InvalidUrl("bad-host", 0, f"bad-host: {complaint}: {zone!r}")
+    reason = _find_zone_error(host, zone) if ":" in host else "zone of a host that is not an IPv6 address"
+    if reason:
+        raise InvalidUrl("bad-host", 0, f"bad-host: {reason}: {zone!r}")
     return f"[{host}{_ZONE_SIGN}{zone}]"
 
 
@@ -304,12 +300,12 @@ def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
         return parse_host(text, start, end), None
     address = _parse_address(text, start, sign)
     zone = text.cut("zone", sign + len(_ZONE_SIGN), end - 1)
-    if complaint := _complaint_on_zone(address, zone):
-        raise invalid(text.text, "bad-host", complaint, sign)
+    if reason := _find_zone_error(address, zone):
+        raise invalid(text.text, "bad-host", reason, sign)
     return address, zone
 
 
-def _complaint_on_zone(address: str, zone: str) -> str | None:
+def _find_zone_error(address: str, zone: str) -> str | None:
     """Return the reason why the zone is invalid for this IPv6 address (RFC 4007 11), or None."""
     from ipaddress import IPv6Address  # Lazy import: IPv6 literals are rare.
 
@@ -338,18 +334,18 @@ def parse_host(text: UrlText, start: int, end: int) -> str:
         raise invalid(text.text, "bad-host", "character not allowed in a host", position)
     host = host.lower()
     labels = host.removesuffix(".").split(".")
-    if complaint := _complaint(host, labels):
-        raise invalid(text.text, "bad-host", complaint, start)
+    if reason := _find_host_error(host, labels):
+        raise invalid(text.text, "bad-host", reason, start)
     if not _NUMBER.match(labels[-1]) and not is_hostname(host):
         text.note("host-syntax", start)
     return host
 
 
-def _complaint(host: str, labels: list[str]) -> str | None:
+def _find_host_error(host: str, labels: list[str]) -> str | None:
     """Return the reason why DNS cannot resolve the host, or None."""
     if "" in labels:
         return "host with an empty label"
-    if len(host.removesuffix(".")) > _LONGEST_NAME or max(map(len, labels)) > _LONGEST_LABEL:
+    if len(host.removesuffix(".")) > _MAX_NAME or max(map(len, labels)) > _MAX_LABEL:
         return "host over 253 or label over 63 characters"
     if _NUMBER.match(labels[-1]) and not _DOTTED_QUAD.fullmatch(host):
         return "numeric host that is not four decimal groups of 0 to 255"

@@ -137,15 +137,15 @@ class ResolveError(Exception):
 
     def hiding(self, hide: Callable[[str], Masked]) -> Self:
         """Return a copy with secrets hidden in the message, in the peer's text and in the cause."""
-        said = {name: str(vars(self)[name]) for name in ("message", "text") if vars(self).get(name)}
-        facts = {name: hide(words) for name, words in said.items()}
+        texts = {name: str(vars(self)[name]) for name in ("message", "text") if vars(self).get(name)}
+        facts = {name: hide(words) for name, words in texts.items()}
         cause = self.__cause__
         hidden = cause.hiding(hide) if isinstance(cause, ResolveError) else cause
-        if facts == said and hidden is cause:
+        if facts == texts and hidden is cause:
             return self
-        other = self._but(facts)
-        other.__cause__ = hidden
-        return other
+        copy = self._but(facts)
+        copy.__cause__ = hidden
+        return copy
 
     def with_setting(self, setting: str | None) -> Self:
         """Return a copy with the name of the setting that caused the error."""
@@ -168,12 +168,12 @@ class ResolveError(Exception):
         return self._but({"exit_code": _REDIRECT_REFUSED}) if refused else self
 
     def _but(self, facts: Mapping[str, object]) -> Self:
-        other = _restore_error(type(self), {**vars(self), **facts})
-        other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
+        copy = _restore_error(type(self), {**vars(self), **facts})
+        copy.__traceback__, copy.__cause__ = self.__traceback__, self.__cause__
         # The copy is raised in the `except` clause of this error. Without this line, a traceback would show
         # this error a second time, as the context of the copy.
-        other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
-        return other
+        copy.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
+        return copy
 
 
 def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
@@ -468,14 +468,14 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> Masked:
         requirements = []
     libraries: dict[str, str] = {}
     for requirement in requirements:
-        found, of = re.match(_REQUIREMENT, requirement), re.search(_EXTRA, requirement)
-        if found is not None and of is not None and of[1] in extra.split(","):
-            libraries[found[1]] = f"{found[1]} {found[2]} or later" if found[2] else found[1]
+        library, condition = re.match(_REQUIREMENT, requirement), re.search(_EXTRA, requirement)
+        if library is not None and condition is not None and condition[1] in extra.split(","):
+            libraries[library[1]] = f"{library[1]} {library[2]} or later" if library[2] else library[1]
     if not libraries:
         return Masked(f"the extra {extra} of {distribution}, which is not installed")
-    lacking = [name for name in libraries if find_spec(name.replace("-", "_")) is None] or [*libraries]
-    named = ", ".join(libraries[name] for name in lacking)
-    return Masked(f"{named} (the extra {extra}): pip install {' '.join(lacking)}")
+    missing = [name for name in libraries if find_spec(name.replace("-", "_")) is None] or [*libraries]
+    names = ", ".join(libraries[name] for name in missing)
+    return Masked(f"{names} (the extra {extra}): pip install {' '.join(missing)}")
 
 
 #: Exit statuses of requests that were refused before anything was sent. The policy, the URL parser, the

@@ -146,10 +146,10 @@ class Url:
     @property
     def spelling(self) -> tuple[Finding, ...]:
         """Return the deviations from RFC 1738 as findings, without the findings of the policy."""
-        found: tuple[Finding, ...] = ()
+        findings: tuple[Finding, ...] = ()
         for name in self.findings:
-            found += (Finding(name, "allow", "spelling of the URL"),)
-        return found
+            findings += (Finding(name, "allow", "spelling of the URL"),)
+        return findings
 
     def components(self) -> dict[str, JsonValue]:
         """Return every component by name.
@@ -157,10 +157,10 @@ class Url:
         Bytes are decoded as ISO 8859-1. The value of an absent component is `None`.
         """
         skip = {"text", "findings", "places"}
-        found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in skip}
-        if found.get("zone", "") is None:
-            del found["zone"]  # few URLs have a zone
-        return found
+        components = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in skip}
+        if components.get("zone", "") is None:
+            del components["zone"]  # few URLs have a zone
+        return components
 
     def words(self) -> list[Word]:
         """Return all URL components that a dialogue may send.
@@ -169,18 +169,18 @@ class Url:
 
         The components are read from the fields of the class, so no component can be forgotten.
         """
-        found: list[Word] = []
+        words: list[Word] = []
         kind: type = type(self)
         names, values_of = _find_sendable(kind)
         for name, value in zip(names, values_of(self), strict=True):
-            of = type(value)  # an exact comparison of types is faster than `isinstance`
-            if of is bytes:
-                found += ((name, name, value, False),)
-            elif of is str:
-                found += ((name, name, value.encode("utf-8", "surrogatepass"), True),)
-            elif value is not None and of is not int:
-                found += _words(name, name, value)
-        return found
+            exact = type(value)  # an exact comparison of types is faster than `isinstance`
+            if exact is bytes:
+                words += ((name, name, value, False),)
+            elif exact is str:
+                words += ((name, name, value.encode("utf-8", "surrogatepass"), True),)
+            elif value is not None and exact is not int:
+                words += _words(name, name, value)
+        return words
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.shown!r}>"
@@ -223,7 +223,7 @@ def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[A
 
     The second value is a function that reads the values of these fields.
     """
-    names = tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
+    names = tuple(member.name for member in fields(cast("type[Url]", kind)) if member.name not in _NOT_SENT)
     return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
         [getattr(url, name) for name in names]
     )
@@ -235,14 +235,14 @@ def _words(component: str, name: str, value: object) -> list[Word]:
     A pair in a tuple, such as a mail header, has two `Word`s: the name and the value.
     """
     if isinstance(value, tuple):
-        found: list[Word] = []
+        words: list[Word] = []
         for at, part in enumerate(value):
             if isinstance(part, tuple) and len(part) == 2:
-                found += _words(component, f"{name}[{at}].name", part[0])
-                found += _words(component, f"{name}[{at}].value", part[1])
+                words += _words(component, f"{name}[{at}].name", part[0])
+                words += _words(component, f"{name}[{at}].value", part[1])
             else:
-                found += _words(component, f"{name}[{at}]", part)
-        return found
+                words += _words(component, f"{name}[{at}]", part)
+        return words
     if isinstance(value, bytes):
         return [(component, name, value, False)]
     if isinstance(value, str):
@@ -431,8 +431,8 @@ class Headers:
 
         The list is empty if the name is absent.
         """
-        wanted = name.lower()
-        return [value for found, value in self.pairs if found.lower() == wanted]
+        key = name.lower()
+        return [value for field, value in self.pairs if field.lower() == key]
 
     def keys(self) -> list[str]:
         """Return the names in lower case, each name once, in the order received."""
@@ -444,10 +444,8 @@ def mask_cookie(name: str, value: str) -> str:
     if name.lower() != "set-cookie":
         return value
     cookie, semicolon, attributes = value.partition(";")
-    own, is_pair, _ = cookie.partition(
-        "="
-    )  # a cookie without `=` has no name, only a value (RFC 6265bis 5.6)
-    return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"
+    key, is_pair, _ = cookie.partition("=")  # without `=`, there is only a value (RFC 6265bis 5.6)
+    return f"{key if is_pair else ''}{is_pair}****{semicolon}{attributes}"
 
 
 class Facts:

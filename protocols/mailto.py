@@ -32,15 +32,15 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[@,]', re.DOTALL)
 
 _BODY = b"body"
-#: Header fields with a text as their value (`_TEXTS`). The value of the other header fields is an address or
-#: an identifier. Each field is mapped to its name in a draft.
-_TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
-_OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
+#: Header fields with a text, and header fields with an address or an identifier. Each field is mapped to its
+#: name in a draft.
+_TEXT_FIELDS = {b"subject": b"Subject", b"keywords": b"Keywords"}
+_ADDRESS_FIELDS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
 _ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
 #: Header fields that occur only once in a mail. If a URL repeats a field, the first value is used.
-_ONCE = frozenset({b"subject", b"in-reply-to", _BODY})
+_SINGLE_FIELDS = frozenset({b"subject", b"in-reply-to", _BODY})
 #: The maximum number of bytes in an encoded word. Such an `encoded-word` has at most 75 characters in base64.
-_ROOM = 45
+_MAX_ENCODED = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -80,7 +80,7 @@ def parse(text: UrlText) -> MailtoUrl:
 
 def split_addresses(octets: bytes) -> tuple[bytes, ...]:
     """Split mail addresses at the commas outside of quotes, or return () if an address is invalid."""
-    found: list[bytes] = []
+    addresses: list[bytes] = []
     start, signs = 0, list[int]()
     for token in _TOKEN.finditer(octets + b","):
         if token[0] == b"@":
@@ -88,9 +88,9 @@ def split_addresses(octets: bytes) -> tuple[bytes, ...]:
         elif token[0] == b",":
             if len(signs) != 1 or signs[0] in (start, token.start() - 1):
                 return ()
-            found.append(octets[start : token.start()])
+            addresses.append(octets[start : token.start()])
             start, signs = token.end(), []
-    return tuple(found)
+    return tuple(addresses)
 
 
 def _parse_headers(text: UrlText, question: int) -> tuple[tuple[bytes, bytes], ...]:
@@ -125,13 +125,13 @@ def build(url: MailtoUrl) -> str:
 class Draft(NamedTuple):
     """A mail draft.
 
-    `text` is the mail. `kept` has the names of the URL's header fields that the draft contains. `left_out`
-    lists the header fields of the URL that the draft omits.
+    `text` is the mail. `fields` are the header fields of the URL that the draft contains, and
+    `omitted_fields` the others.
     """
 
     text: bytes
-    kept: tuple[tuple[bytes, bytes], ...]
-    left_out: tuple[tuple[bytes, bytes], ...]
+    fields: tuple[tuple[bytes, bytes], ...]
+    omitted_fields: tuple[tuple[bytes, bytes], ...]
 
 
 def write_draft(url: MailtoUrl) -> Draft:
@@ -141,42 +141,42 @@ def write_draft(url: MailtoUrl) -> Draft:
         Refused: A header field contains CR, LF or NUL (S02, header injection).
     """
     values: dict[bytes, list[bytes]] = {b"to": list(split_addresses(url.addr_spec))}
-    kept, left_out = [], []
+    fields, omitted = [], []
     for name, value in url.headers:
         field = name.lower()
-        known = field == _BODY or field in _ORDER
-        if known and not (field in _ONCE and field in values):
+        is_known = field == _BODY or field in _ORDER
+        if is_known and not (field in _SINGLE_FIELDS and field in values):
             values.setdefault(field, []).append(value)
-            kept.append((name, value))
+            fields.append((name, value))
         else:
-            left_out.append((name, value))
+            omitted.append((name, value))
     body = b"".join(values.get(_BODY, []))
-    lines = [line for field in _ORDER for line in _field(field, values.get(field, []))]
-    lines += [*_encoding(body), encode_line()]
-    return Draft(b"".join(line.octets for line in lines) + body, tuple(kept), tuple(left_out))
+    lines = [line for field in _ORDER for line in _field_lines(field, values.get(field, []))]
+    lines += [*_encoding_lines(body), encode_line()]
+    return Draft(b"".join(line.octets for line in lines) + body, tuple(fields), tuple(omitted))
 
 
-def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
+def _field_lines(name: bytes, values: list[bytes]) -> Iterator[Line]:
     """Yield one header line for each value of a mail header field."""
     value = b", ".join(value for value in values if value)
     if not value:
         return
-    if name not in _TEXTS:
-        yield encode_line(_OTHERS[name] + b":", value)
+    if name not in _TEXT_FIELDS:
+        yield encode_line(_ADDRESS_FIELDS[name] + b":", value)
         return
-    first, *more = [value] if value.isascii() else _encoded_words(value)
-    yield encode_line(_TEXTS[name] + b":", first)
-    for word in more:
+    first, *rest = [value] if value.isascii() else _encoded_words(value)
+    yield encode_line(_TEXT_FIELDS[name] + b":", first)
+    for word in rest:
         yield encode_line(b"", word)
 
 
 def _encoded_words(value: bytes) -> list[bytes]:
     """Return the `encoded-word`s of a value (RFC 2047), without splitting a character."""
-    text, charset = _text_of(value)
+    text, charset = _guess_charset(value)
     words, piece = [], b""
     for character in text:
         octets = character.encode(charset)
-        if len(piece) + len(octets) > _ROOM:
+        if len(piece) + len(octets) > _MAX_ENCODED:
             words.append(piece)
             piece = b""
         piece += octets
@@ -184,7 +184,7 @@ def _encoded_words(value: bytes) -> list[bytes]:
     return [b"=?%s?B?%s?=" % (name, b2a_base64(word, newline=False)) for word in (*words, piece)]
 
 
-def _text_of(octets: bytes) -> tuple[str, str]:
+def _guess_charset(octets: bytes) -> tuple[str, str]:
     """Decode text as UTF-8 (RFC 6068) or, if it is invalid, as ISO 8859-1, and return the charset."""
     try:
         return octets.decode("utf-8"), "utf-8"
@@ -192,11 +192,11 @@ def _text_of(octets: bytes) -> tuple[str, str]:
         return octets.decode("latin-1"), "iso-8859-1"
 
 
-def _encoding(body: bytes) -> Iterator[Line]:
+def _encoding_lines(body: bytes) -> Iterator[Line]:
     """Yield the header lines of the body's encoding if the body is not ASCII (RFC 2045)."""
     if body.isascii():
         return
-    charset = _text_of(body)[1].encode("ascii")
+    charset = _guess_charset(body)[1].encode("ascii")
     yield encode_line(b"MIME-Version:", b"1.0")
     yield encode_line(b"Content-Type:", b"text/plain; charset=" + charset)
     yield encode_line(b"Content-Transfer-Encoding:", b"8bit")
@@ -229,10 +229,10 @@ def _reply(url: MailtoUrl, draft: Draft) -> Reply:
             "headers": [list(pair) for pair in headers],
         },
         findings=[
-            *(Finding("mailto:header", "allow", _report_field(*pair)) for pair in draft.kept),
+            *(Finding("mailto:header", "allow", _report_field(*pair)) for pair in draft.fields),
             *(
                 Finding("mailto:left-out", "warn", f"{_report_field(*pair)}: not in the draft")
-                for pair in draft.left_out
+                for pair in draft.omitted_fields
             ),
         ],
     )

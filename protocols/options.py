@@ -180,7 +180,7 @@ class Validators(NamedTuple):
         result is True.
         """
         pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
-        return all(then == found for then, found in pairs if then is not None and found is not None)
+        return all(old == new for old, new in pairs if old is not None and new is not None)
 
     def covers(self, now: Validators) -> bool:
         """Return whether a copy of this version is up to date, if the object now has the version `now`.
@@ -195,10 +195,10 @@ class Validators(NamedTuple):
             return False
         from datetime import UTC  # lazy import: `explain` does not need `datetime`
 
-        held, found = (each.replace(tzinfo=each.tzinfo or UTC) for each in (self.modified, now.modified))
-        later = (found - held).total_seconds()
-        if abs(later) > _CLOCKS_DIFFER:
-            return later < 0
+        old, new = (moment.replace(tzinfo=moment.tzinfo or UTC) for moment in (self.modified, now.modified))
+        seconds = (new - old).total_seconds()
+        if abs(seconds) > _CLOCKS_DIFFER:
+            return seconds < 0
         return self.size is None or now.size is None or self.size == now.size
 
     def completed_by(self, now: Validators) -> Validators:
@@ -468,16 +468,16 @@ class DecodingBudget:
 
     def __init__(self, ratio: int, most: int | None) -> None:
         self._ratio = ratio
-        self._most = most
-        self._came = 0
+        self._limit = most
+        self._coded = 0
         self._in_vain = 0
         self.given = 0
 
     def feed(self, coded: int) -> None:
         """Count coded bytes before they are decoded. Raises `LimitExceeded`."""
-        self._came += coded
-        if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
-            raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")
+        self._coded += coded
+        if self._limit is not None and self._coded > self._limit + self._limit // _BLOCKS + _WRAPPING:
+            raise LimitExceeded("body", f"the coded body is larger than the limit of {self._limit} bytes")
         if self._in_vain >= _IN_VAIN:
             raise LimitExceeded("ratio", f"{self._in_vain} coded bytes decode to nothing")
         self._in_vain += coded

@@ -12,7 +12,7 @@ from protocols.location import Url, UrlText
 Dialogue: TypeAlias = Generator[Any, object, object]
 
 
-_NOTHING: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})
+_NO_REFINEMENTS: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})
 
 
 class Extra(NamedTuple):
@@ -136,5 +136,5 @@ class Scheme(NamedTuple):
     listing_kept: KeptListing | None = None
     archived_as: str | None = None
     replayed: str | None = None
-    refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING
+    refine: Mapping[str, Callable[[Any, str], Url]] = _NO_REFINEMENTS
     needs: Extra | None = None

@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 _VERSION = 5
 _NO_METHOD = 0xFF
 _LOGIN = 2
-_LONGEST_NAME = 255
+_MAX_NAME = 255
 _NO_LOGIN = b"\x05\x00"
-_GOOD_LOGIN = b"\x01\x00"
+_LOGIN_ACCEPTED = b"\x01\x00"
 #: The size of an address in bytes, by the address type (RFC 1928 6). A host name begins with a byte for its
 #: length.
 _SIZES: Mapping[int, int] = {1: 4, 4: 16}
 _NAME = 3
 #: Reply codes (RFC 1928 6).
-_GENERAL, _BY_RULES, _TTL_EXPIRED, _COMMAND_REFUSED, _TYPE_REFUSED = 1, 2, 6, 7, 8
-_WORDS: Mapping[int, str] = {
+_GENERAL, _NOT_ALLOWED, _TTL_EXPIRED, _COMMAND_REFUSED, _TYPE_REFUSED = 1, 2, 6, 7, 8
+_REASONS: Mapping[int, str] = {
     _GENERAL: "general failure",
     3: "network unreachable",
     4: "host unreachable, or its name unknown",
     5: "refused",
 }
-_DONE = b"\x05\x00\x00\x01" + bytes(6)
+_SUCCESS = b"\x05\x00\x00\x01" + bytes(6)
 
 
 class AddressTypeRefused(Declined):
@@ -63,73 +63,73 @@ def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: st
     """
     from socksio import SOCKS5Command, SOCKS5CommandRequest, SOCKS5Connection
 
-    destination = _destination(host)
+    destination = _encode_destination(host)
     machine = SOCKS5Connection()
-    yield from _agree(machine, credentials, proxy)
-    yield _say(machine, SOCKS5CommandRequest(SOCKS5Command.CONNECT, *destination, port))
-    reply = yield from receive(_reply(proxy), "the reply of the proxy", _DONE)
+    yield from _negotiate(machine, credentials, proxy)
+    yield _send(machine, SOCKS5CommandRequest(SOCKS5Command.CONNECT, *destination, port))
+    reply = yield from receive(_read_reply(proxy), "the reply of the proxy", _SUCCESS)
     if reply[1]:
-        raise _refusal(reply[1], f"{host} port {port}", proxy)
-    machine.receive_data(_DONE)  # The client does not need the bound address of the proxy.
+        raise _make_error(reply[1], f"{host} port {port}", proxy)
+    machine.receive_data(_SUCCESS)  # The client does not need the bound address of the proxy.
 
 
-def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
+def _encode_destination(host: str) -> tuple[SOCKS5AType, bytes]:
     from socksio import SOCKS5AType
 
     try:
         address = ip_address(host)
     except ValueError:
         name = host.encode("ascii")
-        if not 1 <= len(name) <= _LONGEST_NAME:
-            raise Refused("S02", f"SOCKS5 host name must have 1 to {_LONGEST_NAME} bytes") from None
+        if not 1 <= len(name) <= _MAX_NAME:
+            raise Refused("S02", f"SOCKS5 host name must have 1 to {_MAX_NAME} bytes") from None
         return SOCKS5AType.DOMAIN_NAME, name
     address = getattr(address, "ipv4_mapped", None) or address
     kind = SOCKS5AType.IPV4_ADDRESS if address.version == 4 else SOCKS5AType.IPV6_ADDRESS
     return kind, address.packed
 
 
-def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
+def _negotiate(machine: SOCKS5Connection, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
     """Negotiate the authentication method with the proxy, and log in if the proxy requires a login."""
     from socksio import SOCKS5AuthMethod, SOCKS5AuthMethodsRequest, SOCKS5UsernamePasswordRequest
 
-    offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
+    methods: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
     if credentials is not None:
-        offered.append(SOCKS5AuthMethod.USERNAME_PASSWORD)
+        methods.append(SOCKS5AuthMethod.USERNAME_PASSWORD)
         yield PlanNote(f"if the proxy {proxy} requires a login, the configured user and password are sent")
-    yield _say(machine, SOCKS5AuthMethodsRequest(offered))
-    chosen = yield from receive(_pair(_VERSION, proxy), "the method chosen by the proxy", _NO_LOGIN)
-    _check_method(chosen[1], [method[0] for method in offered], proxy)
-    machine.receive_data(chosen)
-    if chosen[1] != _LOGIN or credentials is None:
+    yield _send(machine, SOCKS5AuthMethodsRequest(methods))
+    reply = yield from receive(_read_pair(_VERSION, proxy), "the method chosen by the proxy", _NO_LOGIN)
+    _check_method(reply[1], [method[0] for method in methods], proxy)
+    machine.receive_data(reply)
+    if reply[1] != _LOGIN or credentials is None:
         return
     login = SOCKS5UsernamePasswordRequest(credentials.user, credentials.password)
-    yield _say(machine, login, credentials.password)
-    answer = yield from receive(_pair(1, proxy), "the proxy's answer to the login", _GOOD_LOGIN)
-    if answer != _GOOD_LOGIN:
+    yield _send(machine, login, credentials.password)
+    answer = yield from receive(_read_pair(1, proxy), "the proxy's answer to the login", _LOGIN_ACCEPTED)
+    if answer != _LOGIN_ACCEPTED:
         raise AccessDenied(f"the proxy {proxy} refuses this user and password")
     machine.receive_data(answer)
 
 
-def _say(machine: SOCKS5Connection, request: object, *secrets: bytes) -> Send:
+def _send(machine: SOCKS5Connection, request: object, *secrets: bytes) -> Send:
     machine.send(request)
     return Send((encode_counted(machine.data_to_send(), *secrets),))
 
 
-def _check_method(chosen: int, offered: list[int], proxy: str) -> None:
-    if chosen == _NO_METHOD and _LOGIN in offered:
+def _check_method(method: int, methods: list[int], proxy: str) -> None:
+    if method == _NO_METHOD and _LOGIN in methods:
         raise AccessDenied(f"the proxy {proxy} accepts neither this login nor an anonymous connection")
-    if chosen == _NO_METHOD:
+    if method == _NO_METHOD:
         raise LoginRequired(f"the proxy {proxy} requires a login (user:password@ in its URL)")
-    if chosen not in offered:
-        raise ProtocolError(f"the proxy {proxy} chooses method {chosen:02X}, which was not offered")
+    if method not in methods:
+        raise ProtocolError(f"the proxy {proxy} chooses method {method:02X}, which was not offered")
 
 
-def _refusal(code: int, place: str, proxy: str) -> ResolveError:
+def _make_error(code: int, place: str, proxy: str) -> ResolveError:
     """Return the error for a reply code.
 
     Dante sends the same code (4) for an unknown host name and for an unreachable host.
     """
-    if code == _BY_RULES:
+    if code == _NOT_ALLOWED:
         return AccessDenied(f"the proxy {proxy} does not allow {place}")
     if code == _TTL_EXPIRED:
         return TimedOut(f"the proxy {proxy} got no answer from {place} in time")
@@ -137,11 +137,11 @@ def _refusal(code: int, place: str, proxy: str) -> ResolveError:
         return AddressTypeRefused(f"the proxy {proxy} does not support the address type of {place}", code="8")
     if code == _COMMAND_REFUSED:
         return Declined(f"the proxy {proxy} does not support CONNECT", code="7")
-    words = _WORDS.get(code, f"reply {code:02X}")
+    words = _REASONS.get(code, f"reply {code:02X}")
     return Unreachable(f"the proxy {proxy} cannot connect to {place}: {words}", retryable=code == _GENERAL)
 
 
-def _pair(version: int, proxy: str) -> Reader[bytes]:
+def _read_pair(version: int, proxy: str) -> Reader[bytes]:
     """Return a reader for the version byte and one more byte."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
@@ -154,7 +154,7 @@ def _pair(version: int, proxy: str) -> Reader[bytes]:
     return reader
 
 
-def _reply(proxy: str) -> Reader[bytes]:
+def _read_reply(proxy: str) -> Reader[bytes]:
     """Return a reader for a complete reply, with the bound address and port."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
@@ -190,7 +190,7 @@ SERVER_METHOD, SERVER_NO_METHOD = b"\x05\x00", b"\x05\xff"
 
 def encode_reply(code: int) -> bytes:
     """Return the server's reply with a code of RFC 1928 6."""
-    return bytes((_VERSION, code)) + _DONE[2:]
+    return bytes((_VERSION, code)) + _SUCCESS[2:]
 
 
 def read_methods(buffer: Buffer) -> Generator[None, None, bool]:

@@ -27,7 +27,7 @@ RESERVED = ";/?:@&="
 NATIONAL = "{}|\\^~[]`"
 
 _NATIONAL = re.compile(f"[{re.escape(NATIONAL)}]")
-_QUOTED = 40  # the number of characters of a URL that a message quotes
+_MAX_QUOTE = 40  # the number of characters of a URL that a message quotes
 
 
 def decode(encoded: str) -> bytes:
@@ -72,7 +72,7 @@ def encode_written(name: str, written: str, also: str) -> str:
     """
     if wrong := _compile_unwritten(also).search(written):
         raise _invalid_component(name, written, wrong.start())
-    return _NATIONAL.sub(lambda found: f"%{ord(found[0]):02X}", written)
+    return _NATIONAL.sub(lambda match: f"%{ord(match[0]):02X}", written)
 
 
 @cache
@@ -96,8 +96,8 @@ def build_url(url: Url, specific: str) -> str:
 
 def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
     """Add findings for national characters, and for reserved characters that are not in `data`."""
-    for found in _compile_unexpected(data).finditer(text.text, start, end):
-        text.note("unsafe-char" if found[0] in NATIONAL else "reserved-char", found.start())
+    for match in _compile_unexpected(data).finditer(text.text, start, end):
+        text.note("unsafe-char" if match[0] in NATIONAL else "reserved-char", match.start())
 
 
 @cache
@@ -109,8 +109,8 @@ def _compile_unexpected(data: str) -> re.Pattern[str]:
 def find(text: UrlText, character: str, start: int, end: int | None = None) -> int:
     """Return the index of the first `character` in `text[start:end]`, or `end` without a match."""
     end = text.end if end is None else end
-    found = text.text.find(character, start, end)
-    return end if found < 0 else found
+    index = text.text.find(character, start, end)
+    return end if index < 0 else index
 
 
 def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
@@ -146,5 +146,5 @@ def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
     """
     message = f"{kind}: {part}, at position {position}"
     if position < len(text) and text.find("@", position) < 0:
-        message += f": {text[position : position + _QUOTED]!r}"
+        message += f": {text[position : position + _MAX_QUOTE]!r}"
     return InvalidUrl(kind, position, message)

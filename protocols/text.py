@@ -32,7 +32,7 @@ def own_text(text: str) -> Masked:
     return Masked(text)
 
 
-_LONGEST = 40  # the maximum number of characters of a charset name (RFC 2978 2.3)
+_MAX_CHARSET = 40  # the maximum number of characters of a charset name (RFC 2978 2.3)
 
 #: The codecs that are missing in Python's table of aliases.
 _UNALIASED = frozenset(
@@ -50,14 +50,14 @@ _CODECS = (frozenset(aliases.values()) | _UNALIASED) - _NO_CHARSETS
 
 def codec_of(charset: str) -> str | None:
     """Return the codec name of a charset, or None for an unknown charset."""
-    if len(charset) > _LONGEST or not (charset.isascii() and charset.isprintable()):
+    if len(charset) > _MAX_CHARSET or not (charset.isascii() and charset.isprintable()):
         return None
     name = normalize_encoding(charset.lower())
     codec = aliases.get(name) or aliases.get(name.replace(".", "_")) or name
-    return codec if codec in _CODECS and _is_there(codec) else None
+    return codec if codec in _CODECS and _has_codec(codec) else None
 
 
-def _is_there(codec: str) -> bool:
+def _has_codec(codec: str) -> bool:
     """Return whether this Python has the codec. Debian's python3-minimal has only a few codecs."""
     try:
         b"aaaa".decode(codec)
@@ -77,8 +77,8 @@ def decode_text(octets: bytes) -> str:
 
 
 _MAX_BRIEF = 200
-_LONGEST_TEXT = 80
-_CUT = "..."  # in ASCII, for terminals that cannot display other characters
+_MAX_TEXT = 80
+_ELLIPSIS = "..."  # in ASCII, for terminals that cannot display other characters
 
 
 def brief(value: object, *facts: str | None) -> str:
@@ -89,11 +89,11 @@ def brief(value: object, *facts: str | None) -> str:
 
 def quote_text(text: str | None) -> str | None:
     """Return an untrusted text in quotes, escaped as in Python, and shortened if the text is long."""
-    return None if text is None else _shorten(repr(text[:_MAX_BRIEF]), _LONGEST_TEXT)
+    return None if text is None else _shorten(repr(text[:_MAX_BRIEF]), _MAX_TEXT)
 
 
-def _shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
+def _shorten(text: str, max_length: int) -> str:
+    return text if len(text) <= max_length else text[: max_length - len(_ELLIPSIS)] + _ELLIPSIS
 
 
 def instant(moment: datetime | None) -> str | None:

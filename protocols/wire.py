@@ -40,19 +40,18 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
-_LEAST_SECRET = (
-    4  # minimum length in bytes of a masked secret; most replies contain shorter secrets by chance
-)
+#: The minimum size in bytes of a masked secret. Most replies contain shorter secrets by chance.
+_MIN_SECRET = 4
 #: The minimum size in bytes of a cookie value that is masked. A session identifier has at least 64 bits
 #: (OWASP, session management). A shorter value is usually a setting, such as a language, and occurs in many
 #: replies.
-_LEAST_COOKIE = 8
+_MIN_COOKIE = 8
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _HEAD = re.compile(rb"(?:[^\0\r\n]+\r\n)+\r\n")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
 _IAC = 0xFF
 _LONE_CR = re.compile(rb"\r(?!\n)")
-_LARGEST_APDU = 10_000  # maximum size of a request in bytes (wais page, section 14)
+_MAX_APDU = 10_000  # maximum size of a request in bytes (wais page, section 14)
 
 
 @final
@@ -113,7 +112,7 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
             raise Refused("S03", "an answer of a form cannot be a lone period: it would end the form")
     block = b"".join(value + _CRLF for value in (b"+-1", *values, b"."))
     shown = b"+-1" + _CRLF + _HIDDEN + _CRLF + b"." + _CRLF if hidden else block
-    secrets = tuple(value for value in values if len(value) >= _LEAST_SECRET) if hidden else ()
+    secrets = tuple(value for value in values if len(value) >= _MIN_SECRET) if hidden else ()
     return Line(first.octets + block, first.shown + shown, secrets)
 
 
@@ -159,18 +158,18 @@ def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
     The secret parts are: the complete value; the text after the authentication scheme; the password in this
     text (RFC 7617); the value of each cookie (RFC 6265 4.2).
     """
-    found: list[bytes] = []
+    parts: list[bytes] = []
     for name, value in secrets:
         if name.lower() == b"cookie":
             values = [pair.partition(b"=")[2].strip(b'" ') for pair in value.split(b";")]
-            found += [value, *(each for each in values if len(each) >= _LEAST_COOKIE)]
+            parts += [value, *(part for part in values if len(part) >= _MIN_COOKIE)]
             continue
         scheme, _, token = value.partition(b" ")
-        found += [value, token]
+        parts += [value, token]
         if scheme.lower() == b"basic":
             with suppress(ValueError):
-                found.append(a2b_base64(token, strict_mode=True).partition(b":")[2])
-    return tuple(each for each in found if each)
+                parts.append(a2b_base64(token, strict_mode=True).partition(b":")[2])
+    return tuple(part for part in parts if part)
 
 
 def encode_payload(octets: bytes) -> Line:
@@ -295,8 +294,8 @@ def encode_message(apdu: bytes) -> Line:
             buffer of 100,000 bytes without a check of its size. Real requests have less than a tenth of this
             size.
     """
-    if len(apdu) > _LARGEST_APDU:
-        raise Refused("S02", f"request too long for WAIS: {len(apdu)} bytes, maximum {_LARGEST_APDU}")
+    if len(apdu) > _MAX_APDU:
+        raise Refused("S02", f"request too long for WAIS: {len(apdu)} bytes, maximum {_MAX_APDU}")
     octets = b"%010dz2wais        0" % len(apdu) + apdu
     return Line(octets, octets)
 
@@ -333,8 +332,8 @@ def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
 
 
 def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
-    if found := forbidden.search(word):
-        raise Refused("S02", f"byte {found[0][0]:02X} would end the command or a field of it")
+    if match := forbidden.search(word):
+        raise Refused("S02", f"byte {match[0][0]:02X} would end the command or a field of it")
 
 
 class Buffer(bytearray):
@@ -371,14 +370,14 @@ class Buffer(bytearray):
         """Return the first `count` bytes, or all if there are fewer, without consuming them."""
         return bytes(self[:count])
 
-    def peek_head(self, most: int) -> bytes:
+    def peek_head(self, max_size: int) -> bytes:
         """Return the head of the message without consuming it.
 
         The head ends with the first empty line.
 
-        If the head is longer than `most` bytes, or has not arrived completely, the result is empty.
+        If the head is longer than `max_size` bytes, or has not arrived completely, the result is empty.
         """
-        index = self.find(_CRLF * 2, 0, most)
+        index = self.find(_CRLF * 2, 0, max_size)
         return b"" if index < 0 else bytes(self[: index + 4])
 
     def tail(self, count: int) -> bytes:
@@ -387,10 +386,10 @@ class Buffer(bytearray):
 
     def take(self, count: int | None = None) -> bytes:
         """Remove and return the first `count` bytes, or all buffered bytes (None)."""
-        taken = bytes(self[:count])
+        octets = bytes(self[:count])
         del self[:count]
         self.searched = 0
-        return taken
+        return octets
 
 
 def count_waiting(buffer: Buffer) -> Generator[None, None, int]:

@@ -53,7 +53,7 @@ def guess_media_type(name: bytes) -> str | None:
     return media_type if compression is None else _COMPRESSED.get(compression)
 
 
-def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
+def emit_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
     """Emit the file as a document.
 
     If the file has not changed since the caller's partial copy, the body begins at `Options.start` (resume).
@@ -65,34 +65,34 @@ def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[No
         Truncated: The file has fewer bytes than when it was opened.
         Changed: The file has the same size, but was modified while it was read.
     """
-    now = Validators(size=file.status.size, modified=file.status.modified)
-    can_go_on = now.size is not None and options.start <= now.size and options.known.agree(now)
-    start = options.start if can_go_on else 0
+    current = Validators(size=file.status.size, modified=file.status.modified)
+    can_resume = current.size is not None and options.start <= current.size and options.known.agree(current)
+    start = options.start if can_resume else 0
     reply = Reply(
         kind=Kind.DOCUMENT,
         media_type=guess_media_type(name),
-        size=now.size,
+        size=current.size,
         start=start,
-        modified=now.modified,
+        modified=current.modified,
     )
-    if options.held is not None and not options.start and options.held.covers(now):
+    if options.held is not None and not options.start and options.held.covers(current):
         yield StartBody(replace(reply, unchanged=True))
         return
     yield StartBody(reply)
-    passed = yield from copy_body(CopyBody("the bytes of the file", source="file", begin=start))
-    if now.size is not None:
-        _check_whole(passed, now.size - start, reply)
+    body = yield from copy_body(CopyBody("the bytes of the file", source="file", begin=start))
+    if current.size is not None:
+        _check_complete(body, current.size - start, reply)
 
 
-def _check_whole(passed: CopiedBody, size: int, reply: Reply) -> None:
-    if passed.octets < size:
+def _check_complete(body: CopiedBody, size: int, reply: Reply) -> None:
+    if body.octets < size:
         raise Truncated(
-            f"the file ended after {passed.octets} of {size} bytes: it shrank while it was read",
-            received=passed.octets,
+            f"the file ended after {body.octets} of {size} bytes: it shrank while it was read",
+            received=body.octets,
             expected=size,
         )
-    if passed.octets == size:
-        if passed.modified:
+    if body.octets == size:
+        if body.modified:
             raise Changed("the file was modified while it was read", again=True)
         reply.verified.add("length")
 
@@ -124,11 +124,11 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
         "a directory is read as its names, one per line; an empty last segment requires a directory"
     )
     if file.status.kind is Kind.DIRECTORY:
-        yield from give_directory(url, file)
+        yield from emit_directory(url, file)
     else:
         # A plan does not show the media type, because reading the table of types takes 30 ms.
         name = b"" if isinstance(file, _RehearsedFile) else url.segments[-1]
-        yield from give_document(name, file, options or Options())
+        yield from emit_document(name, file, options or Options())
 
 
 # A directory: the body has one name per line.
@@ -138,7 +138,7 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
 # status of a name when it receives the line with the name.
 
 #: The maximum number of bytes of a block of the body.
-_PIECE = 16_384
+_BLOCK_SIZE = 16_384
 
 _LINE_END = re.compile(rb"[\x0a\x0d]")
 
@@ -146,7 +146,7 @@ _LINE_END = re.compile(rb"[\x0a\x0d]")
 def name_line(name: bytes) -> bytes:
     """Return a name as one line, with its line ends escaped."""
     if b"\n" in name or b"\r" in name:
-        name = _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name)
+        name = _LINE_END.sub(lambda match: b"\\x%02x" % match[0][0], name)
     return name + b"\n"
 
 
@@ -155,7 +155,7 @@ def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
     lines = bytearray()
     for name in names:
         lines += name_line(name)
-        if len(lines) >= _PIECE:
+        if len(lines) >= _BLOCK_SIZE:
             yield bytes(lines)
             lines.clear()
     if lines:
@@ -179,10 +179,10 @@ class DirectoryReader:
 
     def _entry(self, name: bytes) -> Entry:
         status = self._file.status_of(name)
-        below = "/" if status.kind is Kind.DIRECTORY else ""
+        slash = "/" if status.kind is Kind.DIRECTORY else ""
         return Entry(
             name=name.decode("utf-8", "surrogateescape"),
-            url=BuiltUrl(f"{self._base}{encode_segment(name)}{below}"),
+            url=BuiltUrl(f"{self._base}{encode_segment(name)}{slash}"),
             kind=status.kind,
             size=status.size,
             modified=status.modified,
@@ -207,15 +207,15 @@ def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
 
     The password is omitted, because entries are displayed and stored.
     """
-    above = url.segments
-    while above and above[-1] == b"":
-        above = above[:-1]
-    below = (name, b"") if kind is Kind.DIRECTORY else (name,)
-    segments = (*above, *below)
+    parent = url.segments
+    while parent and parent[-1] == b"":
+        parent = parent[:-1]
+    last = (name, b"") if kind is Kind.DIRECTORY else (name,)
+    segments = (*parent, *last)
     return replace(url, segments=segments, password=None, fragment=None, text="", findings=(), places=())
 
 
-def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
+def emit_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
     """Emit the names in the directory as the body and as entries."""
     names: list[bytes] = yield ReadNames()
     reply = Reply(

@@ -174,8 +174,8 @@ def test_write_draft_refuses_injected_fields(field: str) -> None:
 
 def test_write_draft_reports_kept_and_left_out() -> None:
     draft = write_draft(mailto("mailto:joe@h?subject=a&bcc=eve@h&subject=b&body=c&X-y=z"))
-    assert draft.kept == ((b"subject", b"a"), (b"body", b"c"))
-    assert draft.left_out == ((b"bcc", b"eve@h"), (b"subject", b"b"), (b"X-y", b"z"))
+    assert draft.fields == ((b"subject", b"a"), (b"body", b"c"))
+    assert draft.omitted_fields == ((b"bcc", b"eve@h"), (b"subject", b"b"), (b"X-y", b"z"))
 
 
 def test_explain_mailto_sends_nothing() -> None:
