@@ -77,6 +77,13 @@ def is_there(path: str) -> bool:
     return os.path.lexists(path)
 
 
+def is_skipped(path: str) -> bool:
+    """Return whether `exists="skip"` keeps a file with the name. Raises `LocalError` for a directory."""
+    if is_directory(path):  # a directory is not the expected file
+        raise make_irregular_error(path)
+    return is_there(path)
+
+
 def check_free(path: str) -> None:
     """Raise `LocalError` if the name is taken."""
     if is_there(path):

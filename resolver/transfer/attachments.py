@@ -27,7 +27,7 @@ from protocols.errors import (
 )
 from protocols.text import own_text
 from resolver.files.commit import GroupCommit
-from resolver.files.names import NameTaken, check_free, free_name, is_there, size_of
+from resolver.files.names import NameTaken, check_free, free_name, is_skipped, size_of
 from resolver.files.partial_file import PartialFile
 from resolver.loops import running
 from resolver.network.clock import Clock
@@ -166,7 +166,7 @@ class AttachmentSaver:
         if exists == "rename":
             path = free_name(path, shown)
         saved = self._make_saved(attachment, path, response)
-        if exists == "skip" and is_there(path):
+        if exists == "skip" and is_skipped(path):
             return replace(saved, bytes=size_of(path), skipped=True, verified=())
         if exists in ("fail", "skip"):
             check_free(path)

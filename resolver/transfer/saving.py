@@ -28,9 +28,7 @@ from resolver.files.names import (
     check_name,
     check_way,
     free_name,
-    is_directory,
-    is_there,
-    make_irregular_error,
+    is_skipped,
     size_of,
     state_of,
 )
@@ -305,9 +303,7 @@ class Saver:
         """Return whether the existing file is not changed. With `rename`, choose a free name."""
         match self._exists:
             case "skip":
-                if is_directory(self._path):  # a directory is not the expected file
-                    raise make_irregular_error(self._path)
-                return is_there(self._path)
+                return is_skipped(self._path)
             case "newer" if (held := state_of(self._path)) is not None:
                 told = etag_told(sidecar_of(self._path), self._shown, held)
                 self._held = held._replace(etag=told or etag_of_row(self._path, held))

@@ -200,6 +200,14 @@ async def test_save_attachments_keeps_existing_file_as_told(
     assert (files_below(tmp_path), saved.skipped) == (files, skipped)
 
 
+async def test_save_attachments_does_not_take_directory_for_file(server: NewsServer, tmp_path: Path) -> None:
+    (tmp_path / "picture.bin").mkdir()
+    async with session(server) as news:
+        with pytest.raises(resolver.LocalError, match="not a regular file"):
+            await news.save_attachments(url_of(server, "single"), tmp_path, exists="skip")
+    assert files_below(tmp_path) == {}
+
+
 async def test_save_attachments_never_overwrites(server: NewsServer, tmp_path: Path) -> None:
     (tmp_path / "picture.bin").write_bytes(b"mine")
     (tmp_path / "three parts.bin").symlink_to(tmp_path / "picture.bin")
