@@ -174,7 +174,7 @@ def convert_errors(path: str) -> Iterator[None]:
         yield
     except LedgerFault:
         raise
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise LedgerFault(_make_message(path, error)) from error
     except (LocalError, OSError) as error:
         kind = LedgerHeld if isinstance(error, HeldByAnother) else LedgerFault
@@ -198,8 +198,9 @@ _MESSAGES = (
 )
 
 
-def _make_message(path: str, error: sqlite3.Error) -> str:
-    name = getattr(error, "sqlite_errorname", "")
+def _make_message(path: str, error: sqlite3.Error | UnicodeDecodeError) -> str:
+    # SQLite quotes a damaged schema in its message. CPython 3.11 cannot decode a message that is not UTF-8.
+    name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT" if isinstance(error, ValueError) else "")
     message = next((words for begin, words in _MESSAGES if name.startswith(begin)), "cannot be used")
     return f"the ledger {path!r} {message} ({error})"
 

@@ -53,6 +53,17 @@ def test_ledger_with_damaged_page_exits_with_status_3(folder: Path) -> None:
     assert {status for status, _ in statuses(again)} == {"skipped"}
 
 
+def test_ledger_with_damaged_schema_exits_with_status_3(folder: Path) -> None:
+    """SQLite quotes the schema in its message, which is then not UTF-8."""
+    write(folder, 1)
+    assert resolve(*WORDS, "-q").status == 0
+    octets = (folder / "run").read_bytes()
+    (folder / "run").write_bytes(octets.replace(b"CREATE TABLE object", b"CRE\xe1TE TABLE object"))
+    for words in (WORDS, ["ledger", "run"], ["ledger", "run", "--failed"], ["ledger", "run", "--again", "0"]):
+        done = resolve(*words)
+        assert (done.status, "run' is damaged" in done.messages) == (3, True)
+
+
 def test_ledger_locked_by_other_program_exits_with_status_3(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
