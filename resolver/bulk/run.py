@@ -191,7 +191,7 @@ def _agree(store: Store, format: Format) -> int:
     try:
         found = json.loads(told)
         version, partitions, kept = found["version"], found["partitions"], found["format"]
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise LocalError(f"{_ABOUT} was not written by resolve: choose another location") from error
     if version != 1 or not isinstance(partitions, int) or partitions < 1:
         raise LocalError(f"{_ABOUT} was written by another version of resolve: choose another location")

@@ -403,7 +403,7 @@ def _read_state() -> DesktopState | None:
     octets = plain_file.read(_state())
     try:
         said = None if octets is None else json.loads(octets)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match said:
         case {"handlers": dict(handlers), "missing": list(missing)}:

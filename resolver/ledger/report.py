@@ -204,7 +204,7 @@ def _convert_value_errors(path: str) -> Iterator[None]:
     """Convert errors that are caused by invalid column values to `LedgerFault`."""
     try:
         yield
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise LedgerFault(f"the ledger {path!r} has an invalid row: {error}") from error
 
 

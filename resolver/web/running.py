@@ -80,7 +80,7 @@ def _read(octets: bytes) -> RunningServer | None:
     """Parse `serve.json`; return None for an incomplete file, which another process is writing."""
     try:
         said = json.loads(octets)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match said:
         case {"port": int(port), "secret": str(secret), "process": int(process)} if 0 < port < 65_536:

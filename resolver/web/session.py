@@ -276,7 +276,7 @@ def _read(octets: bytes) -> list[OpenedUrl]:
     for line in octets.splitlines():
         try:
             members = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(members, dict) and isinstance(members.get("url"), str):
             title = members.get("title")

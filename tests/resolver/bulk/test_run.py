@@ -306,6 +306,7 @@ def test_run_uses_separate_ledger_location(client: Client, site: Site, tmp_path:
         ('{"something": "else"}', LocalError, "not written by resolve"),
         ("[]", LocalError, "not written by resolve"),
         ("no JSON", LocalError, "not written by resolve"),
+        pytest.param("[" * 100_000, LocalError, "not written by resolve", id="deep"),
     ],
 )
 def test_run_leaves_foreign_output_unchanged(

@@ -137,6 +137,17 @@ COLUMNS = (
 )
 
 
+@pytest.mark.parametrize("column", ["more", "referrer"])
+def test_ledger_with_deep_json_exits_with_status_3(folder: Path, column: str) -> None:
+    (folder / "list").write_text((folder / "missing").as_uri())
+    assert resolve(*WORDS, "-q").status == 8
+    with closing(sqlite3.connect(folder / "run")) as spoilt:
+        spoilt.execute(f"UPDATE object SET {column}=?", ("[" * 100_000,))
+        spoilt.commit()
+    done = resolve("ledger", "run", "--failed")
+    assert (done.status, "has an invalid row" in done.messages) == (3, True)
+
+
 @pytest.fixture
 def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace fsync in these hundreds of runs: no power loss is tested."""

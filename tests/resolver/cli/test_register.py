@@ -149,6 +149,14 @@ def test_register_replaces_symlink_at_entry(home: Path) -> None:
     assert outside.read_text() == "kept"
 
 
+@pytest.mark.parametrize("content", ["no JSON", "{}", "[" * 100_000], ids=len)
+def test_unregister_with_invalid_state_removes_entry(content: str, home: Path) -> None:
+    run("--register")
+    (home / ".local/state/resolve/handlers.json").write_text(content)
+    assert run("--unregister", "-q").status == 0
+    assert not (home / ".local/share/applications" / NAME).exists()
+
+
 def test_register_without_xdg_mime_writes_entry(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/no/such")
     done = run("--register")

@@ -41,6 +41,17 @@ async def test_bookmarks_persist_across_servers(tmp_path: Path, monkeypatch: pyt
         assert ("ftp://h.example/" in kept, "menu" in kept) == (True, False)
 
 
+async def test_bookmarks_skip_invalid_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "resolve").mkdir()
+    file = tmp_path / "resolve" / "bookmarks.jsonl"
+    file.write_bytes(b"no JSON\n\xff\n" + b"[" * 100_000 + b'\n{"url": "ftp://h.example/"}\n')
+    file.chmod(0o600)
+    async with running() as (browser, log):
+        assert "ftp://h.example/" in (await browser.ask("/bookmarks")).text
+        assert log == []
+
+
 async def test_save_uses_a_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "here").mkdir()

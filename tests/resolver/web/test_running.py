@@ -93,7 +93,11 @@ def test_announce_server_at_special_file_fails(kind: str, place: Path, tmp_path:
     assert (find_entry(), target.read_text()) == (None, "kept")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"port": 0, "secret": "x", "process": 1}', '{"port": "1"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"port": 0, "secret": "x", "process": 1}', '{"port": "1"}', "[" * 4_000],
+    ids=len,
+)
 def test_find_server_with_invalid_file_returns_none(text: str, place: Path) -> None:
     place.parent.mkdir()
     place.write_text(text)
