@@ -203,7 +203,7 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
         is_public=listens_to_others(command),
         certificate=_certificate(command.listen_cert),
         size=command.page_size,
-        known=_collect_facts(command),
+        facts=_collect_facts(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
         log=_pass_over if command.is_quiet else streams.complain,
     )

@@ -104,37 +104,37 @@ class ProxySettings(NamedTuple):
 
 
 @asynccontextmanager
-async def run_proxy(given: ProxySettings) -> AsyncIterator[int]:
+async def run_proxy(options: ProxySettings) -> AsyncIterator[int]:
     """Run a proxy during the `async with` block, and yield its port.
 
     Raises:
         LocalError: the address or port cannot be bound.
     """
-    listener = trio.socket.from_stdlib_socket(bind_socket(given.address, given.port))
+    listener = trio.socket.from_stdlib_socket(bind_socket(options.address, options.port))
     with listener:
         listener.listen(_MAX_CONNECTIONS)
-        settings = given.settings.copy()
+        settings = options.settings.copy()
         settings["proxy"] = "none"  # The proxy must connect to the checked address.
-        network = Network(lookup=given.resolve, **settings)
+        network = Network(lookup=options.resolve, **settings)
         async with network, trio.open_nursery() as nursery:
-            nursery.start_soon(_accept, listener, network, given)
+            nursery.start_soon(_accept, listener, network, options)
             yield listener.getsockname()[1]
             nursery.cancel_scope.cancel()
 
 
-async def _accept(listener: trio.socket.SocketType, network: Network, given: ProxySettings) -> None:
-    room = trio.Semaphore(_MAX_CONNECTIONS)
+async def _accept(listener: trio.socket.SocketType, network: Network, options: ProxySettings) -> None:
+    slots = trio.Semaphore(_MAX_CONNECTIONS)
     async with trio.open_nursery() as nursery:
         while True:
-            await room.acquire()
+            await slots.acquire()
             try:
                 sock, peer = await listener.accept()
             except OSError:  # The client has disconnected, or no file descriptor is free.
-                room.release()
+                slots.release()
                 await trio.sleep(0.01)
                 continue
-            client = _Client(trio.SocketStream(sock), str(peer[0]), network, given)
-            nursery.start_soon(client.serve, room)
+            client = _Client(trio.SocketStream(sock), str(peer[0]), network, options)
+            nursery.start_soon(client.serve, slots)
 
 
 class _SlowHead(ProtocolError):
@@ -148,15 +148,17 @@ class _BadResponse(NetworkError):
 class _Client:
     """The connection of one client, which serves one request."""
 
-    def __init__(self, stream: trio.SocketStream, peer: str, network: Network, given: ProxySettings) -> None:
-        self._stream, self._network, self._given = stream, network, given
+    def __init__(
+        self, stream: trio.SocketStream, peer: str, network: Network, options: ProxySettings
+    ) -> None:
+        self._stream, self._network, self._options = stream, network, options
         self._buffer = Buffer()
         self._fields: dict[str, Any] = dict.fromkeys(ProxyDecision._fields)
-        self._note(client=peer, method="?")
+        self._set_fields(client=peer, method="?")
         self._is_socks = self._answered = False
         self._http = ProxyConnection()
 
-    async def serve(self, room: trio.Semaphore) -> None:
+    async def serve(self, slots: trio.Semaphore) -> None:
         try:
             async with self._stream:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -164,12 +166,12 @@ class _Client:
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, and not the proxy
             self._report("failed", reason=f"internal error: {type(error).__name__}")
         finally:
-            room.release()
+            slots.release()
 
     async def _serve(self) -> None:
         try:
             request = None
-            with trio.move_on_after(self._given.head_timeout) as scope:
+            with trio.move_on_after(self._options.head_timeout) as scope:
                 request = await self._read_request()
             if scope.cancelled_caught:
                 raise _SlowHead("no complete request in time")
@@ -185,11 +187,11 @@ class _Client:
             return None
         self._is_socks = self._buffer.peek(1) == _SOCKS5
         if not self._is_socks:
-            self._note(method="HTTP")
+            self._set_fields(method="HTTP")
             request = await self._read(self._http.read_request)
-            self._note(method=request.method.decode("ascii", "replace"))
+            self._set_fields(method=request.method.decode("ascii", "replace"))
             return request
-        self._note(method="SOCKS5")
+        self._set_fields(method="SOCKS5")
         if not await self._read(socks.read_methods):
             self._answered = True
             self._report("invalid", reason="the client requires a login method")
@@ -212,12 +214,12 @@ class _Client:
     async def _connect(self, request: ProxyRequest) -> None:
         url = parse(request.url)
         if isinstance(url, HostUrl):
-            self._note(host=url.host, port=url.effective_port)
+            self._set_fields(host=url.host, port=url.effective_port)
             if request.is_tunnel:
                 check_tunnel_port(url.effective_port, self._network.policy)
         gate = self._network.admit(url)
         async with gate.connect(tls=False) as target:
-            self._note(address=gate.peer)
+            self._set_fields(address=gate.peer)
             rule = gate.findings[0].rule if gate.findings else None
             self._report("allowed", rule=rule)
             target.wait_without_end()  # The idle timeout of `_run` covers both directions.
@@ -251,7 +253,7 @@ class _Client:
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     self._scope.cancel()
 
-            self._touch()
+            self._extend_deadline()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(guard, up)
                 nursery.start_soon(guard, down)
@@ -264,15 +266,15 @@ class _Client:
         ):
             raise TimedOut("no response in time")
 
-    def _touch(self) -> None:
-        self._scope.deadline = trio.current_time() + self._given.idle_timeout
+    def _extend_deadline(self) -> None:
+        self._scope.deadline = trio.current_time() + self._options.idle_timeout
 
     async def _send_tunnel(self, target: SocketStream) -> None:
         octets = self._buffer.take()
         while True:
             if octets:
                 await target.send(encode_counted(octets))
-                self._touch()
+                self._extend_deadline()
             elif not octets and self._buffer.at_end:
                 target.end_sending()
                 return
@@ -283,7 +285,7 @@ class _Client:
     async def _receive_tunnel(self, target: SocketStream) -> None:
         while octets := await target.receive():
             await self._stream.send_all(octets)
-            self._touch()
+            self._extend_deadline()
         await self._stream.send_eof()
 
     async def _forward(self, request: ProxyRequest, target: SocketStream) -> None:
@@ -298,7 +300,7 @@ class _Client:
                 client.receive_data(await self._stream.receive_some(_SIZE))
             elif isinstance(event, h11.Data):
                 await target.send(encode_counted(self._http.encode(server, h11.Data(data=bytes(event.data)))))
-                self._touch()
+                self._extend_deadline()
             else:
                 if isinstance(event, h11.EndOfMessage):
                     # Trailer fields are not forwarded, because a trailer may contain any field. RFC 9110
@@ -312,7 +314,7 @@ class _Client:
             event = self._http.next_event(server)
             if event is h11.NEED_DATA:
                 server.receive_data(await target.receive())
-                self._touch()
+                self._extend_deadline()
                 continue
             out: h11.Event
             if isinstance(event, h11.InformationalResponse) and event.status_code != 101:
@@ -337,16 +339,16 @@ class _Client:
                 raise ProtocolError("the server closed the connection before its response")
             await self._stream.send_all(self._http.encode(client, out))
 
-    def _note(self, **fields: object) -> None:
+    def _set_fields(self, **fields: object) -> None:
         self._fields.update(fields)
 
     def _report(self, action: Action, **fields: object) -> None:
-        self._note(action=action, **fields)
-        self._given.report(ProxyDecision(**self._fields))
+        self._set_fields(action=action, **fields)
+        self._options.report(ProxyDecision(**self._fields))
 
     async def _refuse(self, error: ResolveError) -> None:
         """Log the error, and send an error response to the client."""
-        answer = _answer(error)
+        answer = _make_answer(error)
         if self._fields["action"] != "allowed":
             rule = error.rule if isinstance(error, Refused) else None
             self._report(answer.action, rule=rule, reason=error.message)
@@ -383,7 +385,7 @@ class _ProxyAnswer(NamedTuple):
     reply: int
 
 
-def _answer(error: ResolveError) -> _ProxyAnswer:
+def _make_answer(error: ResolveError) -> _ProxyAnswer:
     if isinstance(error, Refused):
         return _ProxyAnswer("refused", 403, "Forbidden", 2)
     if isinstance(error, _SlowHead):

@@ -20,10 +20,10 @@ from resolver.files.atomic import MISSING, hold_file, open_own
 from resolver.policy.environment import runtime_folder
 from resolver.web.access import LOOPBACK, is_listened_to_by_this_user, quote_whole
 
-_WHAT = "address file of the web UI"
-_MOST = 4_096
+_DESCRIPTION = "address file of the web UI"
+_MAX_SIZE = 4_096
 #: Timeout in seconds for a request to a web UI on this machine.
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 _TOKEN = re.compile(r"[\w-]{43}", re.ASCII)
 
 
@@ -50,9 +50,9 @@ def announce_server(port: int, secret: str) -> Iterator[bool]:
     if path is None:
         yield False
         return
-    said = {"port": port, "secret": secret, "process": os.getpid()}
-    with hold_file(path, _WHAT, json.dumps(said).encode() + b"\n") as ours:
-        yield ours
+    members = {"port": port, "secret": secret, "process": os.getpid()}
+    with hold_file(path, _DESCRIPTION, json.dumps(members).encode() + b"\n") as is_written:
+        yield is_written
 
 
 def find_server() -> RunningServer | None:
@@ -65,7 +65,7 @@ def find_server() -> RunningServer | None:
     if path is None:
         return None
     try:
-        with open_own(path, _WHAT, _MOST, secret=True) as file:
+        with open_own(path, _DESCRIPTION, _MAX_SIZE, secret=True) as file:
             return _read(file.octets)
     except MISSING:
         return None
@@ -79,16 +79,16 @@ def _path() -> str | None:
 def _read(octets: bytes) -> RunningServer | None:
     """Parse `serve.json`; return None for an incomplete file, which another process is writing."""
     try:
-        said = json.loads(octets)
+        members = json.loads(octets)
     except (ValueError, RecursionError):
         return None
-    match said:
+    match members:
         case {"port": int(port), "secret": str(secret), "process": int(process)} if 0 < port < 65_536:
             return RunningServer(port, secret, process)
     return None
 
 
-def entry(window: RunningServer, url: str = "") -> str | None:
+def request_entry(server: RunningServer, url: str = "") -> str | None:
     """Request an entry address that opens `url` in the web UI.
 
     The address is valid for one use and for a short time.
@@ -96,33 +96,33 @@ def entry(window: RunningServer, url: str = "") -> str | None:
     Returns:
         The entry address. None if no server responds, or if another user listens at the port.
     """
-    connection = HTTPConnection(LOOPBACK, window.port, timeout=_PATIENCE)
+    connection = HTTPConnection(LOOPBACK, server.port, timeout=_TIMEOUT)
     try:
         connection.connect()
         # The check follows the opening of the connection, so that the connected process is checked (TOCTOU).
-        if not is_listened_to_by_this_user(window.port):
+        if not is_listened_to_by_this_user(server.port):
             return None
         fields = {
-            "Authorization": f"Bearer {window.secret}",
+            "Authorization": f"Bearer {server.secret}",
             "Content-Type": "application/x-www-form-urlencoded",
         }
         connection.request("POST", "/start", f"url={quote_whole(url)}", fields)
         reply = connection.getresponse()
-        token = reply.read(_MOST).decode("latin-1")
+        token = reply.read(_MAX_SIZE).decode("latin-1")
     except (OSError, HTTPException, ValueError):
         return None
     finally:
         connection.close()
     if reply.status != 200 or not _TOKEN.fullmatch(token):
         return None
-    return f"http://{LOOPBACK}:{window.port}/enter?t={token}"
+    return f"http://{LOOPBACK}:{server.port}/enter?t={token}"
 
 
 def find_entry(url: str = "") -> tuple[RunningServer, str] | None:
     """Return the running web UI and an entry address, or None if it is not running or not trusted."""
     try:
-        window = find_server()
+        server = find_server()
     except NotConfigured:
         return None
-    address = None if window is None else entry(window, url)
-    return None if window is None or address is None else (window, address)
+    address = None if server is None else request_entry(server, url)
+    return None if server is None or address is None else (server, address)

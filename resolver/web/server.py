@@ -54,11 +54,11 @@ from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, up
 
 #: Maximum size in bytes of a request head. The size is sufficient for the headers and a completely
 #: percent-encoded URL of 65,536 characters.
-_MOST_HEAD = 262_144
+_MAX_HEAD = 262_144
 #: Idle timeout in seconds of a connection or an incomplete request head (slow-loris). The same value is the
 #: timeout of running requests at shutdown.
-_IDLE = 5.0
-_GRACE = 3.0
+_IDLE_TIMEOUT = 5.0
+_GRACE_PERIOD = 3.0
 
 
 class ServeOptions(NamedTuple):
@@ -75,7 +75,7 @@ class ServeOptions(NamedTuple):
     is_public: bool = False
     certificate: Certificate | None = None
     size: int = PAGE_SIZE
-    known: OwnPageFacts = OwnPageFacts()
+    facts: OwnPageFacts = OwnPageFacts()
     log: Callable[[Masked], None] = lambda line: None
     ledger: str | None = None
     checks: tuple[Check, ...] = CHECKS
@@ -97,62 +97,69 @@ class WebServer(NamedTuple):
 
 
 @asynccontextmanager
-async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
+async def run_server(options: ServeOptions) -> AsyncIterator[WebServer]:
     """Run a server during the `async with` block.
 
     Raises:
         LocalError: An address or port cannot be bound.
         NotConfigured: The certificate or its key cannot be used.
     """
-    if wishes.certificate is not None:
-        check_certificate(wishes.certificate)
-    listeners = bind_socket(wishes.address, wishes.port), bind_socket(wishes.address, 0)
-    ports = [get_port(each) for each in listeners]
-    scheme = "http" if wishes.certificate is None else "https"
-    authority, content_authority = (make_authority(scheme, wishes.address, port) for port in ports)
-    keys = SessionKeys(ports[0], trio.current_time, in_clear=wishes.is_public and wishes.certificate is None)
-    site = SiteSettings(authority, ports[0], keys, wishes.log, scheme, wishes.is_public)
+    if options.certificate is not None:
+        check_certificate(options.certificate)
+    listeners = bind_socket(options.address, options.port), bind_socket(options.address, 0)
+    ports = [get_port(listener) for listener in listeners]
+    scheme = "http" if options.certificate is None else "https"
+    authority, content_authority = (make_authority(scheme, options.address, port) for port in ports)
+    keys = SessionKeys(
+        ports[0], trio.current_time, in_clear=options.is_public and options.certificate is None
+    )
+    site = SiteSettings(authority, ports[0], keys, options.log, scheme, options.is_public)
     session = WebSession()
     server = WebServer(site, f"{scheme}://{content_authority}", session)
-    settings = wishes.settings.copy()
-    settings["on_event"] = _hear
+    settings = options.settings.copy()
+    settings["on_event"] = _dispatch_event
     logins = TypedLogins(settings.get("credentials"))
-    own_settings = settings.copy()
-    own_settings["credentials"] = logins
+    page_settings = settings.copy()
+    page_settings["credentials"] = logins
     async with (
-        Resolver(**settings) as others,  # the gateway's requests: no logins from pages
-        Resolver(**own_settings) as resolver,
-        SaveLedger(wishes.ledger) as account,
-        trio.open_nursery() as hands,
+        Resolver(**settings) as gateway_resolver,  # the gateway's requests: no logins from pages
+        Resolver(**page_settings) as resolver,
+        SaveLedger(options.ledger) as ledger,
+        trio.open_nursery() as transfer_nursery,
     ):
-        reading = PageReader(resolver, own_settings)
+        reader = PageReader(resolver, page_settings)
         answers = PageAnswers(site.keys, settings.get("archive"))
-        transfers = TransferQueue(resolver, hands, account)
-        known = wishes.known._replace(
-            settings=[*wishes.known.settings, FactRow("gateway for other clients", site.gateway)]
+        transfers = TransferQueue(resolver, transfer_nursery, ledger)
+        facts = options.facts._replace(
+            settings=[*options.facts.settings, FactRow("gateway for other clients", site.gateway)]
         )
         events = TransferEvents(transfers, answers)
-        own = [*events.routes, *OwnPages(answers, session, transfers, known, _schemes(), logins).routes]
+        routes = [
+            *events.routes,
+            *OwnPages(answers, session, transfers, facts, _list_schemes(), logins).routes,
+        ]
         forms = LoginForms(logins, session, resolver.policy)
-        gateway = Gateway(site, PageReader(others, settings))
-        window = WebApplication(
-            site, session, reading, server.content, wishes.size, answers, own, forms, gateway
+        gateway = Gateway(site, PageReader(gateway_resolver, settings))
+        pages = WebApplication(
+            site, session, reader, server.content, options.size, answers, routes, forms, gateway
         )
         entrance = Entrance(
-            window.router,
+            pages.router,
             site,
-            window.ask,
-            checks=wishes.checks,
-            csrf=wishes.csrf,
-            form_timeout=wishes.form_timeout,
+            pages.ask,
+            checks=options.checks,
+            csrf=options.csrf,
+            form_timeout=options.form_timeout,
         )
-        said = headers.make_page_headers(server.content), headers.make_content_headers(site.origin)
+        policies = headers.make_page_headers(server.content), headers.make_content_headers(site.origin)
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
             applications: tuple[Application, ...] = entrance, ContentApplication(session, content_authority)
-            for listener, port, application, each in zip(listeners, ports, applications, said, strict=True):
-                fields = {name: text for name, text in each.items() if name not in wishes.without}
-                config = _HypercornConfig(fields, wishes.log, wishes.certificate)
+            for listener, port, application, policy in zip(
+                listeners, ports, applications, policies, strict=True
+            ):
+                fields = {name: text for name, text in policy.items() if name not in options.without}
+                config = _HypercornConfig(fields, options.log, options.certificate)
                 config.bind = [f"fd://{listener.detach()}"]
                 await nursery.start(partial(_run, application, config, port, stop))
             try:
@@ -160,7 +167,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
             finally:
                 stop.set()
                 events.end()
-        hands.cancel_scope.cancel()  # A later run can resume incomplete transfers.
+        transfer_nursery.cancel_scope.cancel()  # A later run can resume incomplete transfers.
 
 
 class ProgramServer(NamedTuple):
@@ -188,27 +195,32 @@ async def run_program_server(
         LocalError: The address or port cannot be bound.
     """
     listener = bind_socket(address, port)
-    own = get_port(listener)
+    port = get_port(listener)
     site = SiteSettings(
-        make_authority("http", address, own), own, SessionKeys(own, trio.current_time), log, "http", False
+        make_authority("http", address, port),
+        port,
+        SessionKeys(port, trio.current_time),
+        log,
+        "http",
+        False,
     )
     config = _HypercornConfig({}, log, None)
     config.bind = [f"fd://{listener.detach()}"]
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(_run, BearerEntrance(application, site), config, own, stop))
+        await nursery.start(partial(_run, BearerEntrance(application, site), config, port, stop))
         try:
             yield ProgramServer(site.origin, site.keys.start)
         finally:
             stop.set()
 
 
-def _hear(event: Event) -> None:
+def _dispatch_event(event: Event) -> None:
     hear_here(event)
     update_transfer(event)
 
 
-def _schemes() -> list[tuple[str, str]]:
+def _list_schemes() -> list[tuple[str, str]]:
     """Return the supported schemes, each with a description of its URLs."""
     rows = ((name, registry.find(name)) for name in sorted(registry.SCHEMES))
     return [(name, row.names) for name, row in rows if row is not None]
@@ -223,7 +235,7 @@ async def _run(
 ) -> None:
     async def end_stalled() -> None:
         await stop.wait()
-        await trio.sleep(_GRACE)
+        await trio.sleep(_GRACE_PERIOD)
         end_connections(port)
 
     async with trio.open_nursery() as nursery:
@@ -256,23 +268,23 @@ class _HypercornConfig(Config):
     """A Hypercorn configuration that adds the same headers to all responses, even Hypercorn's errors."""
 
     def __init__(
-        self, said: Mapping[str, str], log: Callable[[Masked], None], certificate: Certificate | None
+        self, fields: Mapping[str, str], log: Callable[[Masked], None], certificate: Certificate | None
     ) -> None:
         super().__init__()
         if certificate is not None:
             self.certfile, self.keyfile = certificate
             self.alpn_protocols = ["http/1.1"]
-        self._said = said
+        self._fields = fields
         self.accesslog = None
         self.errorlog = None
         self.include_server_header = False
-        self.h11_max_incomplete_size = _MOST_HEAD
-        self.keep_alive_timeout = _IDLE
-        self.graceful_timeout = _GRACE
+        self.h11_max_incomplete_size = _MAX_HEAD
+        self.keep_alive_timeout = _IDLE_TIMEOUT
+        self.graceful_timeout = _GRACE_PERIOD
         self.logger_class = partial(_ServerLog, log)  # type: ignore[assignment]
 
     def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
-        return [*super().response_headers(protocol), *headers.make_fields(self._said)]
+        return [*super().response_headers(protocol), *headers.make_fields(self._fields)]
 
 
 class _ServerLog(Logger):

@@ -198,7 +198,7 @@ async def test_access_without_method_rule_allows_proxy_target() -> None:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the time a stopping server allows running requests to 0.2 s."""
-    monkeypatch.setattr(serve, "_GRACE", 0.2)
+    monkeypatch.setattr(serve, "_GRACE_PERIOD", 0.2)
 
 
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

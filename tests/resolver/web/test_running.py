@@ -14,7 +14,7 @@ import trio
 from resolver import LocalError, NotConfigured
 from resolver.web import running as windows
 from resolver.web.access import LOOPBACK, MAX_START, check_program, is_listened_to_by_this_user
-from resolver.web.running import RunningServer, announce_server, entry, find_entry, find_server
+from resolver.web.running import RunningServer, announce_server, find_entry, find_server, request_entry
 from tests.hang import HANG
 from tests.resolver.web.client import Browser, running
 from tests.resolver.web.test_access import checks_without
@@ -111,7 +111,7 @@ def test_find_server_with_invalid_file_returns_none(text: str, place: Path) -> N
 async def test_entry_with_secret_returns_entry_link() -> None:
     url = f"gopher://127.0.0.1/1{'%E9' * 20_000}"
     async with running() as (browser, log):
-        address = await trio.to_thread.run_sync(entry, announced_server(browser), url)
+        address = await trio.to_thread.run_sync(request_entry, announced_server(browser), url)
         assert address is not None
         parts = urlsplit(address)
         assert (parts.netloc, "gopher" in address) == (browser.server.site.authority, False)
@@ -173,7 +173,7 @@ async def bytes_sent_to(listener: socket.socket) -> bytes:
 
     async def ask() -> None:
         window = RunningServer(listener.getsockname()[1], "secret", 1)
-        given.append(await trio.to_thread.run_sync(entry, window, "gopher://h/"))
+        given.append(await trio.to_thread.run_sync(request_entry, window, "gopher://h/"))
 
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:

@@ -244,7 +244,7 @@ MANY = 200
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127"])
 async def test_server_closes_idle_connections(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "_IDLE", 1.0)
+    monkeypatch.setattr(serve, "_IDLE_TIMEOUT", 1.0)
     async with running() as (browser, _), AsyncExitStack() as stack:
         port = browser.server.site.port
         streams = []
@@ -264,7 +264,7 @@ async def test_server_closes_idle_connections(begun: bytes, monkeypatch: pytest.
 
 async def test_server_closes_connection_with_slow_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that arrives byte by byte is not a request."""
-    monkeypatch.setattr(serve, "_IDLE", 1.0)
+    monkeypatch.setattr(serve, "_IDLE_TIMEOUT", 1.0)
     async with running() as (browser, _):
         with trio.fail_after(HANG):
             async with await trio.open_tcp_stream(LOOPBACK, browser.server.site.port) as stream:
@@ -321,7 +321,7 @@ def test_listener_does_not_reset_paused_clients() -> None:
 
 async def test_server_stops_despite_stalled_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server stops although a client read only half of a page or of a document."""
-    monkeypatch.setattr(serve, "_GRACE", 0.2)
+    monkeypatch.setattr(serve, "_GRACE_PERIOD", 0.2)
     lines = "".join(f"0Item {number} {'x' * 600}\titem{number}\t127.0.0.1\tPORT\n" for number in range(9_000))
     with trio.fail_after(HANG):
         async with (
