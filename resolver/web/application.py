@@ -157,9 +157,7 @@ class WebApplication:
                 Route("/u/{url:path}", self._show),
                 Route("/g/{url:path}", gateway.answer),
                 Route("/static/{name}", self._static),
-                *FormQuestions(
-                    session, reader, self._history, redirect, answers.page, self._answer_outcome
-                ).routes,
+                *FormQuestions(session, reader, self._history, answers.page, self._answer_outcome).routes,
             ],
             redirect_slashes=False,  # a redirect would contain the Host header of the request
         )

@@ -1,8 +1,8 @@
 """Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
-A form has three steps, each with its own path. Form submission has three steps. Each step has its own path.
-The form is fetched first. Then the filled-in form is previewed. Finally, the form is submitted once. Between
-the steps, the user's answers are stored in this process and not on a page, because answers may be secret.
+Form submission has three steps, each with its own path. The form is fetched first. Then the filled-in form is
+previewed. Finally, the form is submitted once. Between the steps, the user's answers are stored in this process
+and not on a page, because answers may be secret.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ from resolver.web.session import SessionLink, UrlOrigin, WebSession
 #: The maximum number of forms that are being filled in. The same number limits the stored logins.
 _MAX_FORMS = 64
 
-#: Callbacks of the web UI. The callbacks redirect to a path, show a page for a URL, or show the outcome of a
-#: URL with the protocol exchange.
-Redirect: TypeAlias = Callable[[str], Answer]
+#: Callbacks of the web UI, which show a page for a URL, or the outcome of a URL with the protocol exchange.
 ShowPage: TypeAlias = Callable[[WebPage, str, str], Answer]
 ShowOutcome: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, UrlOrigin, str], Answer]
 
@@ -81,14 +79,12 @@ class FormQuestions:
         session: WebSession,
         reader: PageReader,
         history: TraceHistory,
-        redirect: Redirect,
         show_page: ShowPage,
         show_outcome: ShowOutcome,
     ) -> None:
         self._session = session
         self._reader = reader
         self._history = history
-        self._redirect = redirect
         self._show_page = show_page
         self._show_outcome = show_outcome
         self._pending_forms: OrderedDict[str, _PendingForm] = OrderedDict()
@@ -110,9 +106,9 @@ class FormQuestions:
         try:
             refined = refine_url(text, "search", fields.get("words", ""))
         except (InvalidUrl, UnsupportedScheme, UnicodeEncodeError):
-            return self._redirect(access.make_preview_link(text, from_id))
+            return redirect(access.make_preview_link(text, from_id))
         relevant = read_query(get_query_pairs(request)).relevant
-        return self._redirect(access.make_link(refined, from_id, relevant))
+        return redirect(access.make_link(refined, from_id, relevant))
 
     async def _ask(self, request: Request) -> Answer:
         """Fetch and show the questions of a form without fetching the item.
@@ -124,7 +120,7 @@ class FormQuestions:
         source = UrlOrigin("chosen", self._session.find_source(text, from_id).referrer)
         url = self._reader.url(text, source)
         if not isinstance(url, HostUrl) or rules_of(url.scheme).form is None:
-            return self._redirect(access.make_preview_link(text, from_id))
+            return redirect(access.make_preview_link(text, from_id))
         form = await run_while_connected(request.receive, partial(self._fetch_form, url, source))
         if form is None:
             return Answer(status_code=408)  # the browser has disconnected
@@ -138,7 +134,7 @@ class FormQuestions:
         refusal = judge(specimen, policy, origin=source.origin, referrer=source.referrer).error(specimen)
         if refusal is not None:
             return self._show_outcome(request, refusal, text, from_id, source, "")
-        form_id = self._store(self._pending_forms, _PendingForm(form, url, source))
+        form_id = _store(self._session, self._pending_forms, _PendingForm(form, url, source))
         return self._show_page(form_page(form.form, url, form_id, form.findings), text, from_id)
 
     async def _fetch_form(self, url: HostUrl, source: UrlOrigin) -> PutForm | ResolveError:
@@ -152,7 +148,7 @@ class FormQuestions:
         fields = get_form(request)
         pending = self._pending_forms.get(fields.get("form", ""))
         if pending is None:
-            return self._redirect("/")
+            return redirect("/")
         text = pending.url.text
         answers = answers_from(pending.put_form.form, fields.items())
         try:
@@ -166,7 +162,7 @@ class FormQuestions:
         if plan.error is not None:
             return self._show_outcome(request, plan.error, text, "", pending.source, "")
         octets = "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send")
-        filled_id = self._store(self._filled_forms, _FilledForm(url, pending.source))
+        filled_id = _store(self._session, self._filled_forms, _FilledForm(url, pending.source))
         return self._show_page(
             sending_page(pending.put_form.form, answers, pending.url, octets, filled_id), text, ""
         )
@@ -179,7 +175,7 @@ class FormQuestions:
         fields = get_form(request)
         filled = self._filled_forms.pop(fields.get("answers", ""), None)
         if filled is None:
-            return self._redirect("/")
+            return redirect("/")
         work = partial(self._reader.fetch, filled.url, filled.source)
         result = await run_while_connected(request.receive, work)
         if result is None:
@@ -189,12 +185,13 @@ class FormQuestions:
         )
         return self._show_outcome(request, result.reply, filled.url.shown, "", filled.source, panel)
 
-    def _store(self, values: OrderedDict[str, _Value], value: _Value) -> str:
-        """Store a value and return its ID; discard the oldest values above the limit."""
-        while len(values) >= _MAX_FORMS:
-            values.popitem(last=False)
-        values[value_id := self._session.add_link(SessionLink(None))] = value
-        return value_id
+
+def _store(session: WebSession, values: OrderedDict[str, _Value], value: _Value) -> str:
+    """Store a value and return its ID; discard the oldest values above the limit."""
+    while len(values) >= _MAX_FORMS:
+        values.popitem(last=False)
+    values[value_id := session.add_link(SessionLink(None))] = value
+    return value_id
 
 
 # The names and passwords that the user typed on a page are stored in memory. A login is sent only to the
@@ -293,7 +290,9 @@ class LoginForms:
     def record_outcome(self, reply: object, text: str, source: UrlOrigin) -> LoginQuestion | None:
         """Record the outcome of a fetch; return a login form if the server requires a login."""
         if not isinstance(reply, ResolveError):
-            self._record_try(getattr(reply, "url", ""), denied=False)
+            url = _parse_url(getattr(reply, "url", ""))
+            if url is not None:
+                self._logins.record_response(get_place(url), denied=False)
             return None
         if not isinstance(reply, LoginRequired | AccessDenied):
             return None
@@ -305,20 +304,12 @@ class LoginForms:
         if not (has_login or isinstance(reply, LoginRequired)):
             return None
         self._logins.record_response(place, denied=True)
-        while len(self._pending_forms) >= _MAX_FORMS:
-            self._pending_forms.popitem(last=False)
-        form_id = self._session.add_link(SessionLink(None))
-        self._pending_forms[form_id] = _LoginForm(place, text, source)
+        form_id = _store(self._session, self._pending_forms, _LoginForm(place, text, source))
         user = (getattr(url, "user", None) or b"").decode("utf-8", "replace")
         row = registry.find(url.scheme)
         secured = row is not None and row.tls == "always"
         in_clear = not may_go_unasked(url.host, self._policy, tls=secured)
         return LoginQuestion(form_id, show_place(place), user, in_clear, has_login)
-
-    def _record_try(self, text: str, *, denied: bool) -> None:
-        url = _parse_url(text)
-        if url is not None:
-            self._logins.record_response(get_place(url), denied=denied)
 
     async def _store_login(self, request: Request) -> Answer:
         """Store the typed login for the scheme, host and port of the form.

@@ -197,12 +197,7 @@ async def run_program_server(
     listener = bind_socket(address, port)
     port = get_port(listener)
     site = SiteSettings(
-        make_authority("http", address, port),
-        port,
-        SessionKeys(port, trio.current_time),
-        log,
-        "http",
-        False,
+        make_authority("http", address, port), port, SessionKeys(port, trio.current_time), log
     )
     config = _HypercornConfig({}, log, None)
     config.bind = [f"fd://{listener.detach()}"]
