@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of lines that are read from a list file in one step. Lines of a pipe are read one by
 #: one.
-_AT_ONCE = 500
+_GROUP_SIZE = 500
 
 
 def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
@@ -74,12 +74,12 @@ class LedgerInput:
     ) -> None:
         self._command = command
         self._ledger = ledger
-        self._found = targets(command, report, fetched)
+        self._targets = targets(command, report, fetched)
         saves = command.verb == "get" and command.output is None
         self._naming = TargetNaming(command, ledger) if saves else None
-        self._recall = None if self._naming is None else _recall(self._naming.how, ledger, command)
-        self._records = EarlierRecords(command) if command.json else None
-        self._at_once = _AT_ONCE if all(map(streams.is_file, command.lists)) else 1
+        self._recall = None if self._naming is None else _recall(self._naming.naming_rule, ledger, command)
+        self._records = CompletedRecords(command) if command.json else None
+        self._group_size = _GROUP_SIZE if all(map(streams.is_file, command.lists)) else 1
 
     async def read(self) -> AsyncGenerator[list[Part], None]:
         """Yield all targets lazily, in groups.
@@ -88,14 +88,14 @@ class LedgerInput:
         """
         fault: LocalError | None = None
         while fault is None:
-            taken, fault = await self._take_next()
-            if not taken:
+            parts, fault = await self._read_next()
+            if not parts:
                 break
-            yield taken
+            yield parts
         if fault is not None:
             raise fault
 
-    async def _take_next(self) -> tuple[list[Part], LocalError | None]:
+    async def _read_next(self) -> tuple[list[Part], LocalError | None]:
         """Return the next targets.
 
         The second value is the error that ended the input, or None.
@@ -103,38 +103,38 @@ class LedgerInput:
         A thread reads the lists, because a list from a pipe may be idle for hours.
         """
         if not (self._command.lists or self._command.extracts) and self._ledger is None:
-            return self._take_some()
-        return await trio.to_thread.run_sync(self._take_some, abandon_on_cancel=True)
+            return self._read_parts()
+        return await trio.to_thread.run_sync(self._read_parts, abandon_on_cancel=True)
 
-    def _take_some(self) -> tuple[list[Part], LocalError | None]:
-        found: list[CommandTarget] = []
+    def _read_parts(self) -> tuple[list[Part], LocalError | None]:
+        group: list[CommandTarget] = []
         try:
-            for target in islice(self._found, self._at_once):
-                found.append(target)
+            for target in islice(self._targets, self._group_size):
+                group.append(target)
         except LocalError as error:
-            return self._parts(found), error
-        return self._parts(found), None
+            return self._parts(group), error
+        return self._parts(group), None
 
-    def _parts(self, found: list[CommandTarget]) -> list[Part]:
+    def _parts(self, targets: list[CommandTarget]) -> list[Part]:
         if self._recall is None:
-            return list(self._with_rows(map(self._name_target, found)))
-        known = self._recall.find([target.url if target.is_bare else "" for target in found])
-        if not any(known):
-            rows = self._with_rows(map(self._name_target, found))
+            return list(self._with_rows(map(self._name_target, targets)))
+        completed = self._recall.find([target.url if target.is_bare else "" for target in targets])
+        if not any(completed):
+            rows = self._with_rows(map(self._name_target, targets))
             last = max((row.number for _, row in rows if row is not None and row.is_done), default=None)
             if last is not None:
                 self._recall.continue_after(last)
             return list(rows)
         parts: list[Part] = []
-        for is_known, group in groupby(zip(found, known, strict=True), lambda each: each[1] is not None):
+        for is_done, group in groupby(zip(targets, completed, strict=True), lambda pair: pair[1] is not None):
             pairs = list(group)
-            if is_known:
-                parts += self._find_repeated([(target, one) for target, one in pairs if one is not None])
+            if is_done:
+                parts += self._skip_repeated([(target, row) for target, row in pairs if row is not None])
             else:
                 parts += self._with_rows(self._name_target(target) for target, _ in pairs)
         return parts
 
-    def _find_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
+    def _skip_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
         """Yield groups of skipped lines.
 
         An earlier run completed the targets of these lines.
@@ -143,36 +143,36 @@ class LedgerInput:
         yielded with its row.
         """
         assert self._naming is not None
-        fits = self._naming.find_again([known.where for _, known in pairs])
-        for fit, group in groupby(zip(pairs, fits, strict=True), lambda each: each[1]):
+        fits = self._naming.reserve_again([row.where for _, row in pairs])
+        for fit, group in groupby(zip(pairs, fits, strict=True), lambda item: item[1]):
             if not fit:
                 yield from self._with_rows(self._name_target(target) for (target, _), _ in group)
                 continue
-            passed = [pair for pair, _ in group]
-            octets = b"" if self._records is None else b"".join(starmap(self._records.octets, passed))
-            yield SkippedLines(len(passed), octets)
+            skipped = [pair for pair, _ in group]
+            octets = b"" if self._records is None else b"".join(starmap(self._records.octets, skipped))
+            yield SkippedLines(len(skipped), octets)
 
     def _name_target(self, target: CommandTarget) -> CommandTarget:
         return target if self._naming is None else self._naming.name(target)
 
-    def _with_rows(self, found: Iterable[CommandTarget]) -> list[tuple[CommandTarget, LedgerEntry | None]]:
+    def _with_rows(self, targets: Iterable[CommandTarget]) -> list[tuple[CommandTarget, LedgerEntry | None]]:
         if self._ledger is None:
-            return [(target, None) for target in found]
-        named = list(found)
-        how = None if self._naming is None else self._naming.how
-        rows = self._ledger.admit(_make_row(target, self._command, how) for target in named)
+            return [(target, None) for target in targets]
+        named = list(targets)
+        rule = None if self._naming is None else self._naming.naming_rule
+        rows = self._ledger.admit(_make_row(target, self._command, rule) for target in named)
         return list(zip(named, rows, strict=True))
 
 
-def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
-    if how is None or ledger is None:
+def _recall(rule: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
+    if rule is None or ledger is None:
         return None
     from resolver.ledger.book import LedgerRecall  # lazy import: few runs need the module
 
-    return LedgerRecall(ledger, how, command.directory or "")
+    return LedgerRecall(ledger, rule, command.directory or "")
 
 
-class EarlierRecords:
+class CompletedRecords:
     """A generator of the JSON records of targets that earlier runs completed.
 
     These records differ only in a few members, so the common members are computed once.
@@ -181,26 +181,26 @@ class EarlierRecords:
     def __init__(self, command: Command) -> None:
         self._directory = command.directory or ""
         self._schemes: dict[str, str] = {}
-        self._alike: dict[str, JsonValue] = summary.make_done_record(_make_saved(Masked(""), "", 0, None), "")
+        self._common = summary.make_done_record(_make_saved(Masked(""), "", 0, None), "")
 
-    def octets(self, target: CommandTarget, known: CompletedRow) -> bytes:
+    def octets(self, target: CommandTarget, row: CompletedRow) -> bytes:
         url = target.url
-        path = os.path.join(self._directory, known.where)
+        path = os.path.join(self._directory, row.where)
         record = {"url": url, "final_url": url, "scheme": self._scheme(target), "path": path}
-        return streams.record_octets({**self._alike, **record, "bytes": known.size, "digest": known.digest})
+        return streams.record_octets({**self._common, **record, "bytes": row.size, "digest": row.digest})
 
     def _scheme(self, target: CommandTarget) -> str:
         """Return the scheme of a target, from a cache if the URL starts with the name of the scheme."""
-        begin = target.url.partition(":")[0]
-        scheme = self._schemes.get(begin)
+        prefix = target.url.partition(":")[0]
+        scheme = self._schemes.get(prefix)
         if scheme is None:
             scheme = target.place[1]
-            if scheme == begin:
-                self._schemes[begin] = scheme
+            if scheme == prefix:
+                self._schemes[prefix] = scheme
         return scheme
 
 
-def _make_row(target: CommandTarget, command: Command, naming: str | None = None) -> RequestRow:
+def _make_row(target: CommandTarget, command: Command, naming_rule: str | None = None) -> RequestRow:
     """Return the ledger row of a target.
 
     The key of the row is the URL without a password, and the path.
@@ -228,11 +228,11 @@ def _make_row(target: CommandTarget, command: Command, naming: str | None = None
         referrer=target.referrer,
         more=json.dumps(more) if more else None,
         without_password=typed_url != target.url,
-        naming=naming if target.is_bare else None,
+        naming=naming_rule if target.is_bare else None,
     )
 
 
-def find_earlier(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
+def load_saved(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
     """Return the outcome of a target whose file was saved by an earlier run."""
     path = os.path.join(command.directory or "", target.where)
     path = path if os.path.abspath(path) == entry.path else entry.path
@@ -267,21 +267,21 @@ def _make_saved(shown: Masked, path: str, size: int, digest: str | None) -> Save
     )
 
 
-async def note_saved(entry: LedgerEntry, saved: Saved | None) -> None:
+async def record_saved(entry: LedgerEntry, saved: Saved | None) -> None:
     """Record a completed target, even if the run was cancelled. Raises `LedgerFault`."""
     if saved is not None:
-        brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
+        received = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
         with trio.CancelScope(shield=True) if entry.ledger.is_due else nullcontext():
-            await entry.record_done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
+            await entry.record_done(saved.path, saved.bytes, received, saved.attempts, skipped=saved.skipped)
 
 
-async def forget(entry: LedgerEntry | None) -> None:
+async def remove_row(entry: LedgerEntry | None) -> None:
     """Remove the row of a target, which turned out to be a directory. Raises `LedgerFault`."""
     if entry is not None:
         await entry.forget()
 
 
-async def note_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
+async def record_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
     """Record a failed target. Raises `LedgerFault`."""
     if entry is not None:
         await entry.record_failed(error, class_name(error), refused=error.exit_code in REFUSED)
@@ -302,62 +302,63 @@ def show(command: Command) -> int:
         if not command.is_quiet:
             streams.complain(Masked(f"{own_text(path)}: {count} requests are pending again"))
     if command.failed is not None:
-        return _list(report.list_pending(path), command.failed, command)
+        return _write_pending(report.list_pending(path), command.failed, command)
     if command.again is None or command.json:
-        found = report.read(path)
+        content = report.read(path)
         if command.json:
-            streams.print_record(_record(path, found))
+            streams.print_record(_record(path, content))
         else:
-            for line in _lines(found):
+            for line in _lines(content):
                 streams.print_line(line)
     return 0
 
 
-def _record(path: str, found: LedgerReport) -> dict[str, JsonValue]:
+def _record(path: str, result: LedgerReport) -> dict[str, JsonValue]:
     return {
         "ledger": path,
         **{
-            name: getattr(found, name) for name in ("objects", "done", "skipped", "failed", "refused", "left")
+            name: getattr(result, name)
+            for name in ("objects", "done", "skipped", "failed", "refused", "left")
         },
-        "bytes": found.size,
-        "brought": found.brought,
-        "attempts": found.attempts,
-        "runs": found.runs,
-        "elapsed": round(found.elapsed, 6),
-        "rate": None if found.rate is None else round(found.rate, 3),
-        "failures": [dict(failure._asdict()) for failure in found.failures],
+        "bytes": result.size,
+        "brought": result.brought,
+        "attempts": result.attempts,
+        "runs": result.runs,
+        "elapsed": round(result.elapsed, 6),
+        "rate": None if result.rate is None else round(result.rate, 3),
+        "failures": [dict(failure._asdict()) for failure in result.failures],
     }
 
 
-def _lines(found: LedgerReport) -> list[str]:
+def _lines(result: LedgerReport) -> list[str]:
     counts = {
-        "done": f"{found.done} of {found.objects}, {octets(found.size)}",
-        "kept": found.skipped,
-        "failed": found.failed,
-        "refused": found.refused,
-        "left": found.left,
+        "done": f"{result.done} of {result.objects}, {octets(result.size)}",
+        "kept": result.skipped,
+        "failed": result.failed,
+        "refused": result.refused,
+        "left": result.left,
     }
     lines = [f"{name:<8} {value}" for name, value in counts.items() if value]
-    for failure in found.failures:
+    for failure in result.failures:
         lines.append(f"  {failure.objects} with {failure.error} (exit {failure.exit})")
-    rate = "" if found.rate is None else f", {octets(round(found.rate))}/s"
-    runs = f"{found.runs} run{'s' if found.runs != 1 else ''}"
-    return [*lines, f"received {octets(found.brought)} in {duration(found.elapsed)}{rate}, {runs}"]
+    rate = "" if result.rate is None else f", {octets(round(result.rate))}/s"
+    runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
+    return [*lines, f"received {octets(result.brought)} in {duration(result.elapsed)}{rate}, {runs}"]
 
 
-def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
+def _write_pending(rows: Iterator[PendingRow], name: str, command: Command) -> int:
     """Write the pending targets to standard output or a file, as a list for `-i`.
 
     With `--json`, each record includes the error. The ledger does not store the passwords of URLs. If a URL
     had a password, a message tells the user to use the original list.
     """
-    hidden = 0
+    hidden_count = 0
 
     def lines() -> Iterator[str]:
-        nonlocal hidden
-        for each in left:
-            hidden += each.without_password
-            yield _line(each, json=command.json)
+        nonlocal hidden_count
+        for row in rows:
+            hidden_count += row.without_password
+            yield _line(row, json=command.json)
 
     fault = None
     if name == "-":
@@ -365,10 +366,10 @@ def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
             streams.write_output(line.encode("utf-8", "surrogateescape"))
     else:
         fault = streams.ListFile(name).write(lines())
-    if hidden and not command.is_quiet:
+    if hidden_count and not command.is_quiet:
         streams.complain(
             Masked(
-                f"{hidden} URLs had a password, which ledgers do not store (use the original list, "
+                f"{hidden_count} URLs had a password, which ledgers do not store (use the original list, "
                 "--user with --password-file, or --netrc)"
             )
         )
@@ -377,16 +378,16 @@ def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
     return 0
 
 
-def _line(left: PendingRow, *, json: bool) -> str:
-    if not json and left.origin == "user" and left.referrer is None and not left.more and is_plain(left.url):
-        return left.url + "\n"
+def _line(row: PendingRow, *, json: bool) -> str:
+    if not json and row.origin == "user" and row.referrer is None and not row.more and is_plain(row.url):
+        return row.url + "\n"
     record: dict[str, JsonValue] = {
-        "url": left.url,
-        "origin": left.origin,
-        "referrer": left.referrer,
-        **left.more,
+        "url": row.url,
+        "origin": row.origin,
+        "referrer": row.referrer,
+        **row.more,
     }
     if json:
-        why = {"error": left.error, "exit": left.exit, "message": left.message, "attempts": left.attempts}
-        record |= why
+        details = {"error": row.error, "exit": row.exit, "message": row.message, "attempts": row.attempts}
+        record |= details
     return streams.json_line(record)

@@ -45,8 +45,8 @@ Report: TypeAlias = Callable[[LocalError], None]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: The number of bytes of the first line from which the format of a list is detected.
-_BEGINNING = 128
-_AT_ONCE = 65_536
+_HEAD_SIZE = 128
+_PIECE_SIZE = 65_536
 
 
 class FetchedList(NamedTuple):
@@ -81,15 +81,15 @@ def is_url(name: str) -> bool:
     return _URL.match(name) is not None
 
 
-def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[ListSource]:
+def open_lists(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[ListSource]:
     """Yield the lists of the command line, without those that failed to load. Raises `LocalError`."""
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     end = b"\0" if command.null else b"\n"
     for name in command.lists:
-        if (found := fetched.get(name)) is not None:
-            led = (found.url.shown, found.address)
+        if (content := fetched.get(name)) is not None:
+            link = (content.url.shown, content.address)
             yield ListSource(
-                redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True, end=end
+                redact(name), _pieces(content.octets), "derived", link, content.url, fetched=True, end=end
             )
         elif is_url(name):
             if command.verb not in ONLINE_NAMES:
@@ -102,11 +102,11 @@ def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[Li
 
 def _pieces(octets: bytes) -> Iterator[bytes]:
     """Yield the content of a list in chunks, so that the parsers do not copy the complete list."""
-    for start in range(0, len(octets), _AT_ONCE):
-        yield octets[start : start + _AT_ONCE]
+    for start in range(0, len(octets), _PIECE_SIZE):
+        yield octets[start : start + _PIECE_SIZE]
 
 
-def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
+def read_items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
     """Yield the items of a list, each with its position for messages.
 
     `report` is called with the error of each invalid item, and parsing continues. Raises `LocalError` after
@@ -114,20 +114,20 @@ def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
     """
     from resolver.trees.lists import is_metalink  # lazy import: it takes as long as the start of resolve
 
-    held = b""
+    head = b""
     for piece in source.pieces:
-        held += piece
-        first = held.lstrip()
-        if len(first) >= _BEGINNING or source.end in first or len(held) >= streams.MAX_LINE:
+        head += piece
+        first = head.lstrip()
+        if len(first) >= _HEAD_SIZE or source.end in first or len(head) >= streams.MAX_LINE:
             break
-    if is_metalink(held) or source.name.lower().endswith(".meta4"):
-        yield from _files(source.name, chain((held,), source.pieces), report)
-    elif held.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # Windows PowerShell 5 writes UTF-16 files.
+    if is_metalink(head) or source.name.lower().endswith(".meta4"):
+        yield from _files(source.name, chain((head,), source.pieces), report)
+    elif head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # Windows PowerShell 5 writes UTF-16 files.
         raise LocalError(
             f"{source.name}: expected UTF-8, got UTF-16 (convert it with iconv -f UTF-16 -t UTF-8)"
         )
     else:
-        yield from _lines(source, chain((held.removeprefix(BOM_UTF8),), source.pieces), report)
+        yield from _lines(source, chain((head.removeprefix(BOM_UTF8),), source.pieces), report)
 
 
 def _files(name: str, pieces: Iterable[bytes], report: Report) -> Iterator[tuple[str, Item]]:
@@ -149,15 +149,15 @@ def _lines(source: ListSource, pieces: Iterable[bytes], report: Report) -> Itera
     for number, line in enumerate(streams.list_lines(source.name, pieces, source.end), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        where = f"{source.name}, {item} {number}"
+        label = f"{source.name}, {item} {number}"
         try:
-            found = parse_sum(line)
-            yield where, line if found is None else _file(found, source, where)
+            digest = parse_sum(line)
+            yield label, line if digest is None else _file(digest, source, label)
         except BadItem as error:
-            report(LocalError(f"{where}: {error}"))
+            report(LocalError(f"{label}: {error}"))
 
 
-def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
+def _file(digest: ListedDigest, source: ListSource, label: str) -> ListedFile:
     """Return the file of a checksum line (`DIGEST NAME`).
 
     Its URL is relative to the URL of the list.
@@ -168,27 +168,27 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     """
     if source.base is None:
         raise LocalError(
-            f"{where}: a digest and a name without a URL (name the list's URL with --referrer, "
+            f"{label}: a digest and a name without a URL (name the list's URL with --referrer, "
             "or fetch the list with -i URL)"
         )
-    parts = parts_of(found.name)
+    parts = parts_of(digest.name)
     try:
         url = make_sibling_url(source.base, *parts)
     except InvalidUrl as error:
         raise BadItem(error.message) from error
     if url is None:
-        raise LocalError(f"{where}: a {source.base.scheme} URL has no directory for the names of the list")
-    return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
+        raise LocalError(f"{label}: a {source.base.scheme} URL has no directory for the names of the list")
+    return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=digest.checksum)
 
 
 # The selection of the mirrors for one file of a list.
 
 #: The maximum number of skipped mirrors with a separate finding, because a list may contain a thousand
 #: mirrors.
-_MOST_TOLD = 5
+_MAX_FINDINGS = 5
 
 
-def sift(
+def select_mirrors(
     urls: Iterable[str], source: ListSource, command: Command
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Return the URLs that the policy permits, in order.
@@ -197,12 +197,12 @@ def sift(
 
     If the policy refuses all URLs, all URLs are returned without findings.
     """
-    places = [_as_url(url) for url in urls]
-    if len(places) == 1:
-        return tuple(places), ()
+    candidates = [_as_url(url) for url in urls]
+    if len(candidates) == 1:
+        return tuple(candidates), ()
     policy = policy_of(command)
-    kept, findings = [], []
-    for url in places:
+    mirrors, findings = [], []
+    for url in candidates:
         verdict = check(
             url,
             policy=policy,
@@ -211,18 +211,18 @@ def sift(
             gateways=command.gateways,
         )
         if verdict.action != "refuse":
-            kept.append(url)
+            mirrors.append(url)
             continue
-        why = next(finding for finding in verdict.findings if finding.action == "refuse")
+        refusal = next(finding for finding in verdict.findings if finding.action == "refuse")
         findings.append(
-            Finding("list:place", "allow", f"mirror skipped: {redact(url)}: {why.rule}: {why.detail}")
+            Finding("list:place", "allow", f"mirror skipped: {redact(url)}: {refusal.rule}: {refusal.detail}")
         )
-    if not kept:
-        return tuple(places), ()
-    if len(findings) > _MOST_TOLD:
-        more = Finding("list:place", "allow", f"{len(findings) - _MOST_TOLD} more mirrors skipped")
-        findings = [*findings[:_MOST_TOLD], more]
-    return tuple(kept), tuple(findings)
+    if not mirrors:
+        return tuple(candidates), ()
+    if len(findings) > _MAX_FINDINGS:
+        more = Finding("list:place", "allow", f"{len(findings) - _MAX_FINDINGS} more mirrors skipped")
+        findings = [*findings[:_MAX_FINDINGS], more]
+    return tuple(mirrors), tuple(findings)
 
 
 def _as_url(text: str) -> str:
@@ -244,13 +244,13 @@ async def fetch_lists(
 
     `report` is called with the error of each list that cannot be fetched.
     """
-    found: dict[str, FetchedList] = {}
+    list_by_name: dict[str, FetchedList] = {}
     for name in filter(is_url, command.lists):
         try:
-            found[name] = await _fetch(session, name, command, secrets)
+            list_by_name[name] = await _fetch(session, name, command, secrets)
         except ResolveError as error:
             report(error)
-    return found
+    return list_by_name
 
 
 async def _fetch(session: Resolver, name: str, command: Command, secrets: CommandSecrets) -> FetchedList:
@@ -273,10 +273,10 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Comman
 
 #: Records that are extracted. For each WARC record type, the table has the permitted HTTP statuses, or for
 #: other schemes, the permitted kinds. A revisit record refers to an earlier record with the same content.
-_OBJECTS = {"response": ("200",), "resource": ("document",), "revisit": ("200", "-")}
+_KINDS_BY_TYPE = {"response": ("200",), "resource": ("document",), "revisit": ("200", "-")}
 
 
-def urls_in(
+def list_archived_urls(
     path: str, at: str | None, report: Callable[[ResolveError], None], *, quiet: bool
 ) -> Iterator[str]:
     """Yield the URLs that were archived up to the time `at`.
@@ -286,41 +286,41 @@ def urls_in(
     `report` is called for damaged records. The number of listings is printed, because listings are not
     extracted as files. Raises `LocalError` if the file is not an archive.
     """
-    then = None if at is None else read_moment(at)
-    seen: set[bytes] = set()
+    end = None if at is None else read_moment(at)
+    digests: set[bytes] = set()
     listings = 0
     try:
         with open_archive(path) as archive:
-            for found in list_records(archive):
-                if isinstance(found, DamagedSpan):
-                    report(IntegrityError(f"{path}: byte {found.offset}: {found.message}"))
+            for record in list_records(archive):
+                if isinstance(record, DamagedSpan):
+                    report(IntegrityError(f"{path}: byte {record.offset}: {record.message}"))
                     continue
-                sought = None if then is not None and _is_later(found, then) else _digest_url(found)
-                if sought is None or sought in seen:
+                digest = None if end is not None and _is_later(record, end) else _digest_url(record)
+                if digest is None or digest in digests:
                     continue
-                seen.add(sought)
-                if found.kind in _OBJECTS[found.head.type]:
-                    yield found.head.target or ""
+                digests.add(digest)
+                if record.kind in _KINDS_BY_TYPE[record.head.type]:
+                    yield record.head.target or ""
                 else:
                     listings += 1
     except LocalError as error:
         raise LocalError(f"{path}: {error.message}") from error
     if listings and not quiet:
-        kept = Masked("1 listing was" if listings == 1 else f"{listings} listings were")
+        text = Masked("1 listing was" if listings == 1 else f"{listings} listings were")
         streams.complain(
-            Masked(f"{own_text(path)}: {kept} not extracted (show entries with resolve ls --from-warc)")
+            Masked(f"{own_text(path)}: {text} not extracted (show entries with resolve ls --from-warc)")
         )
 
 
-def _is_later(found: ListedRecord, at: datetime) -> bool:
-    return found.head.date is not None and found.head.date > at
+def _is_later(record: ListedRecord, at: datetime) -> bool:
+    return record.head.date is not None and record.head.date > at
 
 
-def _digest_url(found: ListedRecord) -> bytes | None:
+def _digest_url(record: ListedRecord) -> bytes | None:
     """Return a digest of the normalized URL, or None if the record cannot be extracted."""
-    head = found.head
+    head = record.head
     is_listing = head.type == "resource"
-    if head.target is None or not (is_listing or found.kind in _OBJECTS.get(head.type, ())):
+    if head.target is None or not (is_listing or record.kind in _KINDS_BY_TYPE.get(head.type, ())):
         return None
     try:
         url = parse(head.target)

@@ -27,11 +27,11 @@ from resolver.cli.ledger import (
     LedgerInput,
     Part,
     SkippedLines,
-    find_earlier,
-    forget,
     ledger_of,
-    note_failure,
-    note_saved,
+    load_saved,
+    record_failure,
+    record_saved,
+    remove_row,
 )
 from resolver.cli.listing import follow
 from resolver.cli.options import LISTED
@@ -346,9 +346,7 @@ class _RetrievalRun:
                     target, entry = part
                     number = self._tally.add_target(target)
                     if entry is not None and entry.is_done:
-                        self.report_skipped(
-                            number, find_earlier(target, entry, self._command), target.place[1]
-                        )
+                        self.report_skipped(number, load_saved(target, entry, self._command), target.place[1])
                     else:
                         work = partial(self.process_target, session, number, target, entry)
                         yield _TargetTask(*target.place, work)
@@ -438,9 +436,9 @@ class _RetrievalRun:
                 self._directory.check()
             streams.flush()
             if entry is not None:
-                await note_saved(entry, saved)
+                await record_saved(entry, saved)
             if self._has_trees and saved is None:
-                await forget(entry)
+                await remove_row(entry)
                 self._tally.remove_target(number)
             else:
                 self._tally.count_done(number, saved)
@@ -473,7 +471,7 @@ class _RetrievalRun:
         if files and not self._command.is_quiet:
             streams.complain(Masked(f"{redact(target.url)}: {messages.advise_resume(files, self._rerun)}"))
         try:
-            await note_failure(entry, error)
+            await record_failure(entry, error)
         except LedgerFault as fault:
             self._end_run(fault)
         return None

@@ -19,7 +19,7 @@ from protocols.options import Options
 from protocols.text import own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.targets import CommandTarget, targets_as_given
+from resolver.cli.targets import CommandTarget, reread_targets
 from resolver.cli.transfers import duration, octets
 from resolver.network.events import Connected, Event
 from resolver.policy.environment import proxies_here
@@ -165,7 +165,7 @@ class RunSummary:
         """Yield the targets that an interrupted run did not start, if the lists can be read a second time."""
         lists = self.fetched
         if all(name in lists or streams.is_file(name) for name in self._command.lists):
-            yield from islice(targets_as_given(self._command, lists), self._lines_read, None)
+            yield from islice(reread_targets(self._command, lists), self._lines_read, None)
 
     def _format_list_line(self, target: CommandTarget) -> str:
         origin, url = self._command.origin, target.url

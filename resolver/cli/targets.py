@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _ORIGINS = ("user", "chosen", "derived")
-_NOTHING: Mapping[str, FetchedList] = {}
+_NO_LISTS: Mapping[str, FetchedList] = {}
 
 
 class CommandTarget(NamedTuple):
@@ -134,7 +134,7 @@ class CommandTarget(NamedTuple):
 
 
 def targets(
-    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, FetchedList] = _NOTHING
+    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, FetchedList] = _NO_LISTS
 ) -> Iterator[CommandTarget]:
     """Yield all targets in order.
 
@@ -147,19 +147,19 @@ def targets(
         LocalError: a list cannot be read.
         NotConfigured: more than one URL for a single output file.
     """
-    found = (_as_url(target, command) for target in _targets(command, report, fetched))
+    urls = (_convert_iri(target, command) for target in _targets(command, report, fetched))
     if command.verb != "get" or command.output in ("-", None):
-        return found
-    return _only_one(found, command.output)
+        return urls
+    return _require_one(urls, command.output)
 
 
-def targets_as_given(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[CommandTarget]:
+def reread_targets(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[CommandTarget]:
     """Yield the targets of `targets` a second time, without reports of errors."""
     with suppress(LocalError):  # the first read of the lists has reported the error
         yield from _targets(command, lambda error: None, fetched)
 
 
-def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
+def _convert_iri(target: CommandTarget, command: Command) -> CommandTarget:
     """Convert a typed IRI to a URL (RFC 3987) and report the conversion, except for the command `parse`."""
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
         return target
@@ -173,8 +173,8 @@ def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
     return target._replace(url=url)
 
 
-def _only_one(found: Iterator[CommandTarget], file: str) -> Iterator[CommandTarget]:
-    for number, target in enumerate(found):
+def _require_one(targets: Iterator[CommandTarget], file: str) -> Iterator[CommandTarget]:
+    for number, target in enumerate(targets):
         if number:
             raise NotConfigured("-O FILE: expected one URL (for several use -d DIR)")
         yield target._replace(where=file)
@@ -194,22 +194,22 @@ class TargetNaming:
 
         self._command = command
         self._ledger = ledger
-        self._renames = command.exists == "rename"
-        self._names = NameReservations(self._may_have)
+        self._can_rename = command.exists == "rename"
+        self._names = NameReservations(self._can_reserve)
         self._claim = partial(NameReservation, self._names)
         self._number = 0
 
-    def _may_have(self, path: str, url: str) -> bool:
-        if not self._renames:
+    def _can_reserve(self, path: str, url: str) -> bool:
+        if not self._can_rename:
             return True
         from resolver.files.names import is_free  # lazy import: it takes 7 ms
 
         path = os.path.join(self._command.attachments or self._command.directory or "", path)
-        had_it = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))
-        return had_it or is_free(path, url)
+        is_recorded = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))
+        return is_recorded or is_free(path, url)
 
     @property
-    def how(self) -> str | None:
+    def naming_rule(self) -> str | None:
         """Return the naming scheme of the files as text.
 
         The ledger stores this text.
@@ -218,7 +218,7 @@ class TargetNaming:
         only on the options and the order of the URLs.
         """
         command = self._command
-        if self._renames or command.url_options or not self._is_by_url:
+        if self._can_rename or command.url_options or not self._is_by_url:
             return None
         host = "host " if command.host_directories else ""
         return f"{host}{'' if command.cut_dirs is None else command.cut_dirs}"
@@ -229,20 +229,20 @@ class TargetNaming:
         is_one_file = not (command.allow_server_name or command.recursive or command.glob)
         return is_one_file and command.follow is None
 
-    def find_again(self, paths: Sequence[str]) -> list[bool]:
+    def reserve_again(self, paths: Sequence[str]) -> list[bool]:
         """Reserve names from the ledger; return for each name whether the name was available."""
-        taken = self._names.reserve_again(paths)
-        self._number += sum(taken)
-        return taken
+        results = self._names.reserve_again(paths)
+        self._number += sum(results)
+        return results
 
     def name(self, target: CommandTarget) -> CommandTarget:
         self._number += 1
-        claim, known, where = self._claim(self._number), None, ""
+        claim, url, where = self._claim(self._number), None, ""
         if self._is_by_url:
             with suppress(ResolveError):  # the retrieval reports the error
-                known = target.parsed(self._command)
-                where = claim.take(target.find_path(known, self._command), known.shown)
-        return target._replace(claim=claim, known=known, where=where)
+                url = target.parsed(self._command)
+                where = claim.take(target.find_path(url, self._command), url.shown)
+        return target._replace(claim=claim, known=url, where=where)
 
 
 def _targets(
@@ -252,23 +252,23 @@ def _targets(
     for url in command.urls:
         yield CommandTarget(url, command.origin, referrer)
     if command.extracts is not None:
-        from resolver.cli.lists import urls_in  # lazy import: few runs extract an archive
+        from resolver.cli.lists import list_archived_urls  # lazy import: few runs extract an archive
 
-        for url in urls_in(command.extracts, command.at, report, quiet=command.is_quiet):
+        for url in list_archived_urls(command.extracts, command.at, report, quiet=command.is_quiet):
             yield CommandTarget(url, command.origin, referrer)
     if not command.lists:
         return
     from resolver.cli import lists  # lazy import: few command lines have a list
 
-    for source in lists.sources(command, fetched):
-        for where, item in lists.items(source, report):
+    for source in lists.open_lists(command, fetched):
+        for label, item in lists.read_items(source, report):
             try:
-                found = _line(item, where, source) if isinstance(item, str) else _file(item, source, command)
+                target = _line(item, label, source) if isinstance(item, str) else _file(item, source, command)
             except LocalError as error:
                 report(error)
                 continue
-            if found is not None:
-                yield found
+            if target is not None:
+                yield target
 
 
 def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarget:
@@ -277,9 +277,9 @@ def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarg
     Mirrors that the policy refuses are removed, so that no retry is spent on them. If the policy refuses all
     mirrors, the retrieval reports the error of the first mirror.
     """
-    from resolver.cli.lists import sift
+    from resolver.cli.lists import select_mirrors
 
-    urls, findings = sift(item.urls, source, command)
+    urls, findings = select_mirrors(item.urls, source, command)
     return CommandTarget(
         urls[0],
         source.origin,
@@ -292,7 +292,7 @@ def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarg
     )
 
 
-def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
+def _line(line: str, label: str, source: ListSource) -> CommandTarget | None:
     """Return the target of a list line.
 
     The result is `None` for a record whose `url` is null.
@@ -306,45 +306,45 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise LocalError(f"{where}: not a JSON object: {error}") from error
+        raise LocalError(f"{label}: not a JSON object: {error}") from error
     if "url" in record and record["url"] is None:
         return None
     url = record.get("url")
     if not isinstance(url, str):
-        raise LocalError(f"{where}: expected a JSON object with a string member url")
-    chosen = record.get("origin")
-    chosen = source.origin if chosen is None else chosen
-    if chosen not in _ORIGINS:
-        raise LocalError(f"{where}: origin must be user, chosen or derived, got {chosen!r}")
-    led = _referrer(record.get("referrer"), where) or source.referrer
-    target = CommandTarget(url, cast("Origin", chosen), led)
+        raise LocalError(f"{label}: expected a JSON object with a string member url")
+    origin = record.get("origin")
+    origin = source.origin if origin is None else origin
+    if origin not in _ORIGINS:
+        raise LocalError(f"{label}: origin must be user, chosen or derived, got {origin!r}")
+    referrer = _referrer(record.get("referrer"), label) or source.referrer
+    target = CommandTarget(url, cast("Origin", origin), referrer)
     if source.fetched:  # a fetched list is untrusted, so the origin and the referrer in its lines are ignored
         target = CommandTarget(url, source.origin, source.referrer)
-    return target if record.get("listed") is None else _with_more(target, record["listed"], where)
+    return target if record.get("listed") is None else _add_metadata(target, record["listed"], label)
 
 
-def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget:
+def _add_metadata(target: CommandTarget, value: object, label: str) -> CommandTarget:
     """Add the metadata in the member `listed` of a record, which an earlier run wrote with `--failed`."""
     from resolver.transfer.verification import Checksum
     from resolver.trees.lists import BadItem, parts_of, safe_path
 
-    match said:
+    match value:
         case {
             "name": (str() | None) as name,
             "mirrors": [*mirrors],
             "checksum": (str() | None) as digest,
             "size": (int() | None) as size,
-        } if all(isinstance(each, str) for each in mirrors):
+        } if all(isinstance(url, str) for url in mirrors):
             try:
                 checksum = None if digest is None else Checksum.parse(digest)
                 path = None if name is None else safe_path(parts_of(name))
             except (ValueError, BadItem) as error:
-                raise LocalError(f"{where}: {error}") from error
+                raise LocalError(f"{label}: {error}") from error
             return target._replace(name=path, mirrors=tuple(mirrors), checksum=checksum, size=size)
-    raise LocalError(f"{where}: listed must have name, mirrors, checksum and size, as written by --failed")
+    raise LocalError(f"{label}: listed must have name, mirrors, checksum and size, as written by --failed")
 
 
-def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
+def _referrer(value: object, label: str) -> tuple[str, str | None] | None:
     match value:
         case None:
             return None
@@ -352,7 +352,7 @@ def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
             return (redact(url), None)
         case [str(url), (str() | None) as address]:
             return (redact(url), address)
-    raise LocalError(f"{where}: referrer must be a URL or [URL, address]")
+    raise LocalError(f"{label}: referrer must be a URL or [URL, address]")
 
 
 def status_of(statuses: Iterable[int]) -> int:

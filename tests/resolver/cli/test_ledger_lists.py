@@ -21,7 +21,7 @@ WORDS = ["get", "-d", "out", "-i", "list", "--ledger", "run", "--json"]
 
 @pytest.fixture(autouse=True, name="few")
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(account, "_AT_ONCE", 3)
+    monkeypatch.setattr(account, "_GROUP_SIZE", 3)
     monkeypatch.setattr(recall, "_RECALL_ROWS", 4)
 
 

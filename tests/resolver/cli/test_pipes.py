@@ -82,14 +82,14 @@ def source_of(*pieces: bytes, end: bytes) -> ListSource:
 @pytest.mark.parametrize("end", [b"\n", b"\0"])
 def test_first_item_is_used_before_list_ends(end: bytes) -> None:
     """A pipe may be idle for hours."""
-    found = lists.items(source_of(b"http:", b"//a/" + end, end=end), lambda error: None)
+    found = lists.read_items(source_of(b"http:", b"//a/" + end, end=end), lambda error: None)
     assert next(found)[1] == "http://a/"
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\0"])
 def test_endless_item_is_error(end: bytes) -> None:
     pieces = [b"http://h.example/" + b"x" * 65_536] * 20
-    found = lists.items(ListSource("-", iter(pieces), "user", None, None, fetched=False, end=end), print)
+    found = lists.read_items(ListSource("-", iter(pieces), "user", None, None, fetched=False, end=end), print)
     with pytest.raises(LocalError, match="too long"):
         list(found)
 
