@@ -30,35 +30,35 @@ from resolver.transfer.streaming import StreamingResponse, listing_line, long_li
 # All other output has the full text.
 
 #: Minimum columns of a terminal on which the lines of the long format are not shortened.
-ROOMY = 80
+MIN_COLUMNS = 80
 #: Minimum columns of a shortened name. On an even narrower terminal, lines wrap.
-_LEAST = 8
-_CUT = "…"
-_LONGEST_SIZE = 6
+_MIN_NAME = 8
+_ELLIPSIS = "…"
+_SIZE_WIDTH = 6
 _UNITS = "KMGTPE"
 
 
 def short_columns(entry: Entry, number: int) -> str:
     """Format the kind, size, date and number of an entry; `~` marks an approximate value."""
-    return f"{entry.kind.value[:3]:<3} {_size(entry):>{_LONGEST_SIZE}} {_day(entry):<11} {number:>4} "
+    return f"{entry.kind.value[:3]:<3} {_size(entry):>{_SIZE_WIDTH}} {_day(entry):<11} {number:>4} "
 
 
 def fit(text: str, columns: int) -> str:
     """Shorten a text to a width: its start and its end are preserved, and the middle is removed."""
-    columns = max(columns, _LEAST)
+    columns = max(columns, _MIN_NAME)
     if _width(text) <= columns:
         return text
     end = _cut_to_width(text[::-1], (columns - 1) // 3)[::-1]
-    return _cut_to_width(text, columns - 1 - _width(end)) + _CUT + end
+    return _cut_to_width(text, columns - 1 - _width(end)) + _ELLIPSIS + end
 
 
 def _cut_to_width(text: str, columns: int) -> str:
     """Return the longest prefix of a text that is not wider than `columns`."""
-    taken = 0
-    for at, character in enumerate(text):
-        taken += _width(character)
-        if taken > columns:
-            return text[:at]
+    width = 0
+    for end, character in enumerate(text):
+        width += _width(character)
+        if width > columns:
+            return text[:end]
     return text
 
 
@@ -67,22 +67,22 @@ def _width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
     )
 
 
 def _size(entry: Entry) -> str:
-    """Format the size in at most `_LONGEST_SIZE` characters; a large size is rounded down and has a unit."""
+    """Format the size in at most `_SIZE_WIDTH` characters; a large size is rounded down and has a unit."""
     if entry.size is None:
-        said = (entry.extra or {}).get("size_text")
-        found = re.sub(r"[^0-9.,A-Za-z]", "", said) if isinstance(said, str) else ""
-        return f"~{found}"[:_LONGEST_SIZE] if found else "-"
+        size_text = (entry.extra or {}).get("size_text")
+        text = re.sub(r"[^0-9.,A-Za-z]", "", size_text) if isinstance(size_text, str) else ""
+        return f"~{text}"[:_SIZE_WIDTH] if text else "-"
     size, unit = entry.size, ""
-    for each in _UNITS:
-        if len(f"{size}{unit}") < _LONGEST_SIZE:
+    for letter in _UNITS:
+        if len(f"{size}{unit}") < _SIZE_WIDTH:
             break
-        size, unit = size // 1024, each
+        size, unit = size // 1024, letter
     return f"~{size}{unit}" if unit else str(size)
 
 
@@ -93,12 +93,12 @@ def _day(entry: Entry) -> str:
     return f"~{local[:10]}" if isinstance(local, str) and re.match(r"[0-9-]{10}", local) else "-"
 
 
-_ROUNDED = r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)"
+_ROUNDED_SIZE = r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)"
 #: A valid color of LS_COLORS. Only SGR parameters are valid, so other sequences never reach a terminal.
 _COLOR = r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}"
 #: The default colors of ls(1), for kinds of entries without a color in LS_COLORS.
-_DEFAULTS = {"di": "01;34", "ln": "01;36"}
-_MOST_COLORS = 65_536
+_DEFAULT_COLORS = {"di": "01;34", "ln": "01;36"}
+_MAX_LS_COLORS = 65_536
 
 
 class EntryColors(NamedTuple):
@@ -125,15 +125,15 @@ class EntryColors(NamedTuple):
         return ""
 
 
-def painter(environment: Mapping[str, str]) -> EntryColors:
+def load_colors(environment: Mapping[str, str]) -> EntryColors:
     """Return the colors of LS_COLORS; NO_COLOR (no-color.org) and TERM=dumb disable all colors."""
     if environment.get("NO_COLOR") or environment.get("TERM", "dumb") == "dumb":
         return EntryColors({})
-    words = environment.get("LS_COLORS", "")[:_MOST_COLORS].split(":")
-    said = dict(word.partition("=")[::2] for word in words if "=" in word)
-    found = {name.lower() if name.startswith("*") else name: color for name, color in said.items()}
+    words = environment.get("LS_COLORS", "")[:_MAX_LS_COLORS].split(":")
+    pairs = dict(word.partition("=")[::2] for word in words if "=" in word)
+    colors = {name.lower() if name.startswith("*") else name: color for name, color in pairs.items()}
     return EntryColors(
-        {name: color for name, color in {**_DEFAULTS, **found}.items() if re.fullmatch(_COLOR, color)}
+        {name: color for name, color in {**_DEFAULT_COLORS, **colors}.items() if re.fullmatch(_COLOR, color)}
     )
 
 
@@ -145,11 +145,11 @@ class EntryPrinter:
     """
 
     def __init__(self, command: Command, *, raw: bool) -> None:
-        self._long = bool(command.long)
-        self._terminal = streams.output_is_terminal()
-        self._columns = streams.output_columns() if self._terminal and self._long else ROOMY
-        self._escape: Callable[[str], str] = escape_line if self._terminal and not raw else str
-        self._painter = painter(colors_here()) if self._terminal else EntryColors({})
+        self._is_long = bool(command.long)
+        self._is_terminal = streams.output_is_terminal()
+        self._columns = streams.output_columns() if self._is_terminal and self._is_long else MIN_COLUMNS
+        self._escape: Callable[[str], str] = escape_line if self._is_terminal and not raw else str
+        self._colors = load_colors(colors_here()) if self._is_terminal else EntryColors({})
         self._count = 0
 
     def __call__(self, entry: Entry) -> str:
@@ -158,14 +158,12 @@ class EntryPrinter:
 
     def line(self, number: int, entry: Entry) -> str:
         name = self._escape(listing_line(entry))
-        slash = "/" if entry.kind is Kind.DIRECTORY and (self._long or self._terminal) else ""
-        if self._columns < ROOMY:
-            known = short_columns(entry, number)
-            return (
-                known + self._painter.paint(entry, fit(name, self._columns - len(known) - len(slash))) + slash
-            )
-        name = self._painter.paint(entry, name) + slash
-        return long_line(entry, number, name) if self._long else name
+        slash = "/" if entry.kind is Kind.DIRECTORY and (self._is_long or self._is_terminal) else ""
+        if self._columns < MIN_COLUMNS:
+            head = short_columns(entry, number)
+            return head + self._colors.paint(entry, fit(name, self._columns - len(head) - len(slash))) + slash
+        name = self._colors.paint(entry, name) + slash
+        return long_line(entry, number, name) if self._is_long else name
 
 
 async def show(reply: StreamingResponse, command: Command, session: Resolver) -> None:
@@ -196,14 +194,14 @@ async def _show_sorted(
         await lines.add(octets, more=True)
 
 
-async def _collect_entries(reply: StreamingResponse, most: int) -> list[tuple[int, Entry]]:
-    found: list[tuple[int, Entry]] = []
+async def _collect_entries(reply: StreamingResponse, max_entries: int) -> list[tuple[int, Entry]]:
+    entries: list[tuple[int, Entry]] = []
     async for entry in reply.entries():
-        if len(found) == most:
-            message = f"more than {most} entries to sort (omit --sort, or set --limit entries=N)"
+        if len(entries) == max_entries:
+            message = f"more than {max_entries} entries to sort (omit --sort, or set --limit entries=N)"
             raise LimitExceeded("entries", message, url=reply.url)
-        found.append((len(found) + 1, entry))
-    return found
+        entries.append((len(entries) + 1, entry))
+    return entries
 
 
 def _by_name(numbered: tuple[int, Entry]) -> tuple[str, int]:
@@ -222,10 +220,10 @@ def _by_size(numbered: tuple[int, Entry]) -> tuple[float, str]:
 
 def _parse_rounded_size(entry: Entry) -> float:
     text = (entry.extra or {}).get("size_text")
-    found = re.match(_ROUNDED, text) if isinstance(text, str) else None
-    if found is None:
+    match = re.match(_ROUNDED_SIZE, text) if isinstance(text, str) else None
+    if match is None:
         return -1.0
-    return float(found[1]) * 1024.0 ** (_UNITS.find(found[2].upper()) + 1 if found[2] else 0)
+    return float(match[1]) * 1024.0 ** (_UNITS.find(match[2].upper()) + 1 if match[2] else 0)
 
 
 def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:

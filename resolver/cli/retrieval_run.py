@@ -38,7 +38,7 @@ from resolver.cli.options import LISTED
 from resolver.cli.output import print_bytes
 from resolver.cli.progress import display_of
 from resolver.cli.recording import archive_of, recorder_of
-from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
+from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc, request_key_password
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
 from resolver.cli.summary import RunSummary, add_event_records, add_peer_records
@@ -230,7 +230,7 @@ class _RetrievalRun:
             self._statuses.add(NotConfigured.exit_code)
             return
         try:
-            password = await password_of_key(self._command.cert)
+            password = await request_key_password(self._command.cert)
             with recorder_of(self._command) as recorder:
                 async with (
                     ledger_of(self._command) as ledger,

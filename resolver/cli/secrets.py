@@ -31,7 +31,7 @@ from resolver.policy.schemes import rules_of
 from resolver.policy.settings import names_of
 from resolver.url import registry
 
-_MOST_PASSWORD = 4_096
+_MAX_PASSWORD = 4_096
 
 
 class CommandSecrets:
@@ -56,18 +56,18 @@ class CommandSecrets:
         self._password = None if password_file is None else _first_line(password_file)
         self._sections = sections
         self._default = default
-        self._places: set[tuple[str, str, int]] = set()
+        self._endpoints: set[tuple[str, str, int]] = set()
 
     @property
     def has_sources(self) -> bool:
         """Return whether the user has configured a login; otherwise a password can only be typed."""
-        given = (self._user, self._password, self._default)
-        return bool(self._sections) or given != (None, None, None)
+        sources = (self._user, self._password, self._default)
+        return bool(self._sections) or sources != (None, None, None)
 
     def admit(self, url: Url) -> None:
         """Permit the use of credentials for the scheme, host and port of a URL that comes from the user."""
         if isinstance(url, HostUrl):
-            self._places.add((url.scheme, comparable_host(url.host), url.effective_port))
+            self._endpoints.add((url.scheme, comparable_host(url.host), url.effective_port))
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """Return the credentials for a host and port.
@@ -76,19 +76,19 @@ class CommandSecrets:
         the URL is used only in two cases: the password is typed, or the password is configured for this user
         name. Raises `NotConfigured` if a configured source does not return a password.
         """
-        named = (scheme, host, port) in self._places
-        if not named and not self._is_protected(scheme, host, port):
+        is_admitted = (scheme, host, port) in self._endpoints
+        if not is_admitted and not self._is_protected(scheme, host, port):
             return None
         section = self._section(scheme, host, port, user)
-        name = user or (self._user if named else None) or section.name
+        name = user or (self._user if is_admitted else None) or section.name
         if name is None:
             return None
-        if named and self._password is not None and self._user in (None, name):
+        if is_admitted and self._password is not None and self._user in (None, name):
             return Credentials(name, self._password)
-        password = await section.password_for(host, name)
-        if password is None and named:
-            shown = name.decode("utf-8", "replace")
-            password = await self._ask(f"password of {shown} at {host} port {port} ({scheme}): ")
+        password = await section.find_password(host, name)
+        if password is None and is_admitted:
+            user_name = name.decode("utf-8", "replace")
+            password = await self._ask(f"password of {user_name} at {host} port {port} ({scheme}): ")
         return None if password is None else Credentials(name, password)
 
     def _is_protected(self, scheme: str, host: str, port: int) -> bool:
@@ -111,16 +111,16 @@ class CommandSecrets:
 
         A section with another user name is skipped.
         """
-        wanted = user or self._user
+        user_name = user or self._user
         default = self._default if rules_of(scheme).logs_in else None
-        known = [self._sections[name] for name in names_of(host, port) if name in self._sections]
-        for found in known or ([] if default is None else [default]):
-            if wanted is None or found.user is None or _octets(found.user) == wanted:
-                return _LoginSection(found)
+        sections = [self._sections[name] for name in names_of(host, port) if name in self._sections]
+        for section in sections or ([] if default is None else [default]):
+            if user_name is None or section.user is None or _octets(section.user) == user_name:
+                return _LoginSection(section)
         return _LoginSection(HostSection())
 
 
-async def password_of_key(certfile: str | None) -> bytes | None:
+async def request_key_password(certfile: str | None) -> bytes | None:
     """Ask the user for the password of a certificate's private key.
 
     If the key is not encrypted, the user is not asked.
@@ -131,8 +131,8 @@ async def password_of_key(certfile: str | None) -> bytes | None:
         return None
     password = await streams.request_secret(f"password of the key in {certfile}: ")
     if password is None:
-        words = "its key has a password, and there is no terminal to ask for it"
-        raise NotConfigured(f"cannot use --cert {certfile!r}: {words}")
+        reason = "its key has a password, and there is no terminal to ask for it"
+        raise NotConfigured(f"cannot use --cert {certfile!r}: {reason}")
     return password
 
 
@@ -146,27 +146,27 @@ def _is_locked(certfile: str) -> bool:
 class _LoginSection:
     """The login of one section of the configuration or the netrc file."""
 
-    def __init__(self, found: HostSection) -> None:
-        self._found = found
+    def __init__(self, section: HostSection) -> None:
+        self._section = section
 
     @property
     def name(self) -> bytes | None:
-        return None if self._found.user is None else _octets(self._found.user)
+        return None if self._section.user is None else _octets(self._section.user)
 
-    async def password_for(self, host: str, user: bytes) -> bytes | None:
+    async def find_password(self, host: str, user: bytes) -> bytes | None:
         """Return the password.
 
         The result is `None` if the section has no source for a password.
 
         Raises `NotConfigured` if the source fails.
         """
-        if self._found.password is not None:
-            return _octets(self._found.password)
-        if self._found.command:
+        if self._section.password is not None:
+            return _octets(self._section.password)
+        if self._section.command:
             return self._check_password(await self._run_command(), "password_command returned no password")
-        if self._found.keyring:
+        if self._section.keyring:
             return self._check_password(
-                await self._look_up(host, user), "the keyring has no password for this user"
+                await self._query_keyring(host, user), "the keyring has no password for this user"
             )
         return None
 
@@ -179,32 +179,32 @@ class _LoginSection:
         """
         try:
             with streams.hide_lines():
-                done = await trio.run_process(list(self._found.command), capture_stdout=True, check=False)
+                result = await trio.run_process(list(self._section.command), capture_stdout=True, check=False)
         except OSError as error:
             raise self._fault(f"password_command: {error.strerror}") from error
-        if done.returncode:
-            raise self._fault(f"password_command ended with status {done.returncode}")
-        written: bytes = done.stdout
-        return written.partition(b"\n")[0].removesuffix(b"\r")
+        if result.returncode:
+            raise self._fault(f"password_command ended with status {result.returncode}")
+        output: bytes = result.stdout
+        return output.partition(b"\n")[0].removesuffix(b"\r")
 
-    async def _look_up(self, host: str, user: bytes) -> bytes:
+    async def _query_keyring(self, host: str, user: bytes) -> bytes:
         try:
             import keyring
         except ImportError as error:
             raise self._fault(f"needs {missing_libraries('keyring')}") from error
         try:
-            found = await trio.to_thread.run_sync(keyring.get_password, host, user.decode("utf-8", "replace"))
+            text = await trio.to_thread.run_sync(keyring.get_password, host, user.decode("utf-8", "replace"))
         except keyring.errors.KeyringError as error:
             raise self._fault(f"keyring: {error}") from error
-        return b"" if found is None else _octets(found)
+        return b"" if text is None else _octets(text)
 
-    def _check_password(self, password: bytes, otherwise: str) -> bytes:
-        if not 0 < len(password) <= _MOST_PASSWORD:
-            raise self._fault(otherwise)
+    def _check_password(self, password: bytes, reason: str) -> bytes:
+        if not 0 < len(password) <= _MAX_PASSWORD:
+            raise self._fault(reason)
         return password
 
-    def _fault(self, what: str) -> NotConfigured:
-        return NotConfigured(f"{self._found.source}: {what}")
+    def _fault(self, reason: str) -> NotConfigured:
+        return NotConfigured(f"{self._section.source}: {reason}")
 
 
 def _octets(text: str) -> bytes:
@@ -218,8 +218,8 @@ def _first_line(name: str) -> bytes:
         LocalError: the file cannot be read.
         LoginRequired: the first line is empty or too long.
     """
-    line = streams.read_first_line(name, _MOST_PASSWORD + 1)
-    if not 0 < len(line) <= _MOST_PASSWORD:
+    line = streams.read_first_line(name, _MAX_PASSWORD + 1)
+    if not 0 < len(line) <= _MAX_PASSWORD:
         raise LoginRequired(f"{name}: the first line is not a password (empty or too long)")
     return line
 
@@ -231,7 +231,7 @@ def _first_line(name: str) -> bytes:
 # permission. An error message has the line number of a mistake. The message does not have the text of the
 # line, which may be a password.
 
-_MOST = 1_048_576  # maximum bytes of a netrc file
+_MAX_NETRC = 1_048_576  # maximum bytes of a netrc file
 
 
 class Netrc(NamedTuple):
@@ -248,17 +248,17 @@ class Netrc(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def read_netrc(named: str | None) -> Netrc:
-    """Read the netrc file `named`, or else $NETRC, or else ~/.netrc. Raises `UsageError`.
+def read_netrc(name: str | None) -> Netrc:
+    """Read the netrc file `name`, or else $NETRC, or else ~/.netrc. Raises `UsageError`.
 
     Only ~/.netrc may be missing.
     """
-    path = named or os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
+    path = name or os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
     try:
-        with open_own(path, "netrc file", _MOST, secret=True) as file:
+        with open_own(path, "netrc file", _MAX_NETRC, secret=True) as file:
             return _sections(path, _parse(path, file))
     except MISSING as error:
-        if named is None and not os.environ.get("NETRC"):
+        if name is None and not os.environ.get("NETRC"):
             return Netrc()
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except NotConfigured as error:
@@ -271,7 +271,7 @@ def _parse(path: str, file: OwnFile) -> Mapping[str, tuple[str, str | None, str 
     try:
         file.octets.decode()  # for invalid UTF-8, `netrc` would try the charset of the locale
         # `netrc` closes the descriptor that it gets.
-        return netrc.netrc(_at_its_beginning(file.fd)).hosts  # type: ignore[arg-type]
+        return netrc.netrc(_rewind_copy(file.fd)).hosts  # type: ignore[arg-type]
     except netrc.NetrcParseError as error:
         raise UsageError(f"{path}, line {error.lineno}: not netrc syntax") from error
     except UnicodeDecodeError as error:
@@ -280,7 +280,7 @@ def _parse(path: str, file: OwnFile) -> Mapping[str, tuple[str, str | None, str 
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _at_its_beginning(fd: int) -> int:
+def _rewind_copy(fd: int) -> int:
     os.lseek(fd, 0, os.SEEK_SET)
     return os.dup(fd)
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 #: The time in seconds until the redirect page is removed. The token of the page is valid for the same time.
 #: Within this time, a browser must start and read the page.
-_PAGE_LASTS = 60.0
+_PAGE_LIFETIME = 60.0
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="referrer" content="no-referrer">
@@ -72,26 +72,26 @@ _PAGE = """<!doctype html>
 """
 
 
-async def lead(address: str) -> None:
+async def open_browser(address: str) -> None:
     """Open the URL `address` in a browser, or print the URL if no browser can be started."""
-    shown = False
-    page = _page_that_leads_to(address)
+    is_open = False
+    page = _write_redirect_page(address)
     if page is not None:
         with suppress(webbrowser.Error):
-            shown = await trio.to_thread.run_sync(webbrowser.open, page, abandon_on_cancel=True)
-    if not shown:
+            is_open = await trio.to_thread.run_sync(webbrowser.open, page, abandon_on_cancel=True)
+    if not is_open:
         streams.print_line(address)
         streams.flush()
 
 
-def _page_that_leads_to(address: str) -> str | None:
+def _write_redirect_page(address: str) -> str | None:
     """Write the redirect page and return its URL, or None if the file cannot be written."""
     folder = runtime_folder()
     if folder is None:
         return None
     octets = _PAGE.format(address=escape(address)).encode()
     try:
-        path = write_passing(folder, ".entry.html", "redirect page for the browser", octets, _PAGE_LASTS)
+        path = write_passing(folder, ".entry.html", "redirect page for the browser", octets, _PAGE_LIFETIME)
     except LocalError as error:
         streams.complain(error.message)
         return None
@@ -99,10 +99,10 @@ def _page_that_leads_to(address: str) -> str | None:
 
 
 #: The signal on which the server prints a new entry URL.
-_ANOTHER = signal.SIGUSR1
+_ENTRY_SIGNAL = signal.SIGUSR1
 #: Options that do not affect the pages of the server. If the user sets only these options, the command uses
 #: an already running server.
-_ASIDE = frozenset({"open", "quiet", "silent", "config"})
+_OTHER_OPTIONS = frozenset({"open", "quiet", "silent", "config"})
 
 
 def perform(command: Command) -> int:
@@ -134,28 +134,28 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
     from resolver.web.running import find_entry
     from resolver.web.server import run_server
 
-    if not command.configuration.options.keys() - _ASIDE:
-        there = await trio.to_thread.run_sync(find_entry)
-        if there is not None:
-            return await _lead_on(command, there[0].process, there[1])
+    if not command.configuration.options.keys() - _OTHER_OPTIONS:
+        running = await trio.to_thread.run_sync(find_entry)
+        if running is not None:
+            return await _use_running(command, running[0].process, running[1])
     status = 0
-    with trio.open_signal_receiver(*STATUS_BY_SIGNAL, _ANOTHER) as signals:
-        async with run_server(wishes_of(command, archive)) as server:
+    with trio.open_signal_receiver(*STATUS_BY_SIGNAL, _ENTRY_SIGNAL) as signals:
+        async with run_server(make_serve_options(command, archive)) as server:
             with announce_server(server, command):
                 streams.print_line(server.entry())
                 streams.flush()
                 if command.open:
-                    await lead(server.entry())
+                    await open_browser(server.entry())
                 status = await _wait_for_stop(signals, server)
     return status
 
 
-async def _lead_on(command: Command, process: int, address: str) -> int:
+async def _use_running(command: Command, process: int, address: str) -> int:
     """Open or print the entry URL of the running server."""
     if not command.is_quiet:
         streams.complain(Masked(f"a server is already running (process {process}); its settings apply"))
     if command.open:
-        await lead(address)
+        await open_browser(address)
     else:
         streams.print_line(address)
     return 0
@@ -180,7 +180,7 @@ def announce_server(server: WebServer, command: Command) -> Iterator[None]:
 
 async def _wait_for_stop(signals: AsyncIterator[int], server: WebServer) -> int:
     async for number in signals:
-        if number == _ANOTHER:
+        if number == _ENTRY_SIGNAL:
             streams.print_line(server.entry())
             streams.flush()
             continue
@@ -188,7 +188,7 @@ async def _wait_for_stop(signals: AsyncIterator[int], server: WebServer) -> int:
     return 0
 
 
-def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOptions:
+def make_serve_options(command: Command, archive: ArchiveSource | None = None) -> ServeOptions:
     """Return the server's options. Raises `UsageError`.
 
     With an `archive`, the server reads all content from the archive, not from the network.
@@ -203,29 +203,29 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
         is_public=listens_to_others(command),
         certificate=_certificate(command.listen_cert),
         size=command.page_size,
-        facts=_collect_facts(command),
+        facts=_make_page_facts(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
-        log=_pass_over if command.is_quiet else streams.complain,
+        log=_discard if command.is_quiet else streams.complain,
     )
 
 
-def _certificate(named: str | None) -> Certificate | None:
+def _certificate(names: str | None) -> Certificate | None:
     """Return the certificate and the key, which are in one file or in two files."""
     from resolver.web.access import Certificate
 
-    if named is None:
+    if names is None:
         return None
-    chain, _, key = named.partition(",")
+    chain, _, key = names.partition(",")
     return Certificate(chain, key or chain)
 
 
-def _collect_facts(command: Command) -> OwnPageFacts:
+def _make_page_facts(command: Command) -> OwnPageFacts:
     """Return the data about this command that the server's own pages display."""
     from resolver.web.own_pages import OwnPageFacts
-    from resolver.web.pages.own import RuleRow as Told
+    from resolver.web.pages.own import RuleRow
     from resolver.web.pages.page import FactRow
 
-    rules = [Told(rule.name, rule.sentence, rule.options) for rule in RULES]
+    rules = [RuleRow(rule.name, rule.sentence, rule.options) for rule in RULES]
     sources = command.configuration.sources
     shown = [row for row in rows() if "serve" in row.verbs.split() and sources.get(row.name) != "default"]
     facts = [FactRow(row.long, f"set by {sources[row.name]}") for row in shown]
@@ -233,7 +233,7 @@ def _collect_facts(command: Command) -> OwnPageFacts:
     return OwnPageFacts(rules, STATUSES, [policy, FactRow("rows per page", str(command.page_size)), *facts])
 
 
-def _pass_over(line: str) -> None:
+def _discard(line: str) -> None:
     """Discard a message, for --quiet."""
 
 
@@ -290,22 +290,22 @@ async def register(quiet: bool) -> None:
 
     Raises `LocalError`, for example if the desktop cannot run the program from its path.
     """
-    entry = desktop_entry(_words())  # an invalid program path raises before any file is written
-    _check_places()
+    entry = desktop_entry(_program_words())  # an invalid program path raises before any file is written
+    _check_paths()
     before = _read_state() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
     if await _is_installed("xdg-mime"):
         for scheme in SCHEMES:
-            if (opens := await _query_handler(scheme)) != NAME:
-                before.handlers[scheme] = opens
+            if (handler := await _query_handler(scheme)) != NAME:
+                before.handlers[scheme] = handler
     plain_file.write_whole(_state(), json.dumps(before._asdict()).encode() + b"\n", mode=None, follow=False)
     plain_file.write_whole(_entry(), entry, mode=None, follow=False)
-    await _renew()
+    await _update_database()
     if not await _run("xdg-mime", "default", NAME, *map(_kind, SCHEMES)) and not quiet:
         streams.complain(
             Masked("cannot set the default handler: xdg-mime failed (choose resolve in the desktop settings)")
         )
     if not quiet:
-        words = f"{', '.join(SCHEMES)} URLs open with: {' '.join(_words())} open ({_entry()})"
+        words = f"{', '.join(SCHEMES)} URLs open with: {' '.join(_program_words())} open ({_entry()})"
         streams.complain(own_text(words))
 
 
@@ -314,21 +314,21 @@ async def unregister(quiet: bool) -> None:
 
     If the user has changed the handler of a scheme after the registration, the handler is not replaced.
     """
-    _check_places()
+    _check_paths()
     before = _read_state() or DesktopState({}, [])
-    for scheme, opened in before.handlers.items():
-        if opened and await _query_handler(scheme) == NAME:
-            await _run("xdg-mime", "default", opened, _kind(scheme))
+    for scheme, handler in before.handlers.items():
+        if handler and await _query_handler(scheme) == NAME:
+            await _run("xdg-mime", "default", handler, _kind(scheme))
     for path in _lists():
-        _leave(path, made_by_us=path in before.missing)
+        _remove_entries(path, is_own=path in before.missing)
     plain_file.take_away(_entry())
-    await _renew()
+    await _update_database()
     plain_file.take_away(_state())
     if not quiet:
         streams.complain(Masked("removed the handlers that --register installed"))
 
 
-def _check_places() -> None:
+def _check_paths() -> None:
     """Raise `NotConfigured` if a path is relative, because the variable HOME is not set."""
     for path in (_entry(), _state(), *_lists()):
         if not os.path.isabs(path):
@@ -360,11 +360,11 @@ def argument(word: str) -> str:
     return quoted.replace("\\", "\\\\").replace("%", "%%")
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\{found[0]}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\{match[0]}"
 
 
-def _words() -> list[str]:
+def _program_words() -> list[str]:
     """Return the command line of this program, with the program's absolute path."""
     program = os.path.abspath(sys.argv[0])
     words = [program] if os.path.basename(program) == "resolve" else [sys.executable, "-m", "resolver"]
@@ -376,36 +376,36 @@ def _words() -> list[str]:
 def remove_handler(octets: bytes) -> bytes:
     """Return the content of a handler list without the entries of this program."""
     name = NAME.encode()
-    kept = []
+    lines = []
     for line in octets.splitlines(keepends=True):
         key, equals, values = line.partition(b"=")
-        found = values.strip().split(b";")
-        if not equals or name not in found:
-            kept.append(line)
-        elif others := [each for each in found if each not in (name, b"")]:
-            kept.append(key + b"=" + b"".join(each + b";" for each in others) + b"\n")
-    return b"".join(kept)
+        handlers = values.strip().split(b";")
+        if not equals or name not in handlers:
+            lines.append(line)
+        elif others := [handler for handler in handlers if handler not in (name, b"")]:
+            lines.append(key + b"=" + b"".join(handler + b";" for handler in others) + b"\n")
+    return b"".join(lines)
 
 
-def _leave(path: str, *, made_by_us: bool) -> None:
+def _remove_entries(path: str, *, is_own: bool) -> None:
     octets = plain_file.read(path)
     if octets is None:
         return
-    left = remove_handler(octets)
-    if made_by_us and all(line[:1] in (b"", b"[") for line in left.split(b"\n")):
+    rest = remove_handler(octets)
+    if is_own and all(line[:1] in (b"", b"[") for line in rest.split(b"\n")):
         plain_file.take_away(path)
-    elif left != octets:
-        plain_file.write_whole(path, left, mode=None)
+    elif rest != octets:
+        plain_file.write_whole(path, rest, mode=None)
 
 
 def _read_state() -> DesktopState | None:
     """Return the state that an earlier run stored, or None."""
     octets = plain_file.read(_state())
     try:
-        said = None if octets is None else json.loads(octets)
+        state = None if octets is None else json.loads(octets)
     except (ValueError, RecursionError):
         return None
-    match said:
+    match state:
         case {"handlers": dict(handlers), "missing": list(missing)}:
             return DesktopState(
                 {str(key): str(value) for key, value in handlers.items()}, list(map(str, missing))
@@ -436,7 +436,7 @@ async def _query_handler(scheme: str) -> str:
     return (await _run("xdg-mime", "query", "default", _kind(scheme)) or "").strip()
 
 
-async def _renew() -> None:
+async def _update_database() -> None:
     await _run("update-desktop-database", os.path.dirname(_entry()))
 
 
@@ -447,12 +447,12 @@ async def _is_installed(program: str) -> bool:
 async def _run(*words: str) -> str | None:
     """Run a desktop program and return its output, or None if the program is missing or fails."""
     try:
-        done = await trio.run_process(
+        process = await trio.run_process(
             words, capture_stdout=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
         )
     except OSError:
         return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+    return process.stdout.decode("utf-8", "replace") if process.returncode == 0 else None
 
 
 async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:
@@ -471,33 +471,33 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
             raise error
     from resolver.web.running import find_entry
 
-    is_now = session.archive is None  # a running server fetches from the network, not from an archive
-    there = await trio.to_thread.run_sync(find_entry, url.text) if is_now else None
-    if there is None:
-        return await _begin(url, command, session.archive)
-    window, address = there
+    is_online = session.archive is None  # a running server fetches from the network, not from an archive
+    running = await trio.to_thread.run_sync(find_entry, url.text) if is_online else None
+    if running is None:
+        return await _serve_page(url, command, session.archive)
+    instance, address = running
     if not command.is_quiet:
         streams.complain(
-            Masked(f"opened in the running server (process {window.process}), with its settings")
+            Masked(f"opened in the running server (process {instance.process}), with its settings")
         )
-    await lead(address)
+    await open_browser(address)
 
 
-async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> None:
+async def _serve_page(url: Url, command: Command, archive: ArchiveSource | None) -> None:
     try:
         from resolver.web.server import run_server
     except ModuleNotFoundError as error:
-        what = f"the web UI needs {missing_libraries('web')}"
-        raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
+        message = f"the web UI needs {missing_libraries('web')}"
+        raise UnsupportedScheme(url.scheme, message, url=url.shown) from error
     from resolver.web.access import LOOPBACK
 
-    own = wishes_of(command, archive)._replace(address=LOOPBACK, is_public=False, certificate=None)
-    async with run_server(own) as server:
+    options = make_serve_options(command, archive)._replace(address=LOOPBACK, is_public=False, certificate=None)
+    async with run_server(options) as server:
         with announce_server(server, command):
             if not command.is_quiet:
-                why = Masked(
+                reason = Masked(
                     "no server is running" if archive is None else "the archive needs a separate server"
                 )
-                streams.complain(Masked(f"{why}: serving until interrupted"))
-            await lead(server.entry(url.text))
+                streams.complain(Masked(f"{reason}: serving until interrupted"))
+            await open_browser(server.entry(url.text))
             await trio.sleep_forever()

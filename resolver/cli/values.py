@@ -97,13 +97,13 @@ def listening_address(text: str) -> str:
     from ipaddress import ip_address  # lazy import: few command lines contain an IP address
 
     try:
-        found = ip_address(text)
+        ip = ip_address(text)
     except ValueError as error:
         raise BadValue(f"expected a numeric address, got {text!r}") from error
-    mapped = getattr(found, "ipv4_mapped", None) is not None
-    if found.is_unspecified or found.is_multicast or mapped or "%" in text or text == "255.255.255.255":
+    is_mapped = getattr(ip, "ipv4_mapped", None) is not None
+    if ip.is_unspecified or ip.is_multicast or is_mapped or "%" in text or text == "255.255.255.255":
         raise BadValue(f"expected one address of this machine, got {text!r}")
-    return str(found)
+    return str(ip)
 
 
 def page_size(text: str) -> int:
@@ -111,9 +111,9 @@ def page_size(text: str) -> int:
     return _number(text, 1, 10_000)
 
 
-def _number(text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 5 and least <= int(text) <= most):
-        raise BadValue(f"expected a number from {least} to {most}, got {text!r}")
+def _number(text: str, minimum: int, maximum: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and minimum <= int(text) <= maximum):
+        raise BadValue(f"expected a number from {minimum} to {maximum}, got {text!r}")
     return int(text)
 
 
@@ -136,10 +136,10 @@ def rate(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Parse a duration above 0: a decimal number of seconds, or numbers with d, h, m, s and ms (1h30m)."""
-    found = re.fullmatch(_DURATION, text)
-    if found is None or not text:
+    match = re.fullmatch(_DURATION, text)
+    if match is None or not text:
         return _decimal(text, "expected seconds above 0, or a duration such as 500ms, 2m or 1h30m")
-    parts = zip(found.groups(), _UNIT_SECONDS, strict=True)
+    parts = zip(match.groups(), _UNIT_SECONDS, strict=True)
     value = sum(float(part) * unit for part, unit in parts if part is not None)
     if value <= 0:
         raise BadValue(f"expected a duration above 0, got {text!r}")
@@ -160,10 +160,10 @@ def _decimal(text: str, needed: str) -> float:
 
 def scheduler(text: str) -> str:
     """Check the value of `--scheduler`: the address of a Dask scheduler, `local`, or `local:N`."""
-    place, colon, many = text.partition(":")
-    if place == "local":
+    host, colon, workers = text.partition(":")
+    if host == "local":
         if colon:
-            count(many)
+            count(workers)
         return text
     if re.fullmatch(r"([a-z]+://)?[^\s/]+:[0-9]{1,5}", text) is None:
         raise BadValue(f"expected HOST:PORT, tls://HOST:PORT, or local:N, got {text!r}")
@@ -173,7 +173,7 @@ def scheduler(text: str) -> str:
 #: Matches an escape sequence of C in a separator, as in `printf`, `find -printf` and `xargs -d`.
 _ESCAPE = r"(?s)\\(x[0-9A-Fa-f]{2}|[0-7]{1,3}|.|\Z)"
 #: The escape letters of C: the letters for the bytes 7 to 13, `e` for ESC, and the backslash.
-_BY_LETTER = {letter: chr(code) for code, letter in enumerate("abtnvfr", 7)} | {"e": "\x1b", "\\": "\\"}
+_ESCAPES = {letter: chr(code) for code, letter in enumerate("abtnvfr", 7)} | {"e": "\x1b", "\\": "\\"}
 
 
 def separator(text: str) -> str:
@@ -185,15 +185,15 @@ def separator(text: str) -> str:
 def unescape(text: str) -> bytes:
     r"""Decode the escapes of C in a text, such as `\n`, `\0`, `\t`, `\x1e`, `\036` and `\\`."""
 
-    def octet(found: re.Match[str]) -> str:
-        code = found[1]
+    def octet(match: re.Match[str]) -> str:
+        code = match[1]
         if code[:1] == "x" and len(code) == 3:
             return chr(int(code[1:], 16))
         if re.match("[0-7]", code) and int(code, 8) < 256:
             return chr(int(code, 8))
-        if code not in _BY_LETTER:
-            raise BadValue(rf"unknown escape {found[0]} (expected \n, \0, \t, \r, \xHH or \\)")
-        return _BY_LETTER[code]
+        if code not in _ESCAPES:
+            raise BadValue(rf"unknown escape {match[0]} (expected \n, \0, \t, \r, \xHH or \\)")
+        return _ESCAPES[code]
 
     # During the conversion, each byte is one character, so an escape sequence may produce any byte.
     octets = text.encode("utf-8", "surrogateescape")
@@ -257,33 +257,33 @@ def checksum(text: str) -> Checksum:
         raise BadValue(str(error)) from error
 
 
-def suggest_nearest(word: str, known: Iterable[str]) -> str:
+def suggest_nearest(word: str, names: Iterable[str]) -> str:
     """Return a suggestion of the keyword that is most similar to `word`.
 
     Without a similar keyword, the result is empty.
 
     A keyword that starts with `word` is preferred.
     """
-    words = sorted(set(known))
-    longer = [each for each in words if len(word) > 2 and each.startswith(word)]
-    most = 1 if len(word.lstrip("-")) < 5 else 2
-    near = [(distance, each) for each in words if (distance := _edit_distance(word, each)) <= most]
-    meant = longer[0] if longer else min(near)[1] if near else None
-    return "" if meant is None else f"; did you mean {meant}?"
+    words = sorted(set(names))
+    completions = [name for name in words if len(word) > 2 and name.startswith(word)]
+    max_distance = 1 if len(word.lstrip("-")) < 5 else 2
+    matches = [(distance, name) for name in words if (distance := _edit_distance(word, name)) <= max_distance]
+    match = completions[0] if completions else min(matches)[1] if matches else None
+    return "" if match is None else f"; did you mean {match}?"
 
 
-def _edit_distance(one: str, other: str) -> int:
+def _edit_distance(text: str, other: str) -> int:
     """Return the Damerau-Levenshtein distance of two strings (optimal string alignment).
 
     The edits are insertions, deletions, replacements and swaps of neighbors.
     """
     before: list[int] = []
     row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
+    for i, letter in enumerate(text, 1):
         last, before, row = before, row, [i]
-        for j, its in enumerate(other, 1):
-            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
-            if i > 1 and j > 1 and (letter, its) == (other[j - 2], one[i - 2]):
-                least = min(least, last[j - 2] + 1)
-            row.append(least)
+        for j, other_letter in enumerate(other, 1):
+            distance = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other_letter))
+            if i > 1 and j > 1 and (letter, other_letter) == (other[j - 2], text[i - 2]):
+                distance = min(distance, last[j - 2] + 1)
+            row.append(distance)
     return row[-1]

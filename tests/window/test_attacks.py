@@ -18,7 +18,7 @@ import trustme
 from playwright.sync_api import Error, Page, Response, expect
 
 from resolver import Policy, Settings
-from resolver.cli.serve import lead
+from resolver.cli.serve import open_browser
 from resolver.web import headers
 from resolver.web.access import CHECKS, check_site
 from tests.sampled import sampled
@@ -313,7 +313,7 @@ def test_lead_opens_file_that_enters(
         return True
 
     monkeypatch.setattr(webbrowser, "open", start)
-    trio.run(lead, window.entry())
+    trio.run(open_browser, window.entry())
     page = viewer.page()
     page.goto(started[0])
     page.wait_for_url(f"{window.origin}/")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resolver import Entry, Kind
-from resolver.cli.listing import EntryColors, fit, painter, short_columns
+from resolver.cli.listing import EntryColors, fit, load_colors, short_columns
 from tests.resolver.cli.command import resolve
 from tests.resolver.cli.terminal import Terminal
 from tests.resolver.cli.terminal import on_terminal as beside_a_terminal
@@ -150,7 +150,7 @@ def test_ls_colored_name_is_escaped(monkeypatch: pytest.MonkeyPatch, folder: Pat
 
 @pytest.mark.parametrize("color", ["", "x", "31m\x1b]0;owned\x07", "1" * 40, "31;"])
 def test_ls_invalid_color_is_ignored(color: str) -> None:
-    colors = painter({"TERM": "xterm", "LS_COLORS": f"di={color}:fi={color}"})
+    colors = load_colors({"TERM": "xterm", "LS_COLORS": f"di={color}:fi={color}"})
     assert colors.paint(Entry(name="x", kind=Kind.DOCUMENT), "x") == "x"
     assert isinstance(colors, EntryColors)
 

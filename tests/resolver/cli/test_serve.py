@@ -16,7 +16,7 @@ import pytest
 
 from resolver import check
 from resolver.cli.arguments import read
-from resolver.cli.serve import settings_of, wishes_of
+from resolver.cli.serve import make_serve_options, settings_of
 from resolver.cli.values import UsageError
 from tests.begun import WINDOWS, Program
 from tests.fresh import environment
@@ -104,7 +104,7 @@ def test_serve_ledger_is_in_state_directory(home: str, state: str, monkeypatch: 
     monkeypatch.setenv("XDG_STATE_HOME", home)
     command = read(["serve", "--config", "none"])
     assert command is not None
-    assert wishes_of(command).ledger == f"{state}/resolve/transfers.db"
+    assert make_serve_options(command).ledger == f"{state}/resolve/transfers.db"
 
 
 LISTEN = ["serve", "--config", "none", "--listen"]
@@ -138,7 +138,7 @@ def test_listen_invalid_options_are_usage_errors(words: list[str], said: str) ->
 def test_listen_on_loopback_is_not_public(address: str) -> None:
     command = read([*LISTEN, address])
     assert command is not None
-    wishes = wishes_of(command)
+    wishes = make_serve_options(command)
     assert (wishes.address, wishes.is_public, command.policy) == (address, False, "default")
 
 
@@ -148,7 +148,7 @@ def test_listen_public_refuses_local_targets(tmp_path: Path) -> None:
     words = ["serve", "--config", str(tmp_path / "config.toml"), "--listen", "192.0.2.1", "--insecure"]
     command = read(words)
     assert command is not None
-    wishes = wishes_of(command)
+    wishes = make_serve_options(command)
     assert (wishes.address, wishes.is_public) == ("192.0.2.1", True)
     for url in ("file:///etc/passwd", "http://127.0.0.1/", "http://192.168.0.1/"):
         assert check(url, policy=wishes.settings["policy"], origin="user").action == "refuse"
