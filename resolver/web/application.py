@@ -246,7 +246,7 @@ class WebApplication:
             else self._session.add_link(SessionLink(source.referrer))
         )
         bar = self._answers.make_address_bar(text, mark)
-        page = look_page(text, plan, verdict, url, bar, meant=suggestion, note=note)
+        page = look_page(text, plan, verdict, url, bar, suggestion=suggestion, note=note)
         return self._answers.page(page, text, from_id, panel=panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:
@@ -318,7 +318,13 @@ class WebApplication:
             login = self._logins.record_outcome(reply, text, source)
             bar = self._answers.make_address_bar(text, page_id, from_id)
             page = error_page(
-                reply, text, redact(text), bar, parent=above, meant=_find_suggestion(reply, text), login=login
+                reply,
+                text,
+                redact(text),
+                bar,
+                parent=above,
+                suggestion=_find_suggestion(reply, text),
+                login=login,
             )
             return self._answers.page(page, text, page_id, panel=panel)
         self._logins.record_outcome(reply, text, source)

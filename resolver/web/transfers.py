@@ -38,7 +38,7 @@ from resolver.transfer.session import Resolver
 from resolver.url.parsing import redact
 from resolver.web import headers
 from resolver.web.answers import PageAnswers, get_query
-from resolver.web.pages.own import SavedTransfer, transfer_shown
+from resolver.web.pages.own import SavedTransfer, make_transfer_row
 from resolver.web.pages.page import PageAddressBar
 from resolver.web.reading import run_while_connected
 from resolver.web.session import UrlOrigin, new_id
@@ -501,7 +501,7 @@ def _make_event(change: int, changed: Iterable[SavedTransfer], bar: PageAddressB
 
 
 def _make_row(transfer: SavedTransfer, bar: PageAddressBar) -> dict[str, object]:
-    shown = transfer_shown(transfer, bar)
+    shown = make_transfer_row(transfer, bar)
     return {
         "number": shown.number,
         "name": escape_controls(shown.name),

@@ -18,12 +18,12 @@ from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_o
 # follows the line `-- `.
 
 #: Maximum quotation level. Deeper quotations are shown at the maximum level.
-DEEPEST = 3
+MAX_LEVEL = 3
 #: Maximum number of lines of an open quotation; longer quotations are collapsed.
-_LONG = 12
+_MAX_OPEN_LINES = 12
 #: Maximum number of changes between quotation levels in an article; a text with more changes is shown without
 #: quotation levels.
-_MOST = 2_000
+_MAX_CHANGES = 2_000
 
 _MARKS = re.compile(r"(?:> ?){1,64}")
 _SIGNATURE = re.compile(r"^-- $", re.MULTILINE)
@@ -49,49 +49,49 @@ class QuotedText(NamedTuple):
     signature: str
 
 
-def split(text: str, place: PageAddressBar) -> QuotedText:
+def split(text: str, bar: PageAddressBar) -> QuotedText:
     """Split the text of an article into lines of the author, quotations and signature."""
     text = text.replace("\r\n", "\n")
     marks = list(_SIGNATURE.finditer(text))
     signature = text[marks[-1].end() :].strip("\n") if marks else ""
-    if marks and signature.count("\n") < _LONG:
+    if marks and signature.count("\n") < _MAX_OPEN_LINES:
         text = text[: marks[-1].start()].rstrip("\n")
     else:
         signature = ""
-    lines = [(_level(line), line) for line in text.split("\n")]
-    if sum(1 for _ in groupby(lines, key=_of_level)) > _MOST:
-        return QuotedText((_plain(0, [line for _, line in lines], place),), signature)
-    return QuotedText(_stretches(lines, 0, place), signature)
+    lines = [(_count_level(line), line) for line in text.split("\n")]
+    if sum(1 for _ in groupby(lines, key=_get_level)) > _MAX_CHANGES:
+        return QuotedText((_make_lines(0, [line for _, line in lines], bar),), signature)
+    return QuotedText(_group_lines(lines, 0, bar), signature)
 
 
-def _of_level(line: tuple[int, str]) -> int:
+def _get_level(line: tuple[int, str]) -> int:
     return line[0]
 
 
-def _level(line: str) -> int:
+def _count_level(line: str) -> int:
     if not line.startswith(">"):
         return 0
-    found = _MARKS.match(line)
-    return 0 if found is None else min(found[0].count(">"), DEEPEST)
+    marks = _MARKS.match(line)
+    return 0 if marks is None else min(marks[0].count(">"), MAX_LEVEL)
 
 
-def _stretches(lines: list[tuple[int, str]], level: int, place: PageAddressBar) -> tuple[QuotedLines, ...]:
-    """Return the lines at this level, and by recursion at deeper levels, up to `DEEPEST`."""
-    found: list[QuotedLines] = []
+def _group_lines(lines: list[tuple[int, str]], level: int, bar: PageAddressBar) -> tuple[QuotedLines, ...]:
+    """Return the lines at this level, and by recursion at deeper levels, up to `MAX_LEVEL`."""
+    stretches: list[QuotedLines] = []
     for is_deeper, group in groupby(lines, key=lambda line: line[0] > level):
-        here = list(group)
+        members = list(group)
         if is_deeper:
-            inner = _stretches(here, level + 1, place)
-            closed = level > 0 or len(here) > _LONG
-            found.append(QuotedLines(level + 1, len(here), (), inner, closed))
-        elif any(line.strip() for _, line in here):
-            found.append(_plain(level, [line for _, line in here], place))
-    return tuple(found)
+            inner = _group_lines(members, level + 1, bar)
+            closed = level > 0 or len(members) > _MAX_OPEN_LINES
+            stretches.append(QuotedLines(level + 1, len(members), (), inner, closed))
+        elif any(line.strip() for _, line in members):
+            stretches.append(_make_lines(level, [line for _, line in members], bar))
+    return tuple(stretches)
 
 
-def _plain(level: int, lines: list[str], place: PageAddressBar) -> QuotedLines:
+def _make_lines(level: int, lines: list[str], bar: PageAddressBar) -> QuotedLines:
     text = "\n".join(_strip_marks(line, level) for line in lines).strip("\n")
-    return QuotedLines(level, len(lines), tuple(runs_of(text, place)))
+    return QuotedLines(level, len(lines), tuple(runs_of(text, bar)))
 
 
 def _strip_marks(line: str, level: int) -> str:
@@ -109,15 +109,15 @@ def _strip_marks(line: str, level: int) -> str:
 
 #: Limits of a parsed message: size in bytes, number of declared multipart levels, number of parsed parts of a
 #: multipart, and number of listed parts. Python's parser takes 350 bytes of memory for an empty part.
-LARGEST = 16_777_216
+MAX_SIZE = 16_777_216
 MAX_MIME_DEPTH = 20
 MAX_PARTS = 10_000
-MOST = 200
+MAX_LISTED = 200
 #: Maximum size in bytes of a Content- header field. For such a field, Python's parser takes quadratic time in
 #: the size of the field (ReDoS).
-_LONGEST_FIELD = 8_192
+_MAX_FIELD = 8_192
 #: The maximum size in bytes of a file's header in which a MIME boundary is searched.
-_LONGEST_HEAD = 65_536
+_MAX_HEAD = 65_536
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
 _MULTIPART = re.compile(rb"^content-type[ \t]*:\s*multipart/", re.IGNORECASE | re.MULTILINE)
@@ -164,15 +164,15 @@ class _Multipart(Message):
 
 
 def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
-    """Return the leaf parts of a message: at least one and at most `MOST` parts."""
-    if len(octets) > LARGEST or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _says_too_much(octets):
+    """Return the leaf parts of a message: at least one and at most `MAX_LISTED` parts."""
+    if len(octets) > MAX_SIZE or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _has_long_field(octets):
         return [_read_whole(octets, charset)]
     try:
         message = message_from_bytes(octets, _Multipart, policy=policy.compat32)
-        found = list(_list_leaves(message, charset))
+        parts = list(_list_leaves(message, charset))
     except (*_BROKEN, RecursionError):
         return [_read_whole(octets, charset)]
-    return found or [_read_whole(octets, charset)]
+    return parts or [_read_whole(octets, charset)]
 
 
 def parts_of_document(response: Response) -> list[MimePart] | None:
@@ -181,21 +181,21 @@ def parts_of_document(response: Response) -> list[MimePart] | None:
     The MIME boundary is in the Content-Type field of an http response. In a file, such as a gopher item of
     type M, the Content-Type field is at the start of the content.
     """
-    said = next((value for name, value in response.meta if name.lower() == "content-type"), "")
-    if "boundary" in said.lower():
-        head = b"Content-Type: %b\n\n" % b" ".join(said.encode("latin-1", "replace").split())
+    content_type = next((value for name, value in response.meta if name.lower() == "content-type"), "")
+    if "boundary" in content_type.lower():
+        head = b"Content-Type: %b\n\n" % b" ".join(content_type.encode("latin-1", "replace").split())
         return parts_of(head + response.content, response.charset)
-    end = _HEAD_ENDS.search(response.content, 0, _LONGEST_HEAD)
+    end = _HEAD_ENDS.search(response.content, 0, _MAX_HEAD)
     if end is None or _MULTIPART.search(response.content, 0, end.start()) is None:
         return None
     return parts_of(response.content, response.charset)
 
 
-def _says_too_much(octets: bytes) -> bool:
-    """Return whether a Content- header field of a part is longer than `_LONGEST_FIELD`."""
+def _has_long_field(octets: bytes) -> bool:
+    """Return whether a Content- header field of a part is longer than `_MAX_FIELD`."""
     size = len(octets)
     for field in _FIELD.finditer(octets):
-        stop = field.end() + _LONGEST_FIELD
+        stop = field.end() + _MAX_FIELD
         if stop < size and _FIELD_ENDS.search(octets, field.end(), stop) is None:
             return True
     return False
@@ -211,51 +211,51 @@ def _read_whole(octets: bytes, charset: str | None) -> MimePart:
 def _list_leaves(message: Message, charset: str | None) -> Iterator[MimePart]:
     waiting: list[tuple[int, Message]] = [(0, message)]
     number = 0
-    while waiting and number < MOST:
-        depth, one = waiting.pop()
-        inner = one.get_payload()
+    while waiting and number < MAX_LISTED:
+        depth, part = waiting.pop()
+        inner = part.get_payload()
         if isinstance(inner, list):
-            waiting += ((depth + 1, each) for each in reversed(inner) if isinstance(each, Message))
+            waiting += ((depth + 1, child) for child in reversed(inner) if isinstance(child, Message))
             continue
         number += 1
-        yield _part(number, depth, one, charset)
+        yield _make_part(number, depth, part, charset)
 
 
-def _part(number: int, depth: int, one: Message, charset: str | None) -> MimePart:
-    media_type = line_of(one.get_content_type())
-    name = _name(one)
-    octets = _octets(one)
-    attached = (one.get_content_disposition() or "inline") == "attachment" or bool(name)
-    said = one.get_content_charset() or (charset if depth == 0 else None)
+def _make_part(number: int, depth: int, part: Message, charset: str | None) -> MimePart:
+    media_type = line_of(part.get_content_type())
+    name = _get_name(part)
+    octets = _get_content(part)
+    is_attachment = (part.get_content_disposition() or "inline") == "attachment" or bool(name)
+    declared = part.get_content_charset() or (charset if depth == 0 else None)
     return MimePart(
-        number, depth, media_type, said, name, octets, media_type == "text/plain" and not attached
+        number, depth, media_type, declared, name, octets, media_type == "text/plain" and not is_attachment
     )
 
 
-def _name(one: Message) -> str:
+def _get_name(part: Message) -> str:
     try:
-        return line_of(one.get_filename() or "")
+        return line_of(part.get_filename() or "")
     except _BROKEN:
         return ""
 
 
-def _octets(one: Message) -> bytes:
+def _get_content(part: Message) -> bytes:
     try:
-        decoded = one.get_payload(decode=True)
+        decoded = part.get_payload(decode=True)
     except _BROKEN:
         decoded = None
     if isinstance(decoded, bytes):
         return decoded
-    plain = one.get_payload()
+    plain = part.get_payload()
     return plain.encode("utf-8", "surrogateescape") if isinstance(plain, str) else b""
 
 
 #: The header fields that are shown at the top of the page.
 _FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to")
 #: Maximum number of header fields that are listed.
-_MOST_FIELDS = 1_000
+_MAX_FIELDS = 1_000
 #: Maximum number of text parts on the page. All text parts together have at most `PART` characters.
-_MOST_TEXTS = 20
+_MAX_TEXTS = 20
 
 
 class ArticleSummary(NamedTuple):
@@ -283,8 +283,8 @@ class ReadablePart(NamedTuple):
 def article_page(
     response: Response,
     query: PageQuery,
-    place: PageAddressBar,
-    contents: Callable[[MimePart, bool], str],
+    bar: PageAddressBar,
+    make_url: Callable[[MimePart, bool], str],
     *,
     thread: str | None = None,
 ) -> WebPage:
@@ -293,66 +293,66 @@ def article_page(
     Args:
         response: The response with the article.
         query: The query fields of the page.
-        place: The page's address bar.
-        contents: A function that returns the URL of a part's content. The argument True views the content,
+        bar: The page's address bar.
+        make_url: A function that returns the URL of a part's content. The argument True views the content,
             and False saves it.
         thread: The URL of the newsgroup page.
     """
     values: dict[str, object] = {
         "heading": response.title or "(no subject)",
         "source": query.view == "source",
-        "source_href": place.make_address(query._replace(view="source", page=1)),
-        "article_href": place.make_address(query._replace(view="", page=1)),
+        "source_href": bar.make_address(query._replace(view="source", page=1)),
+        "article_href": bar.make_address(query._replace(view="", page=1)),
         "thread": thread,
         "saved": response.url,
         "found": response.findings,
-        "first": _head(response),
-        "all_fields": [FactRow(name, value) for name, value in response.meta[:_MOST_FIELDS]],
+        "first": _list_first_fields(response),
+        "all_fields": [FactRow(name, value) for name, value in response.meta[:_MAX_FIELDS]],
         "id": text_of(response.extra, "message_id"),
     }
     if query.view == "source":
-        values |= {"runs": _source(response, place), "bodies": [], "parts": [], "more": False, "cut": False}
+        values |= {"runs": _make_runs(response, bar), "bodies": [], "parts": [], "more": False, "cut": False}
     else:
-        values |= describe_parts(parts_of(response.content, response.charset), place, contents)
-    return WebPage("article.html", response.title or place.url, 200, values)
+        values |= describe_parts(parts_of(response.content, response.charset), bar, make_url)
+    return WebPage("article.html", response.title or bar.url, 200, values)
 
 
-def _head(response: Response) -> list[FactRow]:
-    said: dict[str, str] = {}
+def _list_first_fields(response: Response) -> list[FactRow]:
+    values: dict[str, str] = {}
     for name, value in response.meta:
-        said.setdefault(name.lower(), value)
-    return [FactRow(name.title(), said[name]) for name in _FIRST if said.get(name)]
+        values.setdefault(name.lower(), value)
+    return [FactRow(name.title(), values[name]) for name in _FIRST if values.get(name)]
 
 
-def _source(response: Response, place: PageAddressBar) -> list[TextRun]:
-    return list(runs_of(response.content[:PART].decode("latin-1"), place))
+def _make_runs(response: Response, bar: PageAddressBar) -> list[TextRun]:
+    return list(runs_of(response.content[:PART].decode("latin-1"), bar))
 
 
 def describe_parts(
-    parts: list[MimePart], place: PageAddressBar, contents: Callable[[MimePart, bool], str]
+    parts: list[MimePart], bar: PageAddressBar, make_url: Callable[[MimePart, bool], str]
 ) -> dict[str, object]:
     """Return the values for the macros of `mime.html`: the texts and the list of parts."""
     bodies: list[ReadablePart] = []
-    room = PART
+    remaining = PART
     for part in parts:
-        if part.is_body and room > 0 and len(bodies) < _MOST_TEXTS:
-            text = part.text[:room]
-            room -= len(text)
-            bodies.append(ReadablePart(part.number, split(text, place)))
-    alone = len(parts) == 1 and bool(bodies)
+        if part.is_body and remaining > 0 and len(bodies) < _MAX_TEXTS:
+            text = part.text[:remaining]
+            remaining -= len(text)
+            bodies.append(ReadablePart(part.number, split(text, bar)))
+    is_alone = len(parts) == 1 and bool(bodies)
     return {
         "runs": [],
         "bodies": bodies,
-        "parts": [] if alone else [_summarize(part, contents) for part in parts],
-        "more": len(parts) >= MOST,
-        "cut": room <= 0,
+        "parts": [] if is_alone else [_summarize(part, make_url) for part in parts],
+        "more": len(parts) >= MAX_LISTED,
+        "cut": remaining <= 0,
     }
 
 
-def _summarize(part: MimePart, contents: Callable[[MimePart, bool], str]) -> ArticleSummary:
+def _summarize(part: MimePart, make_url: Callable[[MimePart, bool], str]) -> ArticleSummary:
     is_picture = media_type_of_picture(part.octets) is not None
-    show = contents(part, True) if is_picture else None
+    show = make_url(part, True) if is_picture else None
     name = make_file_name(part.name) if part.name else ""
     return ArticleSummary(
-        part.number, part.media_type, name, octets(len(part.octets)), show, contents(part, False)
+        part.number, part.media_type, name, octets(len(part.octets)), show, make_url(part, False)
     )

@@ -71,7 +71,7 @@ class ListingPage(NamedTuple):
     paging: Paging
 
 
-def arrange_entries(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
+def arrange_entries(entries: Sequence[Entry], query: PageQuery, bar: PageAddressBar) -> ListingPage:
     """Return the requested page of a listing, or the last page if the number is too high."""
     total = len(entries)
     chosen: Sequence[Numbered] | None = None
@@ -84,48 +84,48 @@ def arrange_entries(entries: Sequence[Entry], query: PageQuery, place: PageAddre
     page = min(query.page, pages)
     start = (page - 1) * query.size
     if chosen is None:
-        here = tuple(enumerate(islice(entries, start, start + query.size), start + 1))
+        shown = tuple(enumerate(islice(entries, start, start + query.size), start + 1))
     else:
-        here = tuple(chosen[start : start + query.size])
-    return ListingPage(here, total, matched, start, paging_of(place, query, page, pages))
+        shown = tuple(chosen[start : start + query.size])
+    return ListingPage(shown, total, matched, start, paging_of(bar, query, page, pages))
 
 
-def paging_of(place: PageAddressBar, query: PageQuery, page: int, pages: int) -> Paging:
+def paging_of(bar: PageAddressBar, query: PageQuery, page: int, pages: int) -> Paging:
     return Paging(
         page,
         pages,
-        place.make_address(query._replace(page=1)),
-        place.make_address(query._replace(page=page - 1)) if page > 1 else None,
-        place.make_address(query._replace(page=page + 1)) if page < pages else None,
-        place.make_address(query._replace(page=pages)),
-        place.path,
-        fields_of(place, query),
+        bar.make_address(query._replace(page=1)),
+        bar.make_address(query._replace(page=page - 1)) if page > 1 else None,
+        bar.make_address(query._replace(page=page + 1)) if page < pages else None,
+        bar.make_address(query._replace(page=pages)),
+        bar.path,
+        fields_of(bar, query),
     )
 
 
-def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> tuple[tuple[str, str], ...]:
-    """Return the hidden fields of a form that keeps all query fields except `but`."""
+def fields_of(bar: PageAddressBar, query: PageQuery, *, omitted: str = "page") -> tuple[tuple[str, str], ...]:
+    """Return the hidden fields of a form that keeps all query fields except `omitted`."""
     before = str(query.before or "")
-    said = {
-        "from": place.from_id,
+    values = {
+        "from": bar.from_id,
         "view": query.view,
         "q": query.filter,
         "sort": query.sort,
         "before": before,
     }
     relevant = (("relevant", url) for url in query.relevant)
-    return (*((name, text) for name, text in said.items() if text and name != but), *relevant)
+    return (*((name, text) for name, text in values.items() if text and name != omitted), *relevant)
 
 
 class Groups:
     """The rows of a page in groups, generated lazily.
 
-    Rows are generated while the page is sent, so the browser shows the first rows early. Each call of `made`
-    returns a new iterator over the rows. `count` is the number of rows.
+    Rows are generated while the page is sent, so the browser shows the first rows early. Each call of
+    `make_rows` returns a new iterator over the rows. `count` is the number of rows.
     """
 
-    def __init__(self, made: Callable[[], Iterator[object]], count: int) -> None:
-        self._made = made
+    def __init__(self, make_rows: Callable[[], Iterator[object]], count: int) -> None:
+        self._make_rows = make_rows
         self._count = count
         self.many = count > MANY
 
@@ -133,7 +133,7 @@ class Groups:
         return self._count > 0
 
     def __iter__(self) -> Iterator[Iterable[object]]:
-        rows = self._made()
+        rows = self._make_rows()
         if self._count and not self.many:
             yield rows
         while group := tuple(islice(rows, GROUP)):
@@ -149,14 +149,14 @@ def explain_forbidden(entry: Entry, judge: Judge | None) -> str:
     return f"{first.detail} ({first.rule})"
 
 
-def _filter_entries(numbered: Iterable[Numbered], wanted: str) -> Iterable[Numbered]:
-    if not wanted:
+def _filter_entries(numbered: Iterable[Numbered], text: str) -> Iterable[Numbered]:
+    if not text:
         return numbered
-    folded = wanted.casefold()
+    folded = text.casefold()
     return (
-        each
-        for each in numbered
-        if folded in each[1].name.casefold() or folded in (each[1].title or "").casefold()
+        pair
+        for pair in numbered
+        if folded in pair[1].name.casefold() or folded in (pair[1].title or "").casefold()
     )
 
 
@@ -177,17 +177,17 @@ def _by_size(numbered: Numbered) -> tuple[float, str, int]:
 
 
 def _parse_rounded_size(entry: Entry) -> float:
-    found = _ROUNDED.match(text_of(entry.extra, "size_text"))
-    if found is None:
+    match = _ROUNDED.match(text_of(entry.extra, "size_text"))
+    if match is None:
         return -1.0
-    return float(found[1]) * 1024.0 ** (_UNITS.find(found[2].upper()) + 1 if found[2] else 0)
+    return float(match[1]) * 1024.0 ** (_UNITS.find(match[2].upper()) + 1 if match[2] else 0)
 
 
 def _by_date(numbered: Numbered) -> tuple[int, int]:
     """Return the sort key for the order by date: newest entry first, entries without a date last."""
     number, entry = numbered
-    said = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
-    digits = re.sub(r"[^0-9]", "", said)[:14].ljust(14, "0")
+    date = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
+    digits = re.sub(r"[^0-9]", "", date)[:14].ljust(14, "0")
     return -int(digits), number
 
 
@@ -226,11 +226,11 @@ class SortColumn(NamedTuple):
 def directory_page(
     entries: Sequence[Entry],
     query: PageQuery,
-    place: PageAddressBar,
+    bar: PageAddressBar,
     *,
     title: str | None = None,
     findings: Iterable[Finding] = (),
-    known: Iterable[FactRow] = (),
+    facts: Iterable[FactRow] = (),
     judge: Judge | None = None,
 ) -> WebPage:
     """Return the page of a directory.
@@ -238,28 +238,28 @@ def directory_page(
     Args:
         entries: All entries of the listing.
         query: The query fields of the page.
-        place: The page's address bar.
+        bar: The page's address bar.
         title: The heading; by default the URL.
         findings: Findings of the policy to show.
-        known: Metadata of the directory.
+        facts: Metadata of the directory.
         judge: Returns the policy verdict on the link of an entry.
     """
-    shown = arrange_entries(entries, query, place)
+    shown = arrange_entries(entries, query, bar)
     values = {
-        "heading": title or place.url,
+        "heading": title or bar.url,
         "count": count_of(shown, query),
         "found": tuple(findings),
-        "known": tuple(known),
-        "groups": Groups(partial(_rows, shown.entries, place, judge), len(shown.entries)),
+        "known": tuple(facts),
+        "groups": Groups(partial(_make_rows, shown.entries, bar, judge), len(shown.entries)),
         "bare": all(size_of(entry) == date_of(entry) == "–" for _, entry in shown.entries),
-        "heads": _heads(place, query),
+        "heads": _make_columns(bar, query),
         "filter": query.filter,
-        "filter_fields": fields_of(place, query, but="q"),
-        "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
+        "filter_fields": fields_of(bar, query, omitted="q"),
+        "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": "No name matches the filter." if query.filter else "The listing is empty.",
         "paging": shown.paging,
     }
-    return WebPage("directory.html", place.url, 200, values)
+    return WebPage("directory.html", bar.url, 200, values)
 
 
 def count_of(shown: ListingPage, query: PageQuery) -> str:
@@ -273,11 +273,13 @@ def count_of(shown: ListingPage, query: PageQuery) -> str:
     return f"{first:,} to {last:,} of {shown.matched:,}{among}"
 
 
-def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[DirectoryRow]:
-    return (row_of(number, entry, place, judge) for number, entry in entries)
+def _make_rows(
+    entries: Iterable[Numbered], bar: PageAddressBar, judge: Judge | None
+) -> Iterator[DirectoryRow]:
+    return (row_of(number, entry, bar, judge) for number, entry in entries)
 
 
-def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
+def row_of(number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
     """Return the row of an entry; without a usable link, it has the reason, if known."""
     cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
@@ -287,24 +289,24 @@ def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None
         kind=KINDS[entry.kind],
         icon=entry.kind.value,
         name=entry.name,
-        href=None if url is None else place.href(url),
+        href=None if url is None else bar.href(url),
         leads_to=text_of(entry.extra, "link") if entry.kind is Kind.LINK else "",
         title=entry.title or "",
-        note=f"cannot be opened: {cannot}" if cannot else _note(entry.extra),
+        note=f"cannot be opened: {cannot}" if cannot else _describe_unusable(entry.extra),
         size=size_of(entry),
         date=date_of(entry),
         saved=(url or "") if is_file else "",
     )
 
 
-def _note(extra: Mapping[str, JsonValue] | None) -> str:
+def _describe_unusable(extra: Mapping[str, JsonValue] | None) -> str:
     unusable = text_of(extra, "unusable")
     return f"has no link: {unusable}" if unusable else ""
 
 
-def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
+def _make_columns(bar: PageAddressBar, query: PageQuery) -> list[SortColumn]:
     return [
-        SortColumn(name, name, place.make_address(query._replace(sort=name, page=1)), query.sort == name)
+        SortColumn(name, name, bar.make_address(query._replace(sort=name, page=1)), query.sort == name)
         for name in ("name", "size", "date")
     ]
 
@@ -347,7 +349,7 @@ class _SearchMarks(NamedTuple):
 def results_page(
     entries: Sequence[Entry],
     query: PageQuery,
-    place: PageAddressBar,
+    bar: PageAddressBar,
     *,
     title: str,
     words: str = "",
@@ -361,7 +363,7 @@ def results_page(
     Args:
         entries: The search results.
         query: The query fields of the page.
-        place: The page's address bar.
+        bar: The page's address bar.
         title: The heading.
         words: The search terms.
         search: The URL for a search with other search terms.
@@ -369,55 +371,55 @@ def results_page(
         description: The description of the database, from the server.
         judge: Returns the policy verdict on the link of a search result.
     """
-    shown = arrange_entries(entries, query._replace(sort=""), place)
-    asked = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))
+    shown = arrange_entries(entries, query._replace(sort=""), bar)
+    marks = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))
     values = {
         "heading": title,
         "words": words,
         "search": search,
         "count": format_count(shown.total, "hit", "hits") if words else "",
         "found": tuple(findings),
-        "hits": [_hit(number, entry, place, judge, asked) for number, entry in shown.entries],
+        "hits": [_make_hit(number, entry, bar, judge, marks) for number, entry in shown.entries],
         "best": BEST,
         "marks": bool(words and search),
         "like": format_count(len(query.relevant), "marked hit", "marked hits") if query.relevant else "",
         "description": description,
         "paging": shown.paging,
     }
-    return WebPage("results.html", place.url, 200, values)
+    return WebPage("results.html", bar.url, 200, values)
 
 
-def _hit(
-    number: int, entry: Entry, place: PageAddressBar, judge: Judge | None, asked: _SearchMarks
+def _make_hit(
+    number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None, marks: _SearchMarks
 ) -> ResultRow:
     extra = entry.extra or {}
     score = extra.get("score")
     types = extra.get("types")
-    names = [str(each) for each in types] if isinstance(types, list) else []
+    names = [str(name) for name in types] if isinstance(types, list) else []
     lines = extra.get("lines")
     size = "" if entry.size is None else f"{entry.size:,} bytes"
     if isinstance(lines, int) and lines and not size:
         size = f"{lines:,} lines"
     cannot = explain_forbidden(entry, judge)
-    can_be = not cannot and entry.kind is Kind.DOCUMENT and (entry.url or "").startswith(f"{asked.scheme}:")
-    markable = entry.url if can_be and entry.url else ""
+    can_mark = not cannot and entry.kind is Kind.DOCUMENT and (entry.url or "").startswith(f"{marks.scheme}:")
+    markable = entry.url if can_mark and entry.url else ""
     return ResultRow(
         number,
         entry.name,
-        None if cannot or entry.url is None else place.href(entry.url),
+        None if cannot or entry.url is None else bar.href(entry.url),
         max(0, min(score, BEST)) if isinstance(score, int) and not isinstance(score, bool) else None,
         size,
         "" if entry.modified is None else date_of(entry)[:10],
         names[0] if names else text_of(extra, "media_type"),
-        () if cannot else tuple(_others(names, entry, place)),
+        () if cannot else tuple(_link_other_types(names, entry, bar)),
         cannot,
         markable,
-        markable in asked.relevant,
+        markable in marks.relevant,
     )
 
 
-def _others(names: Sequence[str], entry: Entry, place: PageAddressBar) -> Iterator[tuple[str, str]]:
+def _link_other_types(names: Sequence[str], entry: Entry, bar: PageAddressBar) -> Iterator[tuple[str, str]]:
     others = (entry.extra or {}).get("other_types")
     for name, url in zip(names[1:], others if isinstance(others, list) else [], strict=False):
         if isinstance(url, str):
-            yield name, place.href(url)
+            yield name, bar.href(url)

@@ -40,7 +40,7 @@ _LOOKS_LIKE_MARKUP = (b"<!doctype html", b"<html", b"<svg", b"<?xml")
 #: browser runs its content.
 _RUN = re.compile(r"desktop|lnk|url|scf|hta|jar|exe|msi|bat|cmd|ps1|sh|app|html?|svg|xhtml|mht")
 #: Number of bytes for content sniffing, if the media type of a document is unknown.
-_FIRST = 4096
+_SNIFFED = 4096
 #: The display forms that are shown in a frame from the content port.
 _FRAMED = ("image", "audio", "video", "pdf")
 #: The views of markup and their link texts.
@@ -53,17 +53,17 @@ def shape_of(response: Response) -> str:
     If a browser parses the type, the first bytes of the document must match the signature of the type (magic
     bytes).
     """
-    found = media_type_of(response.content[:64])
-    if found is not None:
-        return found.partition("/")[0] if found != "application/pdf" else "pdf"
+    media_type = media_type_of(response.content[:64])
+    if media_type is not None:
+        return media_type.partition("/")[0] if media_type != "application/pdf" else "pdf"
     essence = (response.media_type or "").partition(";")[0].strip().lower()
-    first = response.content[:_FIRST]
+    first = response.content[:_SNIFFED]
     if essence in _MARKUP or (not essence and first.lstrip().lower().startswith(_LOOKS_LIKE_MARKUP)):
         return "markup"
     if is_textual(response.media_type):
         return "text"
-    unknown = essence in ("", "application/octet-stream")
-    return "text" if unknown and first and looks_like_text(first) else "octets"
+    is_unknown = essence in ("", "application/octet-stream")
+    return "text" if is_unknown and first and looks_like_text(first) else "octets"
 
 
 def content_of(response: Response) -> tuple[bytes, str]:
@@ -74,9 +74,9 @@ def content_of(response: Response) -> tuple[bytes, str]:
     Markup is rewritten without references to other hosts, and encoded as UTF-8, so that a browser does not
     guess the charset.
     """
-    found = media_type_of(response.content[:64])
-    if found is not None:
-        return response.content, found
+    media_type = media_type_of(response.content[:64])
+    if media_type is not None:
+        return response.content, media_type
     essence = (response.media_type or "").partition(";")[0].strip().lower()
     text = decode_text(response.content, response.charset)
     is_xml = essence != "text/html" if essence else text.lstrip().startswith(("<?xml", "<svg"))
@@ -86,7 +86,7 @@ def content_of(response: Response) -> tuple[bytes, str]:
 def document_page(
     response: Response,
     query: PageQuery,
-    place: PageAddressBar,
+    bar: PageAddressBar,
     content: Callable[[bool], str],
     name: str = "",
     parts: Callable[[MimePart, bool], str] | None = None,
@@ -96,7 +96,7 @@ def document_page(
     Args:
         response: The response with the document.
         query: The query fields of the page.
-        place: The page's address bar.
+        bar: The page's address bar.
         content: A function that returns the URL of the document on the content port. The argument True views
             the document, and False saves it.
         name: The file name of the document.
@@ -111,11 +111,11 @@ def document_page(
         shape = "multipart"
     view = query.view if shape == "markup" and query.view in _VIEWS else ""
     values: dict[str, object] = {
-        "heading": response.title or name or shorten(place.url),
+        "heading": response.title or name or shorten(bar.url),
         "shape": shape,
         "view": view,
-        "views": _views(query, place) if shape == "markup" else [],
-        "known": [*facts_of(response), *_proofs(response)],
+        "views": _make_views(query, bar) if shape == "markup" else [],
+        "known": [*facts_of(response), *_list_proofs(response)],
         "found": response.findings,
         "address": content(True) if shape in _FRAMED or view == "page" else None,
         "download": content(False),
@@ -126,33 +126,33 @@ def document_page(
         "parts": 0,
     }
     if mime_parts is not None and parts is not None:
-        described = describe_parts(mime_parts, place, parts)
+        described = describe_parts(mime_parts, bar, parts)
         values |= {**described, "mime_parts": described["parts"], "parts": 0}
     if shape == "text" or (shape == "markup" and view != "page"):
         text = decode_text(response.content, response.charset)
         if shape == "markup" and not view:
             text = text_of_markup(text, base_of(response.url))
-        values |= part_values(text, query, place)
-    return WebPage("document.html", place.url, 200, values)
+        values |= part_values(text, query, bar)
+    return WebPage("document.html", bar.url, 200, values)
 
 
-def _views(query: PageQuery, place: PageAddressBar) -> list[tuple[str, str, bool]]:
+def _make_views(query: PageQuery, bar: PageAddressBar) -> list[tuple[str, str, bool]]:
     chosen = query.view if query.view in _VIEWS else ""
     return [
-        (words, place.make_address(query._replace(view=view, page=1)), view == chosen)
+        (words, bar.make_address(query._replace(view=view, page=1)), view == chosen)
         for view, words in _VIEWS.items()
     ]
 
 
-def _proofs(response: Response) -> list[FactRow]:
+def _list_proofs(response: Response) -> list[FactRow]:
     """Return metadata of the received bytes, such as a digest."""
-    found = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
-    found.append(FactRow("sha256", sha256(response.content).hexdigest()))
+    rows = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
+    rows.append(FactRow("sha256", sha256(response.content).hexdigest()))
     if response.verified:
-        found.append(FactRow("verified by", ", ".join(response.verified)))
+        rows.append(FactRow("verified by", ", ".join(response.verified)))
     if response.peer is not None:
-        found.append(FactRow("from", response.peer))
-    return found
+        rows.append(FactRow("from", response.peer))
+    return rows
 
 
 # The page for a response depends on the detected type of the content (MIME sniffing), not on the declared
@@ -161,18 +161,18 @@ def _proofs(response: Response) -> list[FactRow]:
 #: A function that stores a document for the content port. The function returns the URL of the document. The
 #: arguments are the content, a media type from the web UI's table, a file name, and whether the document may
 #: be viewed (True) or only saved (False).
-Keep = Callable[[bytes, str, str, bool], str]
+StoreDocument = Callable[[bytes, str, str, bool], str]
 
 #: The gopher item type of a search (RFC 1436 3.8).
-_SEARCHED = "7"
+_SEARCH_TYPE = "7"
 
 
 def page_of(
     response: Response,
     url: Url,
     query: PageQuery,
-    place: PageAddressBar,
-    keep: Keep,
+    bar: PageAddressBar,
+    store: StoreDocument,
     judge: Judge | None = None,
 ) -> WebPage:
     """Return the page for a response.
@@ -181,46 +181,46 @@ def page_of(
         response: The response.
         url: The URL of the response.
         query: The query fields of the page.
-        place: The page's address bar.
-        keep: Stores a document for the content port.
+        bar: The page's address bar.
+        store: Stores a document for the content port.
         judge: Returns the policy verdict on the link of an entry.
     """
     if response.kind is Kind.SERVICE:
-        return service_page(response, place)
+        return service_page(response, bar)
     if response.kind is Kind.ADDRESS:
-        return mail_page(response, place)
+        return mail_page(response, bar)
     if "attributes" in (response.extra or {}):
-        return attributes_page(response, place)
+        return attributes_page(response, bar)
     if response.entries is not None or response.kind is Kind.SEARCH:
-        return _listing(response, url, query, place, judge)
+        return _make_listing_page(response, url, query, bar, judge)
     if response.kind is Kind.ARTICLE or (response.media_type or "").startswith("message/rfc822"):
-        return article_page(response, query, place, _parts(keep), thread=_thread(url, place))
-    name = _name(url)
+        return article_page(response, query, bar, _make_part_url(store), thread=_find_group(url, bar))
+    name = _find_name(url)
     return document_page(
         response,
         query,
-        place,
-        lambda shown: _keep_response(response, name, shown, keep),
+        bar,
+        lambda shown: _store_response(response, name, shown, store),
         name,
-        _parts(keep),
+        _make_part_url(store),
     )
 
 
-def _listing(
-    response: Response, url: Url, query: PageQuery, place: PageAddressBar, judge: Judge | None
+def _make_listing_page(
+    response: Response, url: Url, query: PageQuery, bar: PageAddressBar, judge: Judge | None
 ) -> WebPage:
     entries, extra = response.entries or (), response.extra or {}
-    title = response.title or _heading(url)
+    title = response.title or _find_heading(url)
     if response.kind is Kind.GROUP:
-        return group_page(entries, query, place, extra=extra, findings=response.findings)
+        return group_page(entries, query, bar, extra=extra, findings=response.findings)
     parts = url.components()
     words = str(parts.get("search") or "").encode("latin-1", "replace").decode("utf-8", "replace")
     if "gophertype" in parts:
-        search = url.text if parts["gophertype"] == _SEARCHED else ""
+        search = url.text if parts["gophertype"] == _SEARCH_TYPE else ""
         return menu_page(
             entries,
             query,
-            place,
+            bar,
             findings=response.findings,
             title=title,
             judge=judge,
@@ -231,7 +231,7 @@ def _listing(
         return results_page(
             entries,
             query,
-            place,
+            bar,
             title=response.title or str(parts.get("database") or title),
             words=words,
             search=url.text,
@@ -242,42 +242,42 @@ def _listing(
     return directory_page(
         entries,
         query,
-        place,
+        bar,
         title=title,
         findings=response.findings,
         # Size and media type are omitted, because users do not need them.
-        known=[fact for fact in facts_of(response) if fact.name == "modified"],
+        facts=[fact for fact in facts_of(response) if fact.name == "modified"],
         judge=judge,
     )
 
 
-def _keep_response(response: Response, name: str, shown: bool, keep: Keep) -> str:
+def _store_response(response: Response, name: str, shown: bool, store: StoreDocument) -> str:
     octets, media_type = content_of(response) if shown else (response.content, headers.OCTETS)
-    return keep(octets, media_type, name, shown)
+    return store(octets, media_type, name, shown)
 
 
-def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
+def _make_part_url(store: StoreDocument) -> Callable[[MimePart, bool], str]:
     def address(part: MimePart, shown: bool) -> str:
         media_type = media_type_of(part.octets[:64]) if shown else None
         name = part.name or f"part-{part.number}"
-        return keep(part.octets, media_type or headers.OCTETS, name, shown and media_type is not None)
+        return store(part.octets, media_type or headers.OCTETS, name, shown and media_type is not None)
 
     return address
 
 
-def _thread(url: Url, place: PageAddressBar) -> str | None:
+def _find_group(url: Url, bar: PageAddressBar) -> str | None:
     """Return the URL of the newsgroup page of an article, or None without a newsgroup."""
     group = None if url.components().get("group") is None else parent_of(url)
-    return None if group is None else place.href(group)
+    return None if group is None else bar.href(group)
 
 
-def _heading(url: Url) -> str | None:
+def _find_heading(url: Url) -> str | None:
     """Return the last segment of the path, or the host if the path is empty."""
     crumbs = crumbs_of(url, str)
     return crumbs[-1].text.rpartition("://")[2] if crumbs else None
 
 
-def _name(url: Url) -> str:
+def _find_name(url: Url) -> str:
     """Return the last segment of the path, or an empty text."""
     names = [crumb.text for crumb in crumbs_of(url, str)]
     return names[-1] if len(names) > 1 else ""

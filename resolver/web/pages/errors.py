@@ -37,7 +37,7 @@ from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_cou
 # character is wider than one character.
 
 #: Number of characters of the URL that are shown on each side of the position.
-_AROUND = 100
+_CONTEXT = 100
 #: Text that is marked as a unit: adjacent percent-encoded bytes, a number, a redacted password, or one
 #: character.
 _WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|[*]{4}|.", re.DOTALL)
@@ -64,23 +64,23 @@ def point_at(text: str, shown: str, position: int) -> CaretLine:
         shown: The URL without its password.
         position: The position in `text`.
     """
-    place = min(place_in_shown(text, shown, position), len(shown))
-    found = _WHOLE.match(shown, place)
-    end = place if found is None else found.end()
-    start, stop = max(0, place - _AROUND), min(len(shown), end + _AROUND)
-    before = ("…" if start else "") + line_of(shown[start:place])
-    marked = line_of(shown[place:end])
+    start_at = min(place_in_shown(text, shown, position), len(shown))
+    match = _WHOLE.match(shown, start_at)
+    end = start_at if match is None else match.end()
+    start, stop = max(0, start_at - _CONTEXT), min(len(shown), end + _CONTEXT)
+    before = ("…" if start else "") + line_of(shown[start:start_at])
+    marked = line_of(shown[start_at:end])
     after = line_of(shown[end:stop]) + ("…" if stop < len(shown) else "")
     carets = " " * width(before) + "^" * max(1, width(marked))
-    return CaretLine(before, marked, after, carets, _words(place, end, len(shown)))
+    return CaretLine(before, marked, after, carets, _describe_position(start_at, end, len(shown)))
 
 
-def _words(place: int, end: int, length: int) -> str:
-    if place >= length:
+def _describe_position(start: int, end: int, length: int) -> str:
+    if start >= length:
         return "at the end"
-    if end - place == 1:
-        return f"position {place}"
-    return f"positions {place} to {end - 1}"
+    if end - start == 1:
+        return f"position {start}"
+    return f"positions {start} to {end - 1}"
 
 
 class ErrorKind(NamedTuple):
@@ -136,10 +136,10 @@ def error_page(
     error: ResolveError,
     text: str,
     shown: str,
-    place: PageAddressBar,
+    bar: PageAddressBar,
     *,
     parent: str | None = None,
-    meant: str | None = None,
+    suggestion: str | None = None,
     login: LoginQuestion | None = None,
 ) -> WebPage:
     """Return the page of an error.
@@ -148,51 +148,53 @@ def error_page(
         error: The error.
         text: The URL as requested.
         shown: The URL without its password.
-        place: The page's address bar.
+        bar: The page's address bar.
         parent: The URL of the parent directory.
-        meant: A similar URL that the user may have meant.
+        suggestion: A similar URL that the user may have meant.
         login: The login form to show.
     """
     row = row_of(error)
-    blamed = shown if error.url is None else error.url
-    elsewhere = blamed != shown
+    error_url = shown if error.url is None else error.url
+    is_elsewhere = error_url != shown
     position = error.position if isinstance(error, (InvalidUrl, Refused)) else None
-    where = None
-    if position is not None and not (elsewhere and "****" in blamed):
-        where = point_at(blamed, blamed, position) if elsewhere else point_at(text, shown, position)
-    refused = isinstance(error, (Refused, UnsupportedScheme, InvalidUrl))
+    caret_line = None
+    if position is not None and not (is_elsewhere and "****" in error_url):
+        caret_line = (
+            point_at(error_url, error_url, position) if is_elsewhere else point_at(text, shown, position)
+        )
+    is_refused = isinstance(error, (Refused, UnsupportedScheme, InvalidUrl))
     rule = error.rule if isinstance(error, (Refused, UnsupportedScheme)) else ""
     values = {
         "heading": row.heading,
         "url": shown,
         "text": text,
-        "blamed": blamed if elsewhere else None,
+        "blamed": error_url if is_elsewhere else None,
         "message": error.message,
         "rule": "S01" if isinstance(error, InvalidUrl) else rule,
-        "refused": refused,
+        "refused": is_refused,
         "flag": (error.flag or "") if isinstance(error, Refused) else None,
-        "pointed": where,
-        "known": _list_known(error),
+        "pointed": caret_line,
+        "known": _list_facts(error),
         "said_by": error.text if isinstance(error, Declined) and error.text not in error.message else "",
-        "again": None if refused else place.path,
-        "parent": None if parent is None else place.href(parent),
-        "edit": place.look(text),
-        "meant": None if meant is None else place.look(meant),
-        "meant_url": None if meant is None else redact(meant),
+        "again": None if is_refused else bar.path,
+        "parent": None if parent is None else bar.href(parent),
+        "edit": bar.look(text),
+        "meant": None if suggestion is None else bar.look(suggestion),
+        "meant_url": None if suggestion is None else redact(suggestion),
         "login": login,
     }
     return WebPage("error.html", f"{row.heading}: {shown}", row.status, values)
 
 
-def _list_known(error: ResolveError) -> list[FactRow]:
-    found = [FactRow("error", type(error).__name__), FactRow("exit code of resolve", str(error.exit_code))]
+def _list_facts(error: ResolveError) -> list[FactRow]:
+    rows = [FactRow("error", type(error).__name__), FactRow("exit code of resolve", str(error.exit_code))]
     if isinstance(error, Declined) and error.code is not None:
-        found.append(FactRow("reply code of the server", error.code))
+        rows.append(FactRow("reply code of the server", error.code))
     if isinstance(error, Truncated):
         of = "" if error.expected is None else f" of {error.expected:,}"
-        found.append(FactRow("received", f"{error.received:,}{of} bytes"))
+        rows.append(FactRow("received", f"{error.received:,}{of} bytes"))
     if isinstance(error, TryLater) and error.after is not None:
-        found.append(FactRow("server asks to wait", format_count(round(error.after), "second", "seconds")))
+        rows.append(FactRow("server asks to wait", format_count(round(error.after), "second", "seconds")))
     if error.attempts > 1:
-        found.append(FactRow("attempts", str(error.attempts)))
-    return found
+        rows.append(FactRow("attempts", str(error.attempts)))
+    return rows

@@ -41,48 +41,48 @@ from resolver.web.pages.page import (
 _MAX_VIEWS = 100
 
 
-def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
+def attributes_page(response: Response, bar: PageAddressBar) -> WebPage:
     extra = response.extra or {}
     values = {
         "heading": response.title or "Attributes of this item",
-        "url": place.url,
-        "views": list(views_of(extra, response.url, place)),
-        "blocks": list(_blocks(extra)),
+        "url": bar.url,
+        "views": list(views_of(extra, response.url, bar)),
+        "blocks": list(_list_blocks(extra)),
         "form": response.url if extra.get("form") else None,
-        "missing": [str(name) for name in _list(extra.get("missing"))],
+        "missing": [str(name) for name in _as_list(extra.get("missing"))],
         "found": response.findings,
     }
-    return WebPage("attributes.html", place.url, 200, values)
+    return WebPage("attributes.html", bar.url, 200, values)
 
 
 def views_of(
-    extra: Mapping[str, JsonValue], url: str, place: PageAddressBar, most: int = _MAX_VIEWS
+    extra: Mapping[str, JsonValue], url: str, bar: PageAddressBar, max_views: int = _MAX_VIEWS
 ) -> Iterator[tuple[str, str]]:
     """Yield the views of an item that have a URL, each as a description and a link."""
-    for view in _list(extra.get("views"))[:most]:
+    for view in _as_list(extra.get("views"))[:max_views]:
         if isinstance(view, dict):
             with suppress(InvalidUrl, UnsupportedScheme):
-                yield _view_words(view), place.href(refine_url(url, "view", str(view.get("view"))))
+                yield _describe_view(view), bar.href(refine_url(url, "view", str(view.get("view"))))
 
 
-def _view_words(view: Mapping[str, JsonValue]) -> str:
+def _describe_view(view: Mapping[str, JsonValue]) -> str:
     words = [str(word) for name in ("media_type", "language") if (word := view.get(name))]
     about = view.get("about")
     return " ".join(words) + (f" (about {about:,} bytes)" if isinstance(about, int) else "")
 
 
-def _blocks(extra: Mapping[str, JsonValue]) -> Iterator[FactRow]:
+def _list_blocks(extra: Mapping[str, JsonValue]) -> Iterator[FactRow]:
     attributes = extra.get("attributes")
     for name, lines in attributes.items() if isinstance(attributes, dict) else ():
-        yield FactRow(name, "\n".join(str(line) for line in _list(lines)))
+        yield FactRow(name, "\n".join(str(line) for line in _as_list(lines)))
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
 #: The names of the item types by type character.
-_WORDS = {
+_TYPE_NAMES = {
     "0": "text",
     "1": "menu",
     "2": "phone book",
@@ -117,12 +117,12 @@ _ICONS = {
     "1": "menu",
 }
 #: Maximum number of views that are shown as links beside an item.
-_MOST_VIEWS = 20
+_MAX_ITEM_VIEWS = 20
 #: Matches adjacent spaces or drawing characters. These characters are signs of ASCII art. ASCII art is not
 #: wrapped, because line wrapping would destroy it.
 _DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
 #: Minimum number of items for a filter field; a menu with this number or fewer does not have a filter field.
-_FEW = 50
+_MAX_UNFILTERED = 50
 
 
 class MenuRow(NamedTuple):
@@ -154,7 +154,7 @@ class MenuRow(NamedTuple):
 def menu_page(
     entries: Sequence[Entry],
     query: PageQuery,
-    place: PageAddressBar,
+    bar: PageAddressBar,
     *,
     findings: Iterable[Finding] = (),
     title: str | None = None,
@@ -167,7 +167,7 @@ def menu_page(
     Args:
         entries: The items.
         query: The query fields of the page.
-        place: The page's address bar.
+        bar: The page's address bar.
         findings: Findings of the policy to show.
         title: The heading; by default the URL.
         judge: A function that returns the policy verdict on the link of an item. Without `judge`, a link is
@@ -175,24 +175,24 @@ def menu_page(
         search: The URL for a search with other search terms, for a menu with search results.
         words: The search terms.
     """
-    shown = arrange_entries(entries, query._replace(sort=""), place)
+    shown = arrange_entries(entries, query._replace(sort=""), bar)
     values = {
-        "heading": title or place.url,
+        "heading": title or bar.url,
         "count": f"{shown.start + 1:,} to {shown.start + len(shown.entries):,} of {shown.matched:,}"
         if shown.paging.pages > 1
         else "",
         "found": tuple(findings),
         "search": search,
         "words": words,
-        "groups": Groups(partial(_items, shown.entries, place, judge), len(shown.entries)),
-        "filters": shown.total > _FEW or bool(query.filter),
+        "groups": Groups(partial(_make_items, shown.entries, bar, judge), len(shown.entries)),
+        "filters": shown.total > _MAX_UNFILTERED or bool(query.filter),
         "filter": query.filter,
-        "filter_fields": fields_of(place, query, but="q"),
-        "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
+        "filter_fields": fields_of(bar, query, omitted="q"),
+        "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": "No item matches the filter." if query.filter else _explain_empty(search, words),
         "paging": shown.paging,
     }
-    return WebPage("menu.html", place.url, 200, values)
+    return WebPage("menu.html", bar.url, 200, values)
 
 
 def _explain_empty(search: str, words: str) -> str:
@@ -201,51 +201,51 @@ def _explain_empty(search: str, words: str) -> str:
     return "No results found." if words else "Enter search terms."
 
 
-def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[MenuRow]:
-    return _join_prose(_item(number, entry, place, judge) for number, entry in entries)
+def _make_items(entries: Iterable[Numbered], bar: PageAddressBar, judge: Judge | None) -> Iterator[MenuRow]:
+    return _join_prose(_make_item(number, entry, bar, judge) for number, entry in entries)
 
 
 def _join_prose(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
     """Join adjacent info lines to paragraphs."""
-    held: MenuRow | None = None
+    paragraph: MenuRow | None = None
     for item in items:
-        if held is not None and not item.kind:
-            held = held._replace(prose=f"{held.prose}\n{item.prose}")
+        if paragraph is not None and not item.kind:
+            paragraph = paragraph._replace(prose=f"{paragraph.prose}\n{item.prose}")
             continue
-        if held is not None:
-            yield _mark_seen(held)
-        held = None if item.kind else item
+        if paragraph is not None:
+            yield _mark_drawing(paragraph)
+        paragraph = None if item.kind else item
         if item.kind:
             yield item
-    if held is not None:
-        yield _mark_seen(held)
+    if paragraph is not None:
+        yield _mark_drawing(paragraph)
 
 
-def _mark_seen(item: MenuRow) -> MenuRow:
+def _mark_drawing(item: MenuRow) -> MenuRow:
     return item._replace(drawn=_DRAWN.search(item.prose) is not None)
 
 
-def _item(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None) -> MenuRow:
+def _make_item(number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None) -> MenuRow:
     if entry.kind is Kind.INFO:
         return MenuRow(number, "", "", "", prose=entry.name)
     character = text_of(entry.extra, "type")
-    what = _WORDS.get(character, "")
+    kind = _TYPE_NAMES.get(character, "")
     if entry.kind is Kind.LINK or character == "+":
-        what = KINDS[entry.kind]
+        kind = KINDS[entry.kind]
     if entry.kind is Kind.UNKNOWN:
-        what = f"type {line_of(character)}" if character else "no type"
+        kind = f"type {line_of(character)}" if character else "no type"
     icon = _ICONS.get(character, entry.kind.value)
-    item = MenuRow(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
+    item = MenuRow(number, kind or KINDS[entry.kind], icon, entry.name, details=tuple(_list_details(entry)))
     if entry.url is None:
         return item._replace(cannot=text_of(entry.extra, "unusable"))
-    advised = entry.kind is Kind.SERVICE  # no links to terminal sessions, even if the policy allows them
-    if not advised and (cannot := explain_forbidden(entry, judge)):
+    is_session = entry.kind is Kind.SERVICE  # no links to terminal sessions, even if the policy allows them
+    if not is_session and (cannot := explain_forbidden(entry, judge)):
         return item._replace(cannot=cannot)
-    return _make_usable(item, entry, entry.url, place)
+    return _make_usable(item, entry, entry.url, bar)
 
 
-def _make_usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -> MenuRow:
-    item = item._replace(href=place.href(url), views=_views(url, entry, place))
+def _make_usable(item: MenuRow, entry: Entry, url: str, bar: PageAddressBar) -> MenuRow:
+    item = item._replace(href=bar.href(url), views=_list_views(url, entry, bar))
     if entry.kind is Kind.SEARCH:
         return item._replace(search=url)
     if entry.kind is Kind.SERVICE:
@@ -261,13 +261,13 @@ def command_of(url: str) -> str:
     return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
-def _views(url: str, entry: Entry, place: PageAddressBar) -> tuple[tuple[str, str], ...]:
+def _list_views(url: str, entry: Entry, bar: PageAddressBar) -> tuple[tuple[str, str], ...]:
     """Return the views of an item as descriptions and links, if it has more than one view."""
-    found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
-    return found if len(found) > 1 else ()
+    views = tuple(views_of(entry.extra or {}, url, bar, _MAX_ITEM_VIEWS))
+    return views if len(views) > 1 else ()
 
 
-def _details(entry: Entry) -> Iterator[FactRow]:
+def _list_details(entry: Entry) -> Iterator[FactRow]:
     """Yield the Gopher+ attributes of an item, if the menu contains them."""
     extra = entry.extra or {}
     admin = extra.get("admin")
@@ -298,7 +298,7 @@ _FIELDS = {
     AskQuestion.UNKNOWN: "unknown",
 }
 #: Maximum number of lines of a form.
-MOST_LINES = 500
+MAX_LINES = 500
 
 
 class FormField(NamedTuple):
@@ -319,24 +319,24 @@ class FormPreview(NamedTuple):
 
 
 def form_page(
-    form: AskForm, url: HostUrl, kept: str, findings: Iterable[Finding] = (), complaint: str = ""
+    form: AskForm, url: HostUrl, form_id: str, findings: Iterable[Finding] = (), complaint: str = ""
 ) -> WebPage:
     """Return the page with the questions of a form.
 
     Args:
         form: The form.
         url: The URL of the item with the form.
-        kept: The ID of the form.
+        form_id: The ID of the form.
         findings: Findings of the policy to show.
         complaint: The reason why the answers cannot be sent.
     """
     values = {
         "heading": "A form",
-        "kept": kept,
+        "kept": form_id,
         "url": url.shown,
         "text": url.text,
         "host": f"{url.host} port {url.effective_port}",
-        "lines": [_make_field(number, line) for number, line in enumerate(form.lines[:MOST_LINES])],
+        "lines": [_make_field(number, line) for number, line in enumerate(form.lines[:MAX_LINES])],
         "found": tuple(findings),
         "complaint": complaint,
     }
@@ -351,27 +351,27 @@ def _make_field(number: int, line: AskLine) -> FormField:
     return FormField(f"answer{number}", kind, line.prompt or line.word, line.default or "", choices)
 
 
-def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]:
+def answers_from(form: AskForm, pairs: Iterable[tuple[str, str]]) -> list[Answer]:
     """Return the user's answers to the questions of a form.
 
     The answers come from the form fields that a browser sent.
 
     An answer must be one of the offered choices. Local files are never uploaded.
     """
-    fields = dict(said)
+    fields = dict(pairs)
     answers: list[Answer] = []
     for number, line in enumerate(form.lines):
         if line.question.needs_answer:
-            answers.append(_answer(line, fields.get(f"answer{number}", "")))
+            answers.append(_make_answer(line, fields.get(f"answer{number}", "")))
     return answers
 
 
-def _answer(line: AskLine, text: str) -> Answer:
+def _make_answer(line: AskLine, text: str) -> Answer:
     match line.question:
         case AskQuestion.SELECT:
             return text == "1"
         case AskQuestion.ASK_LINES:
-            return tuple(each.encode() for each in text.splitlines())
+            return tuple(row.encode() for row in text.splitlines())
         case AskQuestion.CHOOSE:
             number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
             return line.choices[number] if number < len(line.choices) else b""
@@ -380,13 +380,13 @@ def _answer(line: AskLine, text: str) -> Answer:
     return text.encode()
 
 
-def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> WebPage:
+def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str, form_id: str) -> WebPage:
     """Return the preview of a form submission: the answers and the bytes to send.
 
     Hidden answers are redacted. The page does not contain the answers as form fields. The confirmation of the
-    user refers to the stored answers by the ID `kept`.
+    user refers to the stored answers by the ID `form_id`.
     """
-    seen = [
+    previews = [
         FormPreview(line.prompt, _preview_answer(line, answer))
         for line, answer in zip(form.questions, answers, strict=True)
     ]
@@ -394,9 +394,9 @@ def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str
         "url": url.shown,
         "text": url.text,
         "host": f"{url.host} port {url.effective_port}",
-        "seen": seen,
+        "seen": previews,
         "lines": [line_of(line) for line in octets.removesuffix("\r\n").split("\r\n")],
-        "kept": kept,
+        "kept": form_id,
     }
     return WebPage("sending.html", url.shown, 200, values)
 
@@ -411,4 +411,4 @@ def _preview_answer(line: AskLine, answer: Answer) -> str:
             return "yes" if answer else "no"
         case bytes():
             return answer.decode("utf-8", "replace")
-    return "\n".join(each.decode("utf-8", "replace") for each in answer)
+    return "\n".join(row.decode("utf-8", "replace") for row in answer)

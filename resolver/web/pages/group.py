@@ -43,19 +43,19 @@ def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
 
     In a thread, replies follow their parent article, in the order of the listing.
     """
-    below, orphans = _children(entries)
-    found: list[list[int]] = []
+    replies, orphans = _find_replies(entries)
+    orders: list[list[int]] = []
     depths = [-1] * len(entries)
-    for root in below.pop(-1, []):
-        found.append(_walk(root, below, depths))
+    for root in replies.pop(-1, []):
+        orders.append(_order_thread(root, replies, depths))
     for number in range(len(entries)):
         if depths[number] < 0:  # The article is in a cycle of references, so it starts a new thread.
-            found.append(_walk(number, below, depths))
-    found.sort(key=max, reverse=True)
-    return [list(_nodes(thread, entries, depths, orphans)) for thread in found]
+            orders.append(_order_thread(number, replies, depths))
+    orders.sort(key=max, reverse=True)
+    return [list(_make_nodes(thread, entries, depths, orphans)) for thread in orders]
 
 
-def _children(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[int]]:
+def _find_replies(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[int]]:
     """Return the direct replies by parent article, and the articles whose parent is missing.
 
     Articles without a parent have the key -1.
@@ -64,26 +64,26 @@ def _children(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[int]]
     for number, entry in enumerate(entries):
         numbers.setdefault(text_of(entry.extra, "message_id"), number)
     numbers.pop("", None)
-    below: dict[int, list[int]] = {}
+    replies: dict[int, list[int]] = {}
     orphans: set[int] = set()
     for number, entry in enumerate(entries):
         names = list(_references(entry))
-        known = (numbers[name] for name in reversed(names) if numbers.get(name, number) != number)
-        parent = next(known, -1)
-        below.setdefault(parent, []).append(number)
+        parents = (numbers[name] for name in reversed(names) if numbers.get(name, number) != number)
+        parent = next(parents, -1)
+        replies.setdefault(parent, []).append(number)
         if names and (parent < 0 or numbers.get(names[-1]) != parent):
             orphans.add(number)
-    return below, orphans
+    return replies, orphans
 
 
 def _references(entry: Entry) -> Iterator[str]:
-    said = (entry.extra or {}).get("references")
-    for name in said if isinstance(said, list | tuple) else ():
+    references = (entry.extra or {}).get("references")
+    for name in references if isinstance(references, list | tuple) else ():
         if isinstance(name, str):
             yield name.removeprefix("<").removesuffix(">")
 
 
-def _walk(root: int, below: dict[int, list[int]], depths: list[int]) -> list[int]:
+def _order_thread(root: int, replies: dict[int, list[int]], depths: list[int]) -> list[int]:
     """Return the articles below an article, except those that are already in a thread."""
     depths[root] = 0
     order: list[int] = []
@@ -91,14 +91,14 @@ def _walk(root: int, below: dict[int, list[int]], depths: list[int]) -> list[int
     while waiting:
         number = waiting.pop()
         order.append(number)
-        for child in reversed(below.get(number, [])):
+        for child in reversed(replies.get(number, [])):
             if depths[child] < 0:
                 depths[child] = depths[number] + 1
                 waiting.append(child)
     return order
 
 
-def _nodes(
+def _make_nodes(
     thread: list[int], entries: Sequence[Entry], depths: list[int], orphans: set[int]
 ) -> Iterator[ThreadNode]:
     replies = [0] * len(thread)
@@ -112,9 +112,9 @@ def _nodes(
 
 
 #: Maximum indentation level; deeper replies are not indented further.
-_DEEPEST = 6
+_MAX_LEVEL = 6
 #: Maximum number of gaps in the article numbers that the page lists.
-_MOST_MISSING = 12
+_MAX_GAPS = 12
 
 
 class GroupArticle(NamedTuple):
@@ -143,7 +143,7 @@ class GroupThread(NamedTuple):
 def group_page(
     entries: Sequence[Entry],
     query: PageQuery,
-    place: PageAddressBar,
+    bar: PageAddressBar,
     *,
     extra: Mapping[str, JsonValue] | None = None,
     findings: Iterable[Finding] = (),
@@ -153,52 +153,52 @@ def group_page(
     Args:
         entries: The articles.
         query: The query fields of the page.
-        place: The page's address bar.
+        bar: The page's address bar.
         extra: The metadata of the newsgroup, including whether earlier articles exist.
         findings: Findings of the policy to show.
     """
-    shown = arrange_entries(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
-    found = threads([entry for _, entry in shown.entries])
-    rows = [numbered for thread in found for numbered in enumerate(thread)]
+    shown = arrange_entries(entries, query._replace(sort="", page=1, size=max(1, len(entries))), bar)
+    ordered = threads([entry for _, entry in shown.entries])
+    rows = [numbered for thread in ordered for numbered in enumerate(thread)]
     pages = max(1, -(-len(rows) // query.size))
     page = min(query.page, pages)
     start = (page - 1) * query.size
     values = {
-        "heading": text_of(extra, "name") or place.url,
-        "count": _count(extra, shown, query.before),
+        "heading": text_of(extra, "name") or bar.url,
+        "count": _describe_count(extra, shown, query.before),
         "found": tuple(findings),
-        "threads": list(_threads(rows[start : start + query.size], place)),
+        "threads": list(_make_threads(rows[start : start + query.size], bar)),
         "missing": _describe_missing(entries),
-        "older": _link_older(extra, place),
-        "newer": place.make_address(PageQuery(size=query.size)) if query.before else None,
+        "older": _link_older(extra, bar),
+        "newer": bar.make_address(PageQuery(size=query.size)) if query.before else None,
         "filter": query.filter,
-        "filter_fields": fields_of(place, query._replace(sort=""), but="q"),
-        "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
+        "filter_fields": fields_of(bar, query._replace(sort=""), omitted="q"),
+        "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": _explain_empty(query),
-        "paging": paging_of(place, query._replace(sort=""), page, pages),
+        "paging": paging_of(bar, query._replace(sort=""), page, pages),
     }
-    return WebPage("group.html", place.url, 200, values)
+    return WebPage("group.html", bar.url, 200, values)
 
 
-def _threads(rows: Sequence[tuple[int, ThreadNode]], place: PageAddressBar) -> Iterator[GroupThread]:
+def _make_threads(rows: Sequence[tuple[int, ThreadNode]], bar: PageAddressBar) -> Iterator[GroupThread]:
     start = 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or rows[end][0] == 0:
-            here = [_article(node, place) for _, node in rows[start:end]]
-            yield GroupThread(here[0], tuple(here[1:]), rows[start][0] > 0)
+            articles = [_make_article(node, bar) for _, node in rows[start:end]]
+            yield GroupThread(articles[0], tuple(articles[1:]), rows[start][0] > 0)
             start = end
 
 
-def _article(node: ThreadNode, place: PageAddressBar) -> GroupArticle:
+def _make_article(node: ThreadNode, bar: PageAddressBar) -> GroupArticle:
     entry = node.entry
     return GroupArticle(
         entry.name,
-        None if entry.url is None else place.href(entry.url),
+        None if entry.url is None else bar.href(entry.url),
         entry.title or "(no subject)",
         author_of(text_of(entry.extra, "from")),
         date_of(entry),
         "" if entry.modified is None else entry.modified.isoformat(),
-        min(node.depth, _DEEPEST),
+        min(node.depth, _MAX_LEVEL),
         node.depth,
         node.replies,
         node.orphan,
@@ -222,18 +222,18 @@ def _explain_empty(query: PageQuery) -> str:
     return "There are no articles before this number." if query.before else "The group has no articles."
 
 
-def _link_older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
+def _link_older(extra: Mapping[str, JsonValue] | None, bar: PageAddressBar) -> str | None:
     """Return the URL of the page with the articles before the first article of this page, or None."""
-    said = extra or {}
-    first = said.get("first")
+    values = extra or {}
+    first = values.get("first")
     return (
-        place.make_address(PageQuery(before=first))
-        if isinstance(first, int) and said.get("cut") is True
+        bar.make_address(PageQuery(before=first))
+        if isinstance(first, int) and values.get("cut") is True
         else None
     )
 
 
-def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: int) -> str:
+def _describe_count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: int) -> str:
     among = f", of which {shown.matched:,} match" if shown.matched != shown.total else ""
     articles = format_count(shown.total, "article", "articles")
     if before:
@@ -246,11 +246,11 @@ def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: in
 
 def _describe_missing(entries: Sequence[Entry]) -> str:
     """Describe the gaps in the article numbers: the numbers of cancelled or expired articles."""
-    here = sorted(int(entry.name) for entry in entries if entry.name.isascii() and entry.name.isdigit())
-    gaps = [(low + 1, high - 1) for low, high in pairwise(here) if high - low > 1]
+    numbers = sorted(int(entry.name) for entry in entries if entry.name.isascii() and entry.name.isdigit())
+    gaps = [(low + 1, high - 1) for low, high in pairwise(numbers) if high - low > 1]
     count = sum(high - low + 1 for low, high in gaps)
     if not count:
         return ""
-    told = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in gaps[:_MOST_MISSING])
-    more = ", …" if len(gaps) > _MOST_MISSING else ""
-    return f"{format_count(count, 'number has', 'numbers have')} no article: {told}{more}"
+    ranges = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in gaps[:_MAX_GAPS])
+    more = ", …" if len(gaps) > _MAX_GAPS else ""
+    return f"{format_count(count, 'number has', 'numbers have')} no article: {ranges}{more}"

@@ -46,9 +46,9 @@ def look_page(
     plan: Plan,
     verdict: Verdict,
     url: Url | None,
-    place: PageAddressBar,
+    bar: PageAddressBar,
     *,
-    meant: str | None = None,
+    suggestion: str | None = None,
     note: str | None = None,
 ) -> WebPage:
     """Return the preview of a URL.
@@ -58,27 +58,25 @@ def look_page(
         plan: The plan of the retrieval.
         verdict: The policy verdict.
         url: The parsed URL; None if the text is not a URL.
-        place: The page's address bar.
-        meant: A similar URL that the user may have meant.
+        bar: The page's address bar.
+        suggestion: A similar URL that the user may have meant.
         note: A further note for the user.
     """
-    goes_ahead = plan.verdict != "refuse" and plan.error is None
-    in_the_way = None if plan.error is None or plan.verdict == "refuse" else plan.error.message
+    can_open = plan.verdict != "refuse" and plan.error is None
+    obstacle = None if plan.error is None or plan.verdict == "refuse" else plan.error.message
     values = {
         "url": plan.url,
         "text": text,
         "verdict": plan.verdict,
-        "verdict_words": _VERDICTS[plan.verdict]
-        if goes_ahead or not in_the_way
-        else "The URL cannot be opened.",
-        "in_the_way": in_the_way,
-        "rulings": list(rulings_of(verdict.decisions, text, plan.url)) or _others(plan),
+        "verdict_words": _VERDICTS[plan.verdict] if can_open or not obstacle else "The URL cannot be opened.",
+        "in_the_way": obstacle,
+        "rulings": list(rulings_of(verdict.decisions, text, plan.url)) or _list_findings(plan),
         "spelling": [finding.rule for finding in (() if url is None else url.spelling)],
-        "parts": [] if url is None else list(_parts(url)),
-        "steps": [_step(step) for step in plan.steps],
-        "opens": goes_ahead,
-        "meant": None if meant is None else redact(meant),
-        "meant_href": None if meant is None else place.look(meant),
+        "parts": [] if url is None else list(_list_components(url)),
+        "steps": [_make_step(step) for step in plan.steps],
+        "opens": can_open,
+        "meant": None if suggestion is None else redact(suggestion),
+        "meant_href": None if suggestion is None else bar.look(suggestion),
         "note": note,
     }
     return WebPage("look.html", plan.url, 400 if url is None else 200, values)
@@ -86,12 +84,12 @@ def look_page(
 
 def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterator[RulingRow]:
     for decision in decisions:
-        where = None if decision.position is None else point_at(text, shown, decision.position)
+        caret_line = None if decision.position is None else point_at(text, shown, decision.position)
         flag = decision.flag if decision.action == "refuse" else None
-        yield RulingRow(decision.rule, decision.action, decision.detail, flag or "", where)
+        yield RulingRow(decision.rule, decision.action, decision.detail, flag or "", caret_line)
 
 
-def _others(plan: Plan) -> list[RulingRow]:
+def _list_findings(plan: Plan) -> list[RulingRow]:
     """Return the findings of the plan as rows, for a plan without a decision of the policy."""
     return [
         RulingRow(finding.rule, finding.action, finding.detail, "", None)
@@ -100,32 +98,32 @@ def _others(plan: Plan) -> list[RulingRow]:
     ]
 
 
-def _parts(url: Url) -> Iterator[FactRow]:
+def _list_components(url: Url) -> Iterator[FactRow]:
     """Yield the components of a URL, with secrets redacted."""
     hidden = {"password"} | ({"gopherplus"} if url.place("answers") is not None else set())
     for name, value in url.components().items():
         if value is None or value == []:
             continue
-        yield FactRow(name, _MASKED if name in hidden else _component(value))
+        yield FactRow(name, _MASKED if name in hidden else _show_component(value))
 
 
-def _component(value: JsonValue) -> str:
+def _show_component(value: JsonValue) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_component, value))
+        return ", ".join(map(_show_component, value))
     if isinstance(value, str):
         return line_of(f'"{value}"')
-    return _word(value)
+    return _show_value(value)
 
 
-def _step(step: PlanStep) -> SendingRow:
+def _make_step(step: PlanStep) -> SendingRow:
     if step["action"] == "connect":
         tls = " with TLS" if step["tls"] else ""
-        host = _word(step["host"]) or "a news server (not configured),"
-        where = f"{host} port {_word(step['port'])} ({_word(step['transport'])}{tls})"
-        return SendingRow("connect", where, False)
+        host = _show_value(step["host"]) or "a news server (not configured),"
+        target = f"{host} port {_show_value(step['port'])} ({_show_value(step['transport'])}{tls})"
+        return SendingRow("connect", target, False)
     name, value = next((name, value) for name, value in step.items() if name != "action")
-    return SendingRow(_word(step["action"]), line_of(_word(value)), name in ("octets", "path"))
+    return SendingRow(_show_value(step["action"]), line_of(_show_value(value)), name in ("octets", "path"))
 
 
-def _word(value: JsonValue) -> str:
+def _show_value(value: JsonValue) -> str:
     return str(value) if isinstance(value, str | int) else ""

@@ -14,7 +14,7 @@ from resolver.web.pages.gopher import command_of
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, octets, text_of
 
 #: Number of recent URLs on the start page.
-_LATELY = 10
+_MAX_RECENT = 10
 
 
 class OpenedUrl(NamedTuple):
@@ -57,10 +57,10 @@ class SavedTransfer(NamedTuple):
 
 
 class UrlRow(NamedTuple):
-    """A row in a list of URLs. `kept` is the original URL. In `url`, the password is redacted."""
+    """A row in a list of URLs. `text` is the original URL. In `url`, the password is redacted."""
 
     href: str
-    kept: str
+    text: str
     url: Masked
     title: str
     date: str
@@ -93,24 +93,24 @@ _BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def start_page(
-    place: PageAddressBar, lately: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
+    bar: PageAddressBar, recent: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
 ) -> WebPage:
     """Return the start page; `schemes` has the supported schemes and a description of their URLs."""
-    values = {"lately": _lines(lately[:_LATELY], place), "schemes": list(schemes)}
+    values = {"lately": _make_lines(recent[:_MAX_RECENT], bar), "schemes": list(schemes)}
     return WebPage("start.html", "resolve", 200, values)
 
 
-def history_page(place: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
+def history_page(bar: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
     """Return the history page; the first item of `opened` is the newest."""
-    return WebPage("history.html", "History", 200, {"lines": _lines(opened, place)})
+    return WebPage("history.html", "History", 200, {"lines": _make_lines(opened, bar)})
 
 
-def bookmarks_page(place: PageAddressBar, kept: Sequence[OpenedUrl]) -> WebPage:
-    return WebPage("bookmarks.html", "Bookmarks", 200, {"lines": _lines(kept, place)})
+def bookmarks_page(bar: PageAddressBar, bookmarks: Sequence[OpenedUrl]) -> WebPage:
+    return WebPage("bookmarks.html", "Bookmarks", 200, {"lines": _make_lines(bookmarks, bar)})
 
 
 def transfers_page(
-    place: PageAddressBar, transfers: Sequence[SavedTransfer], change: int = 0, complaint: str = ""
+    bar: PageAddressBar, transfers: Sequence[SavedTransfer], change: int = 0, complaint: str = ""
 ) -> WebPage:
     """Return the transfers page.
 
@@ -118,14 +118,14 @@ def transfers_page(
     enabled, a script receives all changes after the change number `change`.
 
     Args:
-        place: The page's address bar.
+        bar: The page's address bar.
         transfers: The transfers, the newest first.
         change: The number of the last change on the page.
         complaint: The reason why transfers are not recorded for later runs.
     """
     values = {
-        "transfers": [transfer_shown(each, place) for each in transfers],
-        "runs": any(each.state in ("waiting", "running") for each in transfers),
+        "transfers": [make_transfer_row(transfer, bar) for transfer in transfers],
+        "runs": any(transfer.state in ("waiting", "running") for transfer in transfers),
         "change": change,
         "complaint": complaint,
     }
@@ -147,42 +147,42 @@ def help_page(rules: Sequence[RuleRow], statuses: Mapping[int, str]) -> WebPage:
     return WebPage("help.html", "Help", 200, values)
 
 
-def _lines(opened: Iterable[OpenedUrl], place: PageAddressBar) -> list[UrlRow]:
+def _make_lines(opened: Iterable[OpenedUrl], bar: PageAddressBar) -> list[UrlRow]:
     return [
         UrlRow(
-            place.look(each.url),
-            each.url,
-            redact(each.url),
-            "" if each.title == each.url else each.title,
-            "" if each.when is None else f"{each.when:%Y-%m-%d %H:%M}",
-            "" if each.when is None else each.when.isoformat(),
+            bar.look(page.url),
+            page.url,
+            redact(page.url),
+            "" if page.title == page.url else page.title,
+            "" if page.when is None else f"{page.when:%Y-%m-%d %H:%M}",
+            "" if page.when is None else page.when.isoformat(),
         )
-        for each in opened
+        for page in opened
     ]
 
 
-def transfer_shown(one: SavedTransfer, place: PageAddressBar) -> TransferRow:
+def make_transfer_row(transfer: SavedTransfer, bar: PageAddressBar) -> TransferRow:
     """Return the row of a transfer."""
-    of = "" if one.expected is None else f" of {one.expected:,}"
+    of = "" if transfer.expected is None else f" of {transfer.expected:,}"
     percent = None
-    if one.expected and one.state != "done":
-        percent = min(100, one.received * 100 // one.expected)
+    if transfer.expected and transfer.state != "done":
+        percent = min(100, transfer.received * 100 // transfer.expected)
     return TransferRow(
-        one.number,
-        one.name,
-        one.url,
-        place.look(one.url),
-        one.state,
-        octets(one.received) if one.state == "done" else f"{one.received:,}{of} bytes",
+        transfer.number,
+        transfer.name,
+        transfer.url,
+        bar.look(transfer.url),
+        transfer.state,
+        octets(transfer.received) if transfer.state == "done" else f"{transfer.received:,}{of} bytes",
         percent,
-        "" if one.rate is None or one.state != "running" else _rate(one.rate),
-        ", ".join([*([one.digest] if one.digest else []), *one.verified]),
-        one.error,
-        _BUTTONS.get(one.state, ()),
+        "" if transfer.rate is None or transfer.state != "running" else _format_rate(transfer.rate),
+        ", ".join([*([transfer.digest] if transfer.digest else []), *transfer.verified]),
+        transfer.error,
+        _BUTTONS.get(transfer.state, ()),
     )
 
 
-def _rate(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     for unit in ("B", "kB", "MB"):
         if rate < 1000:
             return f"{rate:.0f} {unit}/s" if unit == "B" else f"{rate:.1f} {unit}/s"
@@ -193,34 +193,34 @@ def _rate(rate: float) -> str:
 # The page of a mailto URL shows a draft. A mail is not sent, and a mail program is not started.
 
 
-def mail_page(response: Response, place: PageAddressBar) -> WebPage:
+def mail_page(response: Response, bar: PageAddressBar) -> WebPage:
     """Return the page of a mail draft: recipients, text, and ignored parts of the URL."""
     addresses = (response.extra or {}).get("addresses")
     body = parts_of(response.content)[0].text
     values = {
-        "addresses": [str(each) for each in addresses] if isinstance(addresses, list) else [],
+        "addresses": [str(address) for address in addresses] if isinstance(addresses, list) else [],
         "fields": [FactRow(name.title(), value) for name, value in response.meta if name.lower() != "body"],
         "body": body,
         "draft": decode_text(response.content, None),
         "found": [finding for finding in response.findings if finding.action != "allow"],
     }
-    return WebPage("mail.html", place.url, 200, values)
+    return WebPage("mail.html", bar.url, 200, values)
 
 
 # The page of a terminal session shows the host, the user, and the shell command that opens the session. A
 # page never opens a terminal session (S18).
 
 
-def service_page(response: Response, place: PageAddressBar) -> WebPage:
+def service_page(response: Response, bar: PageAddressBar) -> WebPage:
     """Return the page of a terminal session."""
     extra = response.extra or {}
     port = extra.get("port")
     values = {
-        "command": command_of(response.target or place.url),
+        "command": command_of(response.target or bar.url),
         "service": text_of(extra, "service"),
         "host": text_of(extra, "host"),
         "port": port if isinstance(port, int) else None,
         "login": text_of(extra, "login"),
         "found": response.findings,
     }
-    return WebPage("service.html", place.url, 200, values)
+    return WebPage("service.html", bar.url, 200, values)

@@ -22,18 +22,18 @@ from resolver.url import registry
 from resolver.url.parsing import build, parse
 
 #: Maximum length of a page title in characters; a longer title is shortened in the middle.
-_LONGEST_TITLE = 80
+_MAX_TITLE = 80
 
 #: The default number of rows on a page of a listing, and the maximum.
 PAGE_SIZE = 500
-LARGEST_PAGE = 10_000
+MAX_PAGE_SIZE = 10_000
 
 
 #: Maximum number of search results that may be marked for relevance feedback.
-MOST_RELEVANT = 16
+MAX_RELEVANT = 16
 #: Maximum number of digits of a page number and of an article number. RFC 3977 section 3.6 allows fewer
 #: digits for article numbers.
-_MOST_DIGITS = 16
+_MAX_DIGITS = 16
 
 
 class WebPage(NamedTuple):
@@ -103,20 +103,20 @@ class PageQuery(NamedTuple):
 def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> PageQuery:
     """Parse the query fields of a page; invalid values are ignored."""
     fields = tuple(pairs)
-    said = dict(fields)
+    values = dict(fields)
     return PageQuery(
-        max(1, _number(said.get("page", ""))),
-        said.get("sort", ""),
-        said.get("q", ""),
-        said.get("view", ""),
-        max(1, min(size, LARGEST_PAGE)),
-        _number(said.get("before", "")),
-        tuple(text for name, text in fields if name == "relevant")[:MOST_RELEVANT],
+        max(1, _parse_number(values.get("page", ""))),
+        values.get("sort", ""),
+        values.get("q", ""),
+        values.get("view", ""),
+        max(1, min(size, MAX_PAGE_SIZE)),
+        _parse_number(values.get("before", "")),
+        tuple(text for name, text in fields if name == "relevant")[:MAX_RELEVANT],
     )
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else 0
+def _parse_number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
 
 
 class PageAddressBar(NamedTuple):
@@ -135,28 +135,28 @@ class PageAddressBar(NamedTuple):
     look: Callable[[str], str]
     from_id: str = ""
 
-    def make_address(self, said: PageQuery) -> str:
+    def make_address(self, query: PageQuery) -> str:
         """Return the link to the same page with other query fields."""
         fields = {
             "from": self.from_id,
-            "view": said.view,
-            "q": said.filter,
-            "sort": said.sort,
-            "page": str(said.page) if said.page > 1 else "",
-            "before": str(said.before or ""),
+            "view": query.view,
+            "q": query.filter,
+            "sort": query.sort,
+            "page": str(query.page) if query.page > 1 else "",
+            "before": str(query.before or ""),
         }
-        said_so = [(name, text) for name, text in fields.items() if text]
-        said_so += (("relevant", text) for text in said.relevant)
-        asked = "&".join(f"{name}={quote(text, safe='', errors='replace')}" for name, text in said_so)
-        return f"{self.path}?{asked}" if asked else self.path
+        pairs = [(name, text) for name, text in fields.items() if text]
+        pairs += (("relevant", text) for text in query.relevant)
+        encoded = "&".join(f"{name}={quote(text, safe='', errors='replace')}" for name, text in pairs)
+        return f"{self.path}?{encoded}" if encoded else self.path
 
 
-def shorten(text: str, most: int = _LONGEST_TITLE) -> str:
-    """Return a text of at most `most` characters, shortened in the middle."""
-    if len(text) <= most:
+def shorten(text: str, max_length: int = _MAX_TITLE) -> str:
+    """Return a text of at most `max_length` characters, shortened in the middle."""
+    if len(text) <= max_length:
         return text
-    front = most * 2 // 3
-    return f"{text[:front]}…{text[len(text) - (most - front - 1) :]}"
+    front = max_length * 2 // 3
+    return f"{text[:front]}…{text[len(text) - (max_length - front - 1) :]}"
 
 
 #: The displayed names of entry kinds. Some listings replace these names.
@@ -200,8 +200,8 @@ def date_of(entry: Entry) -> str:
 
 
 def _describe_entry(entry: Entry, name: str) -> str:
-    said = (entry.extra or {}).get(name)
-    return f"~{said}" if isinstance(said, str) and said else ""
+    text = (entry.extra or {}).get(name)
+    return f"~{text}" if isinstance(text, str) and text else ""
 
 
 def octets(count: int) -> str:
@@ -214,8 +214,8 @@ def format_count(count: int, one: str, many: str) -> str:
 
 def text_of(extra: Mapping[str, JsonValue] | None, name: str) -> str:
     """Return a scheme-specific text value of an entry, or an empty text."""
-    said = (extra or {}).get(name)
-    return said if isinstance(said, str) else ""
+    text = (extra or {}).get(name)
+    return text if isinstance(text, str) else ""
 
 
 def facts_of(facts: Facts) -> Iterator[FactRow]:
@@ -240,9 +240,9 @@ def line_of(text: str) -> str:
 # Therefore the parent directories of a gopher URL are only a guess. The guess is right for most servers.
 
 #: The maximum number of breadcrumbs. If a path has more segments, segments in the middle are omitted.
-_MOST = 12
+_MAX_CRUMBS = 12
 #: Maximum length in characters of a URL that is a single breadcrumb.
-_LONGEST = 60
+_MAX_CRUMB = 60
 
 
 def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
@@ -251,17 +251,17 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     if not isinstance(url, HostUrl) or row is None:
         return ()
     if row.tree is None:
-        return (Breadcrumb(shorten(url.shown, _LONGEST)),)
+        return (Breadcrumb(shorten(url.shown, _MAX_CRUMB)),)
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
-        found = list(_steps(build(bare), row.tree, href))
+        crumbs = list(_make_crumbs(build(bare), row.tree, href))
     except InvalidUrl:  # The components of the URL have no valid text form.
-        return (Breadcrumb(shorten(url.shown, _LONGEST)),)
-    if found and found[-1].text:
-        found[-1] = found[-1]._replace(href=None)
-    if len(found) > _MOST:
-        found = [*found[: _MOST // 2], Breadcrumb("…"), *found[-_MOST // 2 :]]
-    return tuple(found)
+        return (Breadcrumb(shorten(url.shown, _MAX_CRUMB)),)
+    if crumbs and crumbs[-1].text:
+        crumbs[-1] = crumbs[-1]._replace(href=None)
+    if len(crumbs) > _MAX_CRUMBS:
+        crumbs = [*crumbs[: _MAX_CRUMBS // 2], Breadcrumb("…"), *crumbs[-_MAX_CRUMBS // 2 :]]
+    return tuple(crumbs)
 
 
 def parent_of(url: Url) -> str | None:
@@ -270,24 +270,24 @@ def parent_of(url: Url) -> str | None:
     return steps[-1] if steps else None
 
 
-def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadcrumb]:
+def _make_crumbs(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadcrumb]:
     start = text.index("/", text.index("://") + 3) if text.count("/") > 2 else len(text)
     end = min((at for mark in "?;" if (at := text.find(mark, start)) >= 0), default=len(text))
-    yield Breadcrumb(text[:start], _step(text[: start + 1], tree, href))
+    yield Breadcrumb(text[:start], _link_directory(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
         at += 1  # the path begins after the gopher type, and ends before the search terms
-        end = next((found for found in [text.find("%09", at, end)] if found >= 0), end)
+        end = next((position for position in [text.find("%09", at, end)] if position >= 0), end)
     while at < end:
         slash = text.find("/", at, end)
         stop = end if slash < 0 else slash
         if stop > at:
             name = line_of(decode(text[at:stop]).decode("utf-8", "replace"))
-            yield Breadcrumb(name, _step(text[:stop], tree, href))
+            yield Breadcrumb(name, _link_directory(text[:stop], tree, href))
         at = stop + 1
 
 
-def _step(text: str, tree: Tree, href: Callable[[str], str]) -> str | None:
+def _link_directory(text: str, tree: Tree, href: Callable[[str], str]) -> str | None:
     try:
         url: Any = parse(text)
         if "gophertype" in url.components():
@@ -297,12 +297,12 @@ def _step(text: str, tree: Tree, href: Callable[[str], str]) -> str | None:
         return None
 
 
-def refine_url(text: str, what: str, value: str) -> str:
+def refine_url(text: str, component: str, value: str) -> str:
     """Return the URL with another search or view.
 
     Args:
         text: The URL.
-        what: `search` or `view`.
+        component: `search` or `view`.
         value: The search terms, or the view.
 
     Raises:
@@ -311,9 +311,9 @@ def refine_url(text: str, what: str, value: str) -> str:
     """
     url = parse(text)
     scheme = registry.find(url.scheme)
-    refine = None if scheme is None else scheme.refine.get(what)
+    refine = None if scheme is None else scheme.refine.get(component)
     if refine is None:
-        raise UnsupportedScheme(url.scheme, f"a {url.scheme} URL has no {what}", url=url.shown)
+        raise UnsupportedScheme(url.scheme, f"a {url.scheme} URL has no {component}", url=url.shown)
     return build(refine(url, value))
 
 
@@ -324,35 +324,35 @@ def refine_url(text: str, what: str, value: str) -> str:
 # panel from escaped text. Only the panel is converted to `Markup`.
 
 #: Minimum size in characters of a chunk, if a page is sent while it is generated.
-_PIECE = 16_384
+_MIN_CHUNK = 16_384
 
 
 def render(page: WebPage, frame: PageFrame) -> str:
     """Return the HTML of a complete page."""
-    return "".join(_parts(page, frame))
+    return "".join(_generate(page, frame))
 
 
 def pieces(page: WebPage, frame: PageFrame) -> Iterator[str]:
     """Yield the HTML of a page in chunks while it is generated."""
-    held: list[str] = []
+    chunk: list[str] = []
     size = 0
-    for part in _parts(page, frame):
-        held.append(part)
+    for part in _generate(page, frame):
+        chunk.append(part)
         size += len(part)
-        if size >= _PIECE:
-            yield "".join(held)
-            held, size = [], 0
-    yield "".join(held)
+        if size >= _MIN_CHUNK:
+            yield "".join(chunk)
+            chunk, size = [], 0
+    yield "".join(chunk)
 
 
-def _parts(page: WebPage, frame: PageFrame) -> Iterator[str]:
-    told = {
+def _generate(page: WebPage, frame: PageFrame) -> Iterator[str]:
+    variables = {
         **page.values,
         "title": shorten(page.title),
         "frame": frame,
         "panel": Markup(frame.panel),
     }
-    return environment().get_template(page.template).generate(told)
+    return environment().get_template(page.template).generate(variables)
 
 
 @cache

@@ -45,9 +45,9 @@ _SHAPES = _names(
     """
 )
 _EMPTY = frozenset(("br", "col", "hr", "img", "wbr"))
-_CLOSED_HERE = _EMPTY | {"style"}
+_WITHOUT_END = _EMPTY | {"style"}
 #: Elements that are removed together with their content.
-_UNREAD = frozenset(("iframe", "metadata", "noembed", "script", "template", "textarea", "title", "xmp"))
+_REMOVED = frozenset(("iframe", "metadata", "noembed", "script", "template", "textarea", "title", "xmp"))
 #: The allowed attributes. Only `href` and `src` contain URLs, and their values are checked. Styles may also
 #: contain URLs, but Chromium applies the Content-Security-Policy to styles before it connects.
 _ATTRIBUTES = _names(
@@ -75,7 +75,7 @@ _EQUALS = re.compile(r"\s*=\s*")
 _BARE = re.compile(r"[^\s>]*")
 
 
-class _Begun(NamedTuple):
+class _OpenTag(NamedTuple):
     """A parsed tag: its attributes, its end position, and whether it is self-closing (`is_closed`)."""
 
     values: dict[str, str]
@@ -92,43 +92,43 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
     at = 0
     namespaces: list[str] = []
     while at >= 0 and (opening := markup.find("<", at)) >= 0:
-        yield _text(markup[at:opening])
+        yield _escape_text(markup[at:opening])
         tag = _TAG.match(markup, opening)
         if tag is None:
-            text, at = _no_tag(markup, opening, is_xml)
-            yield _text(text)
+            text, at = _read_other(markup, opening, is_xml)
+            yield _escape_text(text)
             continue
-        begun = _read_tag(markup, tag.end())
-        if begun is None:
+        opened = _read_tag(markup, tag.end())
+        if opened is None:
             return  # HTML parsers ignore an unclosed tag at the end of the document
         name = tag[2].rpartition(":")[2].lower()
-        at = begun.end
-        drawn = bool(namespaces) and namespaces[-1] == "svg"
-        is_allowed = name in (_SHAPES if drawn else _ELEMENTS)
+        at = opened.end
+        is_svg = bool(namespaces) and namespaces[-1] == "svg"
+        is_allowed = name in (_SHAPES if is_svg else _ELEMENTS)
         if tag[1]:
             if namespaces and namespaces[-1] == name:
                 namespaces.pop()
-            if (is_allowed and name not in _CLOSED_HERE) or name == "foreignobject":
+            if (is_allowed and name not in _WITHOUT_END) or name == "foreignobject":
                 yield f"</{name}>"
             continue
-        is_closed = begun.is_closed and (is_xml or drawn or name == "svg")
+        is_closed = opened.is_closed and (is_xml or is_svg or name == "svg")
         content = ""
-        if (name in _UNREAD or name == "style") and not is_closed:
-            content, at = _until_closed(markup, begun.end, name)
+        if (name in _REMOVED or name == "style") and not is_closed:
+            content, at = _read_raw_text(markup, opened.end, name)
         if not is_allowed:
             continue
-        yield _open_tag(name, begun.values)
+        yield _make_tag(name, opened.values)
         if name == "style":
-            yield f"{_sheet(content, is_xml)}</style>"
+            yield f"{_escape_sheet(content, is_xml)}</style>"
         elif is_closed and name not in _EMPTY:
             yield f"</{name}>"
         elif name in ("svg", "foreignobject"):
             namespaces.append(name)
     if at >= 0:
-        yield _text(markup[at:])
+        yield _escape_text(markup[at:])
 
 
-def _no_tag(markup: str, opening: int, is_xml: bool) -> tuple[str, int]:
+def _read_other(markup: str, opening: int, is_xml: bool) -> tuple[str, int]:
     """Return the text and the end position of a construct with `<` that is not a tag, such as a comment.
 
     The end position is -1 if the construct is not closed.
@@ -144,18 +144,18 @@ def _no_tag(markup: str, opening: int, is_xml: bool) -> tuple[str, int]:
 
 
 def _find_end(markup: str, end: str, start: int) -> int:
-    found = markup.find(end, start)
-    return -1 if found < 0 else found + len(end)
+    position = markup.find(end, start)
+    return -1 if position < 0 else position + len(end)
 
 
-def _read_tag(markup: str, at: int) -> _Begun | None:
+def _read_tag(markup: str, at: int) -> _OpenTag | None:
     """Parse a tag from the end of its tag name; return None if the tag is not closed."""
     values: dict[str, str] = {}
     while True:
         gap = _match(_GAP, markup, at)
         at = gap.end()
         if markup.startswith(">", at):
-            return _Begun(values, at + 1, gap[0].endswith("/"))
+            return _OpenTag(values, at + 1, gap[0].endswith("/"))
         if at == len(markup):
             return None
         named = _match(_NAME, markup, at)
@@ -176,35 +176,35 @@ def _read_tag(markup: str, at: int) -> _Begun | None:
 
 def _match(pattern: re.Pattern[str], markup: str, at: int) -> re.Match[str]:
     """Return the match of a pattern, which also matches the empty string, at a position."""
-    found = pattern.match(markup, at)
-    assert found is not None
-    return found
+    match = pattern.match(markup, at)
+    assert match is not None
+    return match
 
 
-def _until_closed(markup: str, start: int, name: str) -> tuple[str, int]:
+def _read_raw_text(markup: str, start: int, name: str) -> tuple[str, int]:
     """Return the content of a raw text element, and the position of its end tag or -1."""
     closing = re.compile(rf"</(?:[\w-]{{1,40}}:)?{name}(?=[\s/>])", re.IGNORECASE).search(markup, start)
     return (markup[start:], -1) if closing is None else (markup[start : closing.start()], closing.start())
 
 
-def _open_tag(name: str, values: dict[str, str]) -> str:
-    said = {key: plain(value) for key, value in values.items() if key in _ATTRIBUTES}
-    wanted = _PICTURE.match if name in ("image", "img") else re.compile("#").match
+def _make_tag(name: str, values: dict[str, str]) -> str:
+    attributes = {key: plain(value) for key, value in values.items() if key in _ATTRIBUTES}
+    is_allowed = _PICTURE.match if name in ("image", "img") else re.compile("#").match
     for key in ("href", "src"):
-        if key in said and not wanted(said[key]):
-            leads_to = said.pop(key)
+        if key in attributes and not is_allowed(attributes[key]):
+            target = attributes.pop(key)
             if name == "a":
-                said.setdefault("title", leads_to)
-    fields = "".join(f' {key}="{escape(value)}"' for key, value in said.items())
+                attributes.setdefault("title", target)
+    fields = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
     return f"<{name}{fields}>"
 
 
-def _text(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Escape `<` in text; character references such as `&lt;` stay unchanged."""
     return text.replace("<", "&lt;")
 
 
-def _sheet(text: str, is_xml: bool) -> str:
+def _escape_sheet(text: str, is_xml: bool) -> str:
     r"""Escape `<` in CSS as `\3c `, so that the stylesheet cannot contain a tag."""
     if is_xml:
         text = plain(text.replace("<![CDATA[", "").replace("]]>", ""))

@@ -25,7 +25,7 @@ class TextRun(NamedTuple):
     href: str | None = None
 
 
-def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:
+def part_values(text: str, query: PageQuery, bar: PageAddressBar) -> dict[str, object]:
     """Return the values for the template `part.html`; `query.page` selects the page of the text."""
     cuts = [0]
     while len(text) - cuts[-1] > PART:
@@ -35,21 +35,21 @@ def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str,
     parts = len(cuts) - 1
     part = min(query.page, parts)
     return {
-        "runs": list(runs_of(text[cuts[part - 1] : cuts[part]], place)),
+        "runs": list(runs_of(text[cuts[part - 1] : cuts[part]], bar)),
         "part": part,
         "parts": parts,
-        "previous": place.make_address(query._replace(page=part - 1)) if part > 1 else None,
-        "next": place.make_address(query._replace(page=part + 1)) if part < parts else None,
+        "previous": bar.make_address(query._replace(page=part - 1)) if part > 1 else None,
+        "next": bar.make_address(query._replace(page=part + 1)) if part < parts else None,
     }
 
 
-def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
+def runs_of(text: str, bar: PageAddressBar) -> Iterator[TextRun]:
     """Yield the runs of a text, with each URL in angle brackets as a link."""
     at = 0
-    for found in extract(text):
-        end = text.index(">", found.position)
-        yield TextRun(text[at : found.position + 1])
-        yield TextRun(text[found.position + 1 : end], place.href(found.url))
+    for link in extract(text):
+        end = text.index(">", link.position)
+        yield TextRun(text[at : link.position + 1])
+        yield TextRun(text[link.position + 1 : end], bar.href(link.url))
         at = end
     if at < len(text):
         yield TextRun(text[at:])
@@ -67,20 +67,20 @@ _LINES = re.compile(
     r"|header|hr|li|main|nav|ol|p|pre|section|table|tbody|td|th|thead|title|tr|ul"
 )
 _PARAGRAPHS = re.compile(r"blockquote|h[1-6]|p|table|title|ul|ol|pre")
-_UNREAD = re.compile(r"script|style|template|noscript|svg|math")
+_OMITTED = re.compile(r"script|style|template|noscript|svg|math")
 _TAG = re.compile(r"(/?)([A-Za-z][A-Za-z0-9]{0,20})")
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _REFERENCE = re.compile(
     r"&(?:#[0-9]{1,7}(?![0-9])|#[xX][0-9a-fA-F]{1,6}(?![0-9a-fA-F])|[A-Za-z][A-Za-z0-9]{1,31});?"
 )
 #: Maximum number of characters at the start of a tag that are searched for attributes.
-_MOST = 4_096
+_MAX_TAG = 4_096
 #: Maximum number of relative links that become URLs, and maximum length of such a URL. A page of 16 MiB may
 #: have a million links, and the URL of each link repeats the directory of the page.
-_MOST_LINKS = 10_000
-_LONGEST_LINK = 2_048
+_MAX_LINKS = 10_000
+_MAX_LINK = 2_048
 #: Printable ASCII characters that are not percent-encoded in a reference (not `"`, `<`, `>`, space).
-_AS_WRITTEN = "".join(map(chr, range(33, 127))).translate({ord(mark): None for mark in '"<>'})
+_UNQUOTED = "".join(map(chr, range(33, 127))).translate({ord(mark): None for mark in '"<>'})
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -91,9 +91,9 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
         markup: The HTML document.
         base: The result of `base_of`; if None, relative links are omitted.
     """
-    words = _Words(markup, base)
-    words.read()
-    text = "\n".join(line.rstrip(" \t") for line in "".join(words.found).split("\n"))
+    reader = _MarkupText(markup, base)
+    reader.read()
+    text = "\n".join(line.rstrip(" \t") for line in "".join(reader.pieces).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
@@ -112,14 +112,14 @@ def base_of(text: str, base: str | None = None) -> str | None:
     return strip_user(url) if url.components().keys() >= {"path", "search"} else None
 
 
-class _Words:
+class _MarkupText:
     def __init__(self, markup: str, base: str | None) -> None:
-        self.found: list[str] = []
+        self.pieces: list[str] = []
         self._base = base
         self._has_base = False
         self._resolved = 0
         self._markup = markup
-        self._kept = 0
+        self._pre_depth = 0
         self._links: list[str] = []
 
     def read(self) -> None:
@@ -128,12 +128,12 @@ class _Words:
             opening = self._markup.find("<", at)
             if opening < 0:
                 break
-            self._say(self._markup[at:opening])
+            self._add_text(self._markup[at:opening])
             at = self._find_end(opening)
             if at < 0:  # A `>` does not follow, so all remaining tags are unclosed.
                 at = opening
                 break
-        self._say(self._markup[at:])
+        self._add_text(self._markup[at:])
 
     def _find_end(self, opening: int) -> int:
         """Return the end position of the construct at this `<`, or -1 if it is not closed."""
@@ -143,7 +143,7 @@ class _Words:
             return len(markup) if end < 0 else end + 3
         tag = _TAG.match(markup, opening + 1)
         if tag is None and markup[opening + 1 : opening + 2] not in ("!", "?", "/"):
-            self._say("<")
+            self._add_text("<")
             return opening + 1
         end = markup.find(">", opening)
         if end < 0 or tag is None:
@@ -151,65 +151,67 @@ class _Words:
         name = tag[2].lower()
         if tag[1]:
             self._close(name)
-        elif _UNREAD.fullmatch(name) and markup[end - 1] != "/":
+        elif _OMITTED.fullmatch(name) and markup[end - 1] != "/":
             closing = re.compile(f"</{name}", re.IGNORECASE).search(markup, end)
             return len(markup) if closing is None else closing.start()
         else:
-            self._open(name, markup[tag.end() : min(end, tag.end() + _MOST)])
+            self._open(name, markup[tag.end() : min(end, tag.end() + _MAX_TAG)])
         return end + 1
 
-    def _open(self, name: str, said: str) -> None:
-        self._kept += name == "pre"
+    def _open(self, name: str, attributes: str) -> None:
+        self._pre_depth += name == "pre"
         self._break(name)
         if name == "li":
-            self.found.append("• ")
-        elif name == "img" and (words := _attribute("alt", said)):
-            self.found.append(f"[{words}]")
+            self.pieces.append("• ")
+        elif name == "img" and (alt := _get_attribute("alt", attributes)):
+            self.pieces.append(f"[{alt}]")
         elif name == "a":
-            self._links.append(_attribute("href", said))
-        elif name == "base" and not self._has_base and (href := _attribute("href", said)):
+            self._links.append(_get_attribute("href", attributes))
+        elif name == "base" and not self._has_base and (href := _get_attribute("href", attributes)):
             self._has_base = True  # the first <base> of a document counts (HTML 4.2.3)
             self._base = self._base and (base_of(href, self._base) or self._base)
 
     def _close(self, name: str) -> None:
-        self._kept = max(0, self._kept - (name == "pre"))
+        self._pre_depth = max(0, self._pre_depth - (name == "pre"))
         self._break(name)
         if name == "a" and self._links:
             href = re.sub(r"[\t\r\n]", "", self._links.pop()).strip(" \f")  # as in the URL standard
             if _HAS_SCHEME.match(href):
-                self.found.append(f" <{_BLANKS.sub('', href)}>")
+                self.pieces.append(f" <{_BLANKS.sub('', href)}>")
             elif href and not href.startswith("#") and (url := self._resolve(href)):
-                self.found.append(f" <{url}>")
+                self.pieces.append(f" <{url}>")
 
     def _resolve(self, href: str) -> str:
         """Return the URL of a relative link as unparsed text, or an empty text above a limit."""
-        if self._base is None or self._resolved == _MOST_LINKS:
+        if self._base is None or self._resolved == _MAX_LINKS:
             return ""
         self._resolved += 1
-        text = resolve_reference(self._base, quote(href, _AS_WRITTEN, errors="replace"))
-        return text if len(text) <= _LONGEST_LINK else ""
+        text = resolve_reference(self._base, quote(href, _UNQUOTED, errors="replace"))
+        return text if len(text) <= _MAX_LINK else ""
 
     def _break(self, name: str) -> None:
         if _LINES.fullmatch(name):
-            self.found.append("\n\n" if _PARAGRAPHS.fullmatch(name) else "\n")
+            self.pieces.append("\n\n" if _PARAGRAPHS.fullmatch(name) else "\n")
 
-    def _say(self, text: str) -> None:
-        if not self._kept:
+    def _add_text(self, text: str) -> None:
+        if not self._pre_depth:
             text = _BLANKS.sub(" ", text)
-            if not self.found or self.found[-1].endswith(("\n", " ")):
+            if not self.pieces or self.pieces[-1].endswith(("\n", " ")):
                 text = text.removeprefix(" ")
         if text:
-            self.found.append(plain(text))
+            self.pieces.append(plain(text))
 
 
-def _attribute(name: str, said: str) -> str:
+def _get_attribute(name: str, attributes: str) -> str:
     """Return the value of an attribute of a tag, or an empty text."""
-    found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
-    return "" if found is None else plain(next(filter(None, found.groups()), ""))
+    match = re.search(
+        rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", attributes, re.IGNORECASE
+    )
+    return "" if match is None else plain(next(filter(None, match.groups()), ""))
 
 
 def plain(text: str) -> str:
-    return _REFERENCE.sub(lambda found: unescape(found[0]), text)
+    return _REFERENCE.sub(lambda match: unescape(match[0]), text)
 
 
 # Media types by signature, that is, by the first bytes of a document (magic bytes). Only the signature
@@ -238,5 +240,5 @@ def media_type_of(octets: bytes) -> str | None:
 
 
 def media_type_of_picture(octets: bytes) -> str | None:
-    found = media_type_of(octets[:64])
-    return found if found is not None and found.startswith("image/") else None
+    media_type = media_type_of(octets[:64])
+    return media_type if media_type is not None and media_type.startswith("image/") else None

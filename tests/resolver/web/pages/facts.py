@@ -163,7 +163,7 @@ def error(text: str, kind: type[Declined]) -> WebPage:
         text,
         place(text),
         parent=text,
-        meant=text,
+        suggestion=text,
         login=LoginQuestion(text, text, text, True, True),
     )
 
@@ -176,7 +176,7 @@ def _preview(text: str, verdict: Verdict, action: str) -> WebPage:
     ]
     plan = explain(URL)._replace(url=Masked(text), verdict="refuse" if action == "refuse" else "warn")
     plan = plan._replace(steps=() if action == "refuse" else (*plan.steps, *steps))
-    return look_page(text, plan, verdict, URL, place(text), meant=text, note=text)
+    return look_page(text, plan, verdict, URL, place(text), suggestion=text, note=text)
 
 
 #: Name of a page -> function that renders the page with a text in all of its fields.
@@ -187,7 +187,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
         place(text),
         title=text,
         findings=[Finding(text, "warn", text)],
-        known=[FactRow(text, text)],
+        facts=[FactRow(text, text)],
     ),
     "directory, empty": lambda text: directory_page([], PageQuery(filter=text), place(text)),
     "text": lambda text: document(text, text.encode("utf-8", "surrogatepass"), "text/plain"),

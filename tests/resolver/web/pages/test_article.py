@@ -91,7 +91,7 @@ def deep(layers: int) -> bytes:
 )
 def test_parts_of_malformed_message_are_bounded(octets: bytes) -> None:
     parts = parts_of(octets)
-    assert 1 <= len(parts) <= mime.MOST
+    assert 1 <= len(parts) <= mime.MAX_LISTED
     page = article_page(response("x", content=octets), PageQuery(), place(), lambda part, shown: "/d/x")
     assert skeleton(rendered(page)).elements
 
@@ -111,14 +111,14 @@ def test_article_page_accepts_any_bytes(octets: bytes) -> None:
 
 def test_parts_of_many_are_limited() -> None:
     many = b"Content-Type: multipart/mixed; boundary=B\r\n\r\n" + b"--B\r\n\r\nx\r\n" * 5_000 + b"--B--"
-    assert len(parts_of(many)) == mime.MOST
+    assert len(parts_of(many)) == mime.MAX_LISTED
     page = article_page(response("x", content=many), PageQuery(), place(), lambda part, shown: "/d/x")
     assert page.values["more"]
 
 
 def test_parts_of_more_than_limit_is_one_text() -> None:
     head, part = b"Content-Type: multipart/mixed; boundary=B\r\n\r\n", b"--B\r\n\r\nx\r\n"
-    assert len(parts_of(head + part * mime.MAX_PARTS)) == mime.MOST
+    assert len(parts_of(head + part * mime.MAX_PARTS)) == mime.MAX_LISTED
     (whole,) = parts_of(head + part * (mime.MAX_PARTS + 1))
     assert len(whole.octets) == len(part) * (mime.MAX_PARTS + 1)
 

@@ -10,7 +10,7 @@ import pytest
 from protocols.contract import JsonValue
 from resolver import Entry, Kind, Response, Url, check, parse
 from resolver.transfer.forms import AskForm, AskLine, AskQuestion
-from resolver.web.pages.article import MOST
+from resolver.web.pages.article import MAX_LISTED
 from resolver.web.pages.document import document_page, page_of, shape_of
 from resolver.web.pages.gopher import answers_from, form_page, menu_page
 from resolver.web.pages.page import PageQuery, WebPage, pieces
@@ -226,7 +226,7 @@ def test_multipart_document_lists_parts(content: bytes, media_type: str | None) 
 def test_malformed_multipart_document_is_bounded(content: bytes, media_type: str | None, shape: str) -> None:
     page = multipart(content, media_type)
     assert page.values["shape"] == shape
-    assert rendered(page).count("<tr>") <= MOST + 1
+    assert rendered(page).count("<tr>") <= MAX_LISTED + 1
 
 
 PIECES = ("<", "<a ", "<!--", '<a href="', "&", "<![", "</", "<?", " ", "<pre> ", "<a href=x:>")
