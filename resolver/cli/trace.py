@@ -165,7 +165,7 @@ class Diagrams:
         self._targets[redact(target.url)] = target
 
     def process(self, event: Event) -> None:
-        self._recordings.hear(event)
+        self._recordings.record(event)
 
     def close(self) -> LocalError | None:
         """Write the page, also after a failed run, and return the write error or None."""

@@ -43,7 +43,7 @@ from resolver.web.access import (
 )
 from resolver.web.answers import PageAnswers
 from resolver.web.application import ContentApplication, Gateway, WebApplication
-from resolver.web.dialogue.recording import hear_here
+from resolver.web.dialogue.recording import record_event
 from resolver.web.forms import LoginForms, TypedLogins
 from resolver.web.headers import SessionKeys
 from resolver.web.own_pages import OwnPageFacts, OwnPages
@@ -211,7 +211,7 @@ async def run_program_server(
 
 
 def _dispatch_event(event: Event) -> None:
-    hear_here(event)
+    record_event(event)
     update_transfer(event)
 
 

@@ -30,12 +30,12 @@ from resolver.web.pages.page import environment
 #: The dimensions of the diagram in SVG user units (pixels if the diagram is not scaled): the height of a text
 #: line, and the distances between lanes. The distances are wide enough for the longest line.
 LINE = 16
-_FIRST = 98
-_GAP = 470
-_NEXT = 118
-_TIME = 58
-_TOP = 64
-_CELLS_OF_NOTE = 56
+_FIRST_X = 98
+_LANE_GAP = 470
+_NEXT_GAP = 118
+_TIME_X = 58
+_TOP_Y = 64
+_NOTE_CELLS = 56
 
 
 Point: TypeAlias = tuple[float, float]
@@ -89,76 +89,76 @@ class _DiagramCanvas:
         self._exchange = exchange
         self._x: dict[Place, float] = {}
         for number, lane in enumerate(exchange.lanes):
-            self._x[lane.place] = _FIRST if number == 0 else _FIRST + _GAP + (number - 1) * _NEXT
-        self._width = int(max(*self._x.values(), _FIRST + _GAP) + 66)
-        self._y = float(_TOP + 22)
+            self._x[lane.place] = _FIRST_X if number == 0 else _FIRST_X + _LANE_GAP + (number - 1) * _NEXT_GAP
+        self._width = int(max(*self._x.values(), _FIRST_X + _LANE_GAP) + 66)
+        self._y = float(_TOP_Y + 22)
         self._shapes: list[SvgShape] = []
-        self._alive: dict[Place, float] = {}
+        self._open_bars: dict[Place, float] = {}
         self._bars: list[SvgShape] = []
-        self._veiled: dict[Place, float] = {}
+        self._open_brackets: dict[Place, float] = {}
 
     def drawing(self) -> Drawing:
         for message in self._exchange.messages:
-            self._put(message)
-        for place in list(self._alive):
+            self._draw_message(message)
+        for place in list(self._open_bars):
             self._end_bar(place, self._y, open_end=True)
-        for place in list(self._veiled):
-            self._end_veil(place, self._y)
+        for place in list(self._open_brackets):
+            self._end_bracket(place, self._y)
         height = int(self._y + 26)
-        lanes = [shape for lane in self._exchange.lanes for shape in self._lane(lane, height)]
+        lanes = [shape for lane in self._exchange.lanes for shape in self._draw_lane(lane, height)]
         title = f"{self._exchange.title}: {self._exchange.url}"
         shapes = (*lanes, *self._bars, *self._shapes)
         return Drawing(self._width, height, title, summary_of(self._exchange), shapes)
 
-    def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
+    def _draw_lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
         """Return the heading and the vertical line of a lane (lifeline), dashed for data and DNS lanes."""
         x = self._x[lane.place]
-        broken = lane.place in ("data", "names")
-        found = [
-            _line("lane", (x, _TOP), (x, height - 10), dashes="5 5" if broken else ""),
-            _box("side", (x - 56, 10), (112, _TOP - 10)),
+        is_dashed = lane.place in ("data", "names")
+        shapes = [
+            _make_line("lane", (x, _TOP_Y), (x, height - 10), dashes="5 5" if is_dashed else ""),
+            _make_box("side", (x - 56, 10), (112, _TOP_Y - 10)),
         ]
         lines = [(lane.title, "who")] if not lane.who else [(lane.title, "who"), (lane.who, "where")]
         for number, (text, name) in enumerate(lines):
             y = 41 if len(lines) == 1 else 33 + number * 17
-            found.append(_text(cut(text, 15 if name == "who" else 17), name, x, y, anchor="middle"))
-        return found
+            shapes.append(_make_text(cut(text, 15 if name == "who" else 17), name, x, y, anchor="middle"))
+        return shapes
 
-    def _put(self, message: DiagramMessage) -> None:
+    def _draw_message(self, message: DiagramMessage) -> None:
         if message.source is None or message.target is None or message.source == message.target:
-            self._note(message)
+            self._draw_note(message)
         else:
-            self._arrow(message)
+            self._draw_arrow(message)
 
-    def _note(self, message: DiagramMessage) -> None:
+    def _draw_note(self, message: DiagramMessage) -> None:
         """Draw a box across the lanes for a note, which is not a message of the protocol."""
-        left, right = _FIRST + 16, _FIRST + _GAP - 16
-        told = [] if message.size is None else [format_count(message.size)]
-        lines = [line for text in (*told, *message.lines) for line in wrap_text(text, _CELLS_OF_NOTE)]
+        start, end = _FIRST_X + 16, _FIRST_X + _LANE_GAP - 16
+        sizes = [] if message.size is None else [format_count(message.size)]
+        lines = [line for text in (*sizes, *message.lines) for line in wrap_text(text, _NOTE_CELLS)]
         height = len(lines) * LINE + 12
         name = "gap" if message.kind == "gap" else f"note {message.tone}"
         dashes = "3 4" if message.kind == "gap" else ""
-        self._shapes.append(_box(name, (left, self._y), (right - left, height), dashes=dashes))
+        self._shapes.append(_make_box(name, (start, self._y), (end - start, height), dashes=dashes))
         for number, line in enumerate(lines):
-            self._shapes.append(_text(line, f"{name} words", left + 10, self._y + 18 + number * LINE))
+            self._shapes.append(_make_text(line, f"{name} words", start + 10, self._y + 18 + number * LINE))
         if message.at is not None:
-            self._time(message.at, self._y + 18)
+            self._draw_time(message.at, self._y + 18)
         self._y += height + 12
 
-    def _arrow(self, message: DiagramMessage) -> None:
+    def _draw_arrow(self, message: DiagramMessage) -> None:
         assert message.source is not None
         assert message.target is not None
-        ours = message.kind in ("open", "close", "tls") or (
+        is_action = message.kind in ("open", "close", "tls") or (
             message.kind == "hear" and self._exchange.kind == "plan"
         )
         label_at = self._x["client"] + 16
-        for number, (text, name) in enumerate(self._labels(message, ours=ours)):
-            self._shapes.append(_text(text, name, label_at, self._y + 11 + number * LINE))
-        self._y += len(self._labels(message, ours=ours)) * LINE + 5
+        for number, (text, name) in enumerate(self._make_labels(message, is_action=is_action)):
+            self._shapes.append(_make_text(text, name, label_at, self._y + 11 + number * LINE))
+        self._y += len(self._make_labels(message, is_action=is_action)) * LINE + 5
         start, end = self._x[message.source], self._x[message.target]
         if message.at is not None:
-            self._time(message.at, self._y + 4)
-        self._connection(message)
+            self._draw_time(message.at, self._y + 4)
+        self._draw_connection(message)
         if message.kind == "body":
             self._y += 4
             self._draw_thick(start, end)
@@ -167,9 +167,9 @@ class _DiagramCanvas:
             self._draw_thin(message, start, end)
         self._y += 15
 
-    def _labels(self, message: DiagramMessage, *, ours: bool) -> list[tuple[str, str]]:
-        if message.size is None and ours:
-            return [(cut(line, _CELLS_OF_NOTE, breadth), "ours") for line in message.lines]
+    def _make_labels(self, message: DiagramMessage, *, is_action: bool) -> list[tuple[str, str]]:
+        if message.size is None and is_action:
+            return [(cut(line, _NOTE_CELLS, breadth), "ours") for line in message.lines]
         if message.size is None:
             return [(line, "said") for line in message.lines]
         count = (format_count(message.size), "count")
@@ -180,15 +180,15 @@ class _DiagramCanvas:
         dashes = "6 4" if message.kind in ("open", "close", "tls") else ""
         tip, y = end - side * 5, self._y
         name = f"arrow {message.kind}"
-        self._shapes.append(_line(name, (start + side * 5, y), (tip - side * 6, y), dashes=dashes))
+        self._shapes.append(_make_line(name, (start + side * 5, y), (tip - side * 6, y), dashes=dashes))
         if message.kind == "close":
-            self._shapes.append(_line(name, (tip - 5, y - 5), (tip + 5, y + 5)))
-            self._shapes.append(_line(name, (tip - 5, y + 5), (tip + 5, y - 5)))
+            self._shapes.append(_make_line(name, (tip - 5, y - 5), (tip + 5, y + 5)))
+            self._shapes.append(_make_line(name, (tip - 5, y + 5), (tip + 5, y - 5)))
             return
         heads = [(tip, side)] if message.kind != "tls" else [(tip, side), (start + side * 5, -side)]
         for at, turn in heads:
             points = f"{at:g},{y:g} {at - turn * 10:g},{y - 5:g} {at - turn * 10:g},{y + 5:g}"
-            self._shapes.append(_area(f"head {message.kind}", points))
+            self._shapes.append(_make_area(f"head {message.kind}", points))
 
     def _draw_thick(self, start: float, end: float) -> None:
         side = 1 if end > start else -1
@@ -198,78 +198,80 @@ class _DiagramCanvas:
             f"{a:g},{y - 4:g} {neck:g},{y - 4:g} {neck:g},{y - 10:g} {b:g},{y:g} "
             f"{neck:g},{y + 10:g} {neck:g},{y + 4:g} {a:g},{y + 4:g}"
         )
-        self._shapes.append(_area("head body", points))
+        self._shapes.append(_make_area("head body", points))
 
-    def _connection(self, message: DiagramMessage) -> None:
+    def _draw_connection(self, message: DiagramMessage) -> None:
         """Draw an open connection as a vertical bar on its lane, and TLS as a bracket next to the bar."""
         place = message.target if message.source == "client" else message.source
         assert place is not None
         match message.kind:
             case "open":
                 self._end_bar(place, self._y - 8)
-                self._end_veil(place, self._y - 8)
-                self._alive[place] = self._y
+                self._end_bracket(place, self._y - 8)
+                self._open_bars[place] = self._y
             case "tls":
-                self._veiled[place] = self._y
+                self._open_brackets[place] = self._y
             case "close":
                 self._end_bar(place, self._y)
-                self._end_veil(place, self._y)
+                self._end_bracket(place, self._y)
 
     def _end_bar(self, place: Place, y: float, *, open_end: bool = False) -> None:
-        begun = self._alive.pop(place, None)
+        begun = self._open_bars.pop(place, None)
         if begun is not None:
             x, end = self._x[place], y + (6 if open_end else 0)
-            self._bars.append(_box("alive", (x - 4, begun), (8, max(1, end - begun)), fill="currentColor"))
+            self._bars.append(
+                _make_box("alive", (x - 4, begun), (8, max(1, end - begun)), fill="currentColor")
+            )
 
-    def _end_veil(self, place: Place, y: float) -> None:
-        begun = self._veiled.pop(place, None)
+    def _end_bracket(self, place: Place, y: float) -> None:
+        begun = self._open_brackets.pop(place, None)
         if begun is not None:
             x = self._x[place] + 10
-            self._bars.append(_bracket("veil", (x, begun), y))
-            self._bars.append(_text("TLS", "veil words", x + 14, (begun + y) / 2 + 4))
+            self._bars.append(_make_bracket("veil", (x, begun), y))
+            self._bars.append(_make_text("TLS", "veil words", x + 14, (begun + y) / 2 + 4))
 
-    def _time(self, at: float, y: float) -> None:
-        self._shapes.append(_text(milliseconds(at), "time", _TIME, y, anchor="end"))
+    def _draw_time(self, at: float, y: float) -> None:
+        self._shapes.append(_make_text(milliseconds(at), "time", _TIME_X, y, anchor="end"))
 
 
-def _text(text: str, name: str, x: float, y: float, anchor: str = "start") -> SvgShape:
+def _make_text(text: str, name: str, x: float, y: float, anchor: str = "start") -> SvgShape:
     place = (("class", name), ("x", f"{x:g}"), ("y", f"{y:g}"), ("fill", "currentColor"))
     return SvgShape("text", place if anchor == "start" else (*place, ("text-anchor", anchor)), text)
 
 
-def _line(name: str, start: Point, end: Point, *, dashes: str = "") -> SvgShape:
+def _make_line(name: str, start: Point, end: Point, *, dashes: str = "") -> SvgShape:
     ends = (("x1", start[0]), ("y1", start[1]), ("x2", end[0]), ("y2", end[1]))
-    return _draw_shape("line", name, tuple((key, f"{value:g}") for key, value in ends), dashes)
+    return _make_shape("line", name, tuple((key, f"{value:g}") for key, value in ends), dashes)
 
 
-def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str = "none") -> SvgShape:
+def _make_box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str = "none") -> SvgShape:
     sides = (("x", corner[0]), ("y", corner[1]), ("width", size[0]), ("height", size[1]), ("rx", 4))
     placed = tuple((key, f"{value:g}") for key, value in sides)
-    return _draw_shape("rect", name, (*placed, ("fill", fill)), dashes)
+    return _make_shape("rect", name, (*placed, ("fill", fill)), dashes)
 
 
-def _bracket(name: str, corner: Point, end: float) -> SvgShape:
+def _make_bracket(name: str, corner: Point, end: float) -> SvgShape:
     """Return the shape of a bracket that opens to the left."""
     x, y = corner
-    return _draw_shape("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
+    return _make_shape("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
 
 
-def _area(name: str, points: str) -> SvgShape:
+def _make_area(name: str, points: str) -> SvgShape:
     return SvgShape("polygon", (("class", name), ("points", points), ("fill", "currentColor")))
 
 
-def _draw_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> SvgShape:
+def _make_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> SvgShape:
     more = (("stroke-dasharray", dashes),) if dashes else ()
     return SvgShape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))
 
 
 # The HTML of protocol exchanges: the panel below a page, a separate page, and files to download.
 
-_NONE = "–"
+_DASH = "–"
 #: The kinds of messages whose text is the data that was sent or received. In a plan, the text of a reply is a
 #: description of the expected reply.
-_ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
-_PLANNED: frozenset[Kind] = frozenset({"say"})
+_DATA_KINDS: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
+_PLANNED_KINDS: frozenset[Kind] = frozenset({"say"})
 
 
 class MessageRow(NamedTuple):
@@ -330,20 +332,20 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
         left_out: The number of URLs that are omitted in the middle.
     """
     sheet = _render("exchange_page.css", {})
-    made = tuple(
-        _PanelSection(f"url-{number}", each[0].url, _make_panels(each, f"d{number}"))
-        for number, each in enumerate(sections, 1)
-        if each
+    panels = tuple(
+        _PanelSection(f"url-{number}", exchanges[0].url, _make_panels(exchanges, f"d{number}"))
+        for number, exchanges in enumerate(sections, 1)
+        if exchanges
     )
-    title = made[0].url if len(made) == 1 else format_count(len(made) + left_out, "URL")
-    subtitle = "The steps to fetch a URL." if len(made) == 1 else title
+    title = panels[0].url if len(panels) == 1 else format_count(len(panels) + left_out, "URL")
+    subtitle = "The steps to fetch a URL." if len(panels) == 1 else title
     if left_out:
         subtitle += f", of which {left_out:,} in the middle are omitted"
     values = {
         "title": f"{heading}: {title}",
         "heading": heading,
         "subtitle": subtitle,
-        "sections": made,
+        "sections": panels,
         "digest": b64encode(sha256(sheet.encode()).digest()).decode(),
     }
     return _render("exchange_page.html", values).lstrip()
@@ -351,20 +353,20 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
 
 def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
     """Return the rows of the table: the messages of the diagram in the same order."""
-    told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
-    return tuple(_row(message, told) for message in exchange.messages)
+    kinds = _PLANNED_KINDS if exchange.kind == "plan" else _DATA_KINDS
+    return tuple(_make_row(message, kinds) for message in exchange.messages)
 
 
-def _row(message: DiagramMessage, wire: frozenset[Kind]) -> MessageRow:
+def _make_row(message: DiagramMessage, wire: frozenset[Kind]) -> MessageRow:
     lines = message.lines if message.size is None else (format_count(message.size), *message.lines)
-    at = _NONE if message.at is None else milliseconds(message.at)
+    at = _DASH if message.at is None else milliseconds(message.at)
     tag = "code" if message.kind in wire else "span"
-    return MessageRow(at, _way(message), lines, message.kind, tag)
+    return MessageRow(at, _describe_lanes(message), lines, message.kind, tag)
 
 
-def _way(message: DiagramMessage) -> str:
+def _describe_lanes(message: DiagramMessage) -> str:
     if message.source is None or message.target is None:
-        return _NONE
+        return _DASH
     if message.source == message.target:
         return message.source
     between = f"{message.source} → {message.target}"
@@ -373,8 +375,8 @@ def _way(message: DiagramMessage) -> str:
 
 def _make_panels(exchanges: Iterable[RecordedExchange], name: str) -> tuple[ExchangePanel, ...]:
     return tuple(
-        ExchangePanel(each, draw(each), rows(each), _describe_end(each), f"{name}-{number}")
-        for number, each in enumerate(exchanges, 1)
+        ExchangePanel(exchange, draw(exchange), rows(exchange), _describe_end(exchange), f"{name}-{number}")
+        for number, exchange in enumerate(exchanges, 1)
     )
 
 

@@ -44,7 +44,7 @@ Tone: TypeAlias = Literal["plain", "good", "bad"]
 
 #: The lanes (vertical lifelines) of the diagram, from left to right.
 PLACES: tuple[Place, ...] = ("client", "server", "data", "names")
-_WHO: dict[Place, str] = {
+_LANE_TITLES: dict[Place, str] = {
     "client": "this machine",
     "server": "server",
     "data": "data",
@@ -116,12 +116,12 @@ def lanes_of(
     messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
 ) -> tuple[DiagramLane, ...]:
     """Return the lanes of the diagram: client, server, and data connections and DNS if they are used."""
-    there = {place for message in messages for place in (message.source, message.target)}
-    titles = {**_WHO, "server": host or _WHO["server"]}
+    used = {place for message in messages for place in (message.source, message.target)}
+    titles = {**_LANE_TITLES, "server": host or _LANE_TITLES["server"]}
     return tuple(
         DiagramLane(place, titles[place], who.get(place, "").removeprefix(f"{host} "))
         for place in PLACES
-        if place == "client" or place in there or (place == "server" and host)
+        if place == "client" or place in used or (place == "server" and host)
     )
 
 
@@ -137,19 +137,19 @@ CELLS = 60
 #: Maximum number of lines of a message. An http response may have hundreds of header lines.
 LINES = 24
 #: Maximum length in characters of a URL or an error message in a note.
-_LONGEST_NOTE = 300
+_MAX_NOTE = 300
 
 #: The number of lines in the preview of a body. The second value is the number of bytes that are read for the
 #: preview.
-_PREVIEW = 3
-_LOOKED_AT = 400
+_PREVIEW_LINES = 3
+_PREVIEW_SIZE = 400
 
 #: Matches readable text in binary data, such as the names and numbers of a binary protocol.
 _WORD = re.compile(rb"[\x21-\x7e][\x20-\x7e]{3,}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]")
 _HIDDEN = b"****"
 #: Credentials in sent data. An anonymous login is not redacted, because it is not a secret.
-_SAID = re.compile(
+_CREDENTIALS = re.compile(
     rb"(?im)^((?:AUTHINFO[ \t]+)?(?:PASS|ACCT|SASL|GENERIC)[ \t]+"
     rb"|(?:AUTHINFO[ \t]+)?USER[ \t]+(?!(?:anonymous|ftp)(?:[\r\n]|\Z))"
     rb"|(?:Proxy-)?Authorization:[ \t]*(?:[A-Za-z]+[ \t]+)?|(?:Set-)?Cookie2?:[ \t]*"
@@ -163,7 +163,7 @@ _NO_XML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 
 def mask_logins(octets: bytes) -> bytes:
     """Redact credentials and tokens as `****`."""
-    return _TOKEN.sub(rb"\1=" + _HIDDEN, _SAID.sub(rb"\1" + _HIDDEN, octets))
+    return _TOKEN.sub(rb"\1=" + _HIDDEN, _CREDENTIALS.sub(rb"\1" + _HIDDEN, octets))
 
 
 def lines_of(octets: bytes) -> tuple[str, ...]:
@@ -172,13 +172,13 @@ def lines_of(octets: bytes) -> tuple[str, ...]:
     If a message has more than `LINES` lines, the last returned line has the number of omitted lines.
     """
     text = mask_logins(octets).decode("utf-8", "surrogateescape")
-    found = re.split("\r?\n", text[:-1] if text.endswith("\n") else text)
-    found = [each.removesuffix("\r") for each in found]
-    while len(found) > 1 and not found[-1]:
-        found.pop()
-    lines = [show_line(line) or "(empty line)" for line in found[:LINES]]
-    if len(found) > LINES:
-        lines[-1] = f"… {len(found) - LINES + 1} more lines"
+    rows = re.split("\r?\n", text[:-1] if text.endswith("\n") else text)
+    rows = [row.removesuffix("\r") for row in rows]
+    while len(rows) > 1 and not rows[-1]:
+        rows.pop()
+    lines = [show_line(line) or "(empty line)" for line in rows[:LINES]]
+    if len(rows) > LINES:
+        lines[-1] = f"… {len(rows) - LINES + 1} more lines"
     return tuple(lines)
 
 
@@ -190,7 +190,7 @@ def show_line(text: str) -> str:
 def note(text: str) -> str:
     """Return the text of a note, which may be untrusted: escaped, redacted and truncated."""
     line = mask_logins(escape_text(text).encode()).decode()
-    return line if len(line) <= _LONGEST_NOTE else f"{line[: _LONGEST_NOTE - 1]}…"
+    return line if len(line) <= _MAX_NOTE else f"{line[: _MAX_NOTE - 1]}…"
 
 
 def escape_text(text: str) -> str:
@@ -198,7 +198,7 @@ def escape_text(text: str) -> str:
     return _NO_XML.sub(_name_match, line)
 
 
-def readable(octets: bytes) -> bool:
+def is_readable(octets: bytes) -> bool:
     """Return whether the bytes are text without control characters other than line ends and tabs."""
     if any(octet < 0x80 for octet in b"".join(_CONTROL.findall(octets))):
         return False
@@ -215,12 +215,12 @@ def preview(octets: bytes) -> tuple[str, ...]:
     For binary data, the result is the readable text in the data. The text must be at least a third of the
     data.
     """
-    beginning = octets[:_LOOKED_AT]
+    beginning = octets[:_PREVIEW_SIZE]
     if not beginning:
         return ()
-    if readable(beginning):
+    if is_readable(beginning):
         lines = lines_of(beginning[: beginning.rfind(b"\n") + 1] or beginning)
-        return lines[:_PREVIEW]
+        return lines[:_PREVIEW_LINES]
     words = _WORD.findall(mask_logins(beginning))
     if sum(map(len, words)) * 3 < len(beginning):
         return ()
@@ -232,13 +232,13 @@ def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) ->
     measure = measure or width
     if measure(text) <= cells:
         return text
-    taken, room = [], cells - 1.0
+    characters, room = [], cells - 1.0
     for character in text:
         room -= measure(character)
         if room < 0:
             break
-        taken.append(character)
-    return "".join(taken) + "…"
+        characters.append(character)
+    return "".join(characters) + "…"
 
 
 def width(text: str) -> int:
@@ -246,20 +246,20 @@ def width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
     )
 
 
 def breadth(text: str) -> float:
     """Return the approximate width of a text in a proportional font, in cells."""
-    return sum(1.7 if each in "WMmw@%" else 1.25 if each.isupper() else width(each) for each in text)
+    return sum(1.7 if letter in "WMmw@%" else 1.25 if letter.isupper() else width(letter) for letter in text)
 
 
 def wrap_text(text: str, cells: int) -> tuple[str, ...]:
     """Wrap a text to lines of a maximum width in a proportional font, at spaces if possible."""
     lines: list[str] = []
-    for word in _pieces(text.split(" "), cells):
+    for word in _split_words(text.split(" "), cells):
         if lines and breadth(lines[-1]) + 1 + breadth(word) <= cells:
             lines[-1] += f" {word}"
         else:
@@ -267,20 +267,20 @@ def wrap_text(text: str, cells: int) -> tuple[str, ...]:
     return tuple(lines) or ("",)
 
 
-def _pieces(words: Iterable[str], cells: int) -> Iterable[str]:
+def _split_words(words: Iterable[str], cells: int) -> Iterable[str]:
     for word in words:
-        held = ""
+        piece = ""
         for character in word:
-            if breadth(held) + breadth(character) > cells:
-                yield held
-                held = ""
-            held += character
-        yield held
+            if breadth(piece) + breadth(character) > cells:
+                yield piece
+                piece = ""
+            piece += character
+        yield piece
 
 
-def format_count(number: int, what: str = "byte") -> str:
+def format_count(number: int, unit: str = "byte") -> str:
     """Return a number with its noun in singular or plural: `1 byte`, `12,345 bytes`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def _name_match(match: re.Match[str]) -> str:
@@ -292,11 +292,11 @@ def _name_match(match: re.Match[str]) -> str:
 
 def make_planned_exchange(plan: Plan) -> RecordedExchange:
     """Return the findings of the policy and the steps of a plan as messages."""
-    steps = _Steps()
+    steps = _PlanConversion()
     for finding in plan.findings:
         steps.note(f"{finding.action} ({finding.rule}): {finding.detail}", bad=finding.action == "refuse")
     for step in plan.steps:
-        steps.take(step)
+        steps.add_step(step)
     if plan.error is not None and not any(finding.action == "refuse" for finding in plan.findings):
         steps.note(f"{type(plan.error).__name__}: {plan.error.message}", bad=True)
     messages = tuple(steps.messages)
@@ -320,7 +320,7 @@ def host_of(url: str) -> str:
     return show_line(parsed.host) if isinstance(parsed, HostUrl) else ""
 
 
-class _Steps:
+class _PlanConversion:
     """The conversion of plan steps to messages.
 
     The second TCP connection of a plan to the same host is an FTP data connection.
@@ -330,11 +330,11 @@ class _Steps:
         self.messages: list[DiagramMessage] = []
         self.who: dict[Place, str] = {}
         self._host: str | None = None
-        self._heard_from: Place = "server"
+        self._reply_lane: Place = "server"
         self._waits_for_reply = False
         self._secured: dict[Place, bool] = {}
 
-    def take(self, step: Mapping[str, JsonValue]) -> None:
+    def add_step(self, step: Mapping[str, JsonValue]) -> None:
         match step["action"]:
             case "connect":
                 self._connect(step)
@@ -345,17 +345,17 @@ class _Steps:
             case "open":
                 self._add("open", (show_line(f"opens {_word(step['path'])}"),), "client", "client")
             case _:
-                self._tell(str(step["text"]))
+                self._add_text(str(step["text"]))
 
     def note(self, text: str, *, bad: bool = False) -> None:
         self.messages.append(DiagramMessage("note", (note(text),), tone="bad" if bad else "plain"))
 
-    def _tell(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if text == TLS_BEGINS:
-            self._begin_tls(self._heard_from)
-        elif text == DATA_CLOSED and self._heard_from == "data":
+            self._begin_tls(self._reply_lane)
+        elif text == DATA_CLOSED and self._reply_lane == "data":
             self._add("close", ("closes the data connection",), "data", "client")
-            self._heard_from = "server"
+            self._reply_lane = "server"
         else:
             self.note(text)
 
@@ -364,13 +364,13 @@ class _Steps:
         is_data = transport == "tcp" and host != "" and self._host == host
         place: Place = "data" if is_data else "server"
         self._host = host
-        chosen = is_data and port == "0"
-        where = "a port chosen by the server" if chosen else f"port {port}"
-        self.who.setdefault(place, "port chosen by the server" if chosen else show_line(f"{host} {where}"))
+        is_chosen = is_data and port == "0"
+        label = "a port chosen by the server" if is_chosen else f"port {port}"
+        self.who.setdefault(place, "port chosen by the server" if is_chosen else show_line(f"{host} {label}"))
         words = "sends datagrams to" if transport == "udp" else "connects to"
-        self._add("open", (show_line(f"{words} {host or 'a news server'}, {where}"),), "client", place)
+        self._add("open", (show_line(f"{words} {host or 'a news server'}, {label}"),), "client", place)
         self._secured[place] = False
-        self._heard_from = place
+        self._reply_lane = place
         self._waits_for_reply = is_data
         if step["tls"]:
             self._begin_tls(place)
@@ -380,24 +380,24 @@ class _Steps:
         self._add("tls", ("TLS starts: all further data is encrypted",), "client", place)
 
     def _send(self, octets: bytes) -> None:
-        if readable(octets):
+        if is_readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
-    def _receive(self, what: str) -> None:
+    def _receive(self, reply: str) -> None:
         """Add a reply; if a data connection is open, the first reply is on the control connection."""
-        place: Place = "server" if self._waits_for_reply else self._heard_from
+        place: Place = "server" if self._waits_for_reply else self._reply_lane
         if self._host is None and not self.who:
             place = "client"
         self._waits_for_reply = False
-        self._add("hear", (show_line(what),), place, "client")
+        self._add("hear", (show_line(reply),), place, "client")
 
     def _add(
         self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None
     ) -> None:
-        beside = source if target == "client" else target
-        secured = self._secured.get(beside, False)
+        peer = source if target == "client" else target
+        secured = self._secured.get(peer, False)
         self.messages.append(DiagramMessage(kind, lines, source, target, None, size, secured))
 
 

@@ -36,11 +36,11 @@ from resolver.web.dialogue.exchange import (
     Tone,
     format_count,
     host_of,
+    is_readable,
     lanes_of,
     lines_of,
     note,
     preview,
-    readable,
     show_line,
 )
 
@@ -69,15 +69,15 @@ class BoundedMessages:
 
     @property
     def latest(self) -> DiagramMessage | None:
-        kept = self._last or self._first
-        return kept[-1] if kept else None
+        messages = self._last or self._first
+        return messages[-1] if messages else None
 
     def replace(self, old: DiagramMessage, new: DiagramMessage) -> None:
         """Replace a stored message; do nothing if the message was omitted."""
-        for kept in (self._last, self._first):
-            for at in range(len(kept) - 1, -1, -1):
-                if kept[at] is old:
-                    kept[at] = new
+        for messages in (self._last, self._first):
+            for at in range(len(messages) - 1, -1, -1):
+                if messages[at] is old:
+                    messages[at] = new
                     return
 
     def list_all(self) -> tuple[DiagramMessage, ...]:
@@ -89,19 +89,19 @@ class BoundedMessages:
 
 
 #: Maximum size in bytes of an incomplete header block or reply that is buffered.
-_MOST_HELD = 65_536
+_MAX_PENDING = 65_536
 _UNFINISHED = re.compile(rb"HTTP/1(?!.*\n\r?\n)|[0-9]{3}[ -][^\n]*\Z", re.DOTALL)
 
 
 #: Matches a header of a content coding or transfer coding. With a coding, the transferred size differs from
 #: the size in progress events.
-_CODED = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
+_CODING = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
 
 
 class ExchangeRecording:
     """The recording of the retrieval of one URL.
 
-    `hear` receives the events. `now` returns seconds of a monotonic clock. Only the first and the last
+    `record` receives the events. `now` returns seconds of a monotonic clock. Only the first and the last
     messages are stored (`BoundedMessages`). Secrets in the messages are redacted.
     """
 
@@ -112,29 +112,29 @@ class ExchangeRecording:
         self._at = 0.0
         self._elapsed: float | None = None
         self._messages = BoundedMessages()
-        self._words = TraceFormat()
-        self._held: Received | None = None
+        self._trace = TraceFormat()
+        self._pending: Received | None = None
         self._hop: str | None = None
         self._who: dict[Place, str] = {}
         self._secured: dict[Place, bool] = {}
-        self._there = False
-        self._taken: DiagramMessage | None = None
-        self._asked: tuple[str, ...] = ()
-        self._heard = 0
+        self._is_connected = False
+        self._pooled: DiagramMessage | None = None
+        self._addresses: tuple[str, ...] = ()
+        self._received = 0
         self._reported = 0
-        self._coded = False
-        self._pieces: DiagramMessage | None = None
+        self._is_coded = False
+        self._body_message: DiagramMessage | None = None
         self._outcome: str | None = None
         self._failed = False
 
-    def hear(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Record an event."""
         self._at = self._now()
         if self._begun is None:
             self._begun = self._at
         if not isinstance(event, Received | Progress):
-            self._let_go()
-        self._words.pass_over(event)
+            self._flush()
+        self._trace.pass_over(event)
         self._follow(event.url)
         match event:
             case Started():
@@ -150,7 +150,7 @@ class ExchangeRecording:
             case Closed():
                 self._close(event)
             case Sent():
-                self._say(event.octets)
+                self._add_sent(event.octets)
             case Received():
                 self._receive(event)
             case Progress():
@@ -170,7 +170,7 @@ class ExchangeRecording:
 
     def exchange(self) -> RecordedExchange:
         """Return the exchange recorded so far."""
-        self._let_go()
+        self._flush()
         messages = self._messages.list_all()
         return RecordedExchange(
             url=own_text(note(self._url)),
@@ -188,8 +188,8 @@ class ExchangeRecording:
         self._outcome, self._failed = None, False
         if event.attempt > 1:
             self._note(f"attempt {event.attempt}")
-        self._reported = self._heard = 0
-        self._pieces = None
+        self._reported = self._received = 0
+        self._body_message = None
 
     def _follow(self, url: str) -> None:
         """Add a note if a redirect or a link has changed the URL of the event."""
@@ -201,26 +201,26 @@ class ExchangeRecording:
             self._hop = url
 
     def _look_up(self, event: LookedUp) -> None:
-        if event.addresses == self._asked:
+        if event.addresses == self._addresses:
             return
-        self._asked = event.addresses
+        self._addresses = event.addresses
         self._add("ask", (show_line(f"{event.host} ?"),), "client", "names")
-        told = show_line(", ".join(event.addresses) or "nothing")
-        self._add("answer", (told,), "names", "client")
+        addresses = show_line(", ".join(event.addresses) or "nothing")
+        self._add("answer", (addresses,), "names", "client")
 
     def _connect(self, event: Connected) -> None:
         place: Place = "data" if event.data else "server"
         who = show_line(f"{event.address} port {event.port}")
         self._who[place] = who if self._who.get(place, who) == who else "several addresses"
         words = show_line(f"connects to {who}")
-        if self._taken is not None and not event.data:  # the bytes before the tunnel were sent to a proxy
-            self._messages.replace(self._taken, self._taken._replace(lines=(words,)))
-            self._taken = None
+        if self._pooled is not None and not event.data:  # the bytes before the tunnel were sent to a proxy
+            self._messages.replace(self._pooled, self._pooled._replace(lines=(words,)))
+            self._pooled = None
         else:
             self._add("open", (words,), "client", place)
         self._secured[place] = False
         if not event.data:
-            self._there = True
+            self._is_connected = True
         if event.tls:
             self._begin_tls(place)
 
@@ -235,88 +235,88 @@ class ExchangeRecording:
         self._add("close", ("closes the connection",), source, target)
         self._secured[place] = False
         if not event.data:
-            self._there = False
+            self._is_connected = False
 
-    def _say(self, octets: bytes) -> None:
+    def _add_sent(self, octets: bytes) -> None:
         self._need_connection()
-        self._pieces = None  # data that is received later belongs to a new reply
-        if readable(octets):
+        self._body_message = None  # data that is received later belongs to a new reply
+        if is_readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
     def _need_connection(self) -> None:
         """Add a note (pooled connection or datagrams) if data is sent without a connection event."""
-        if self._there:
+        if self._is_connected:
             return
-        self._there = True
+        self._is_connected = True
         row = self._row()
         if row is None or row.transport != "tcp":
             self._who.setdefault("server", "in datagrams")
             return
         self._secured["server"] = row.tls == "always"
-        self._taken = self._add("open", ("reuses a pooled connection",), "client", "server")
+        self._pooled = self._add("open", ("reuses a pooled connection",), "client", "server")
 
     def _row(self) -> Scheme | None:
         return registry.find((self._hop or "").partition(":")[0])
 
     def _receive(self, event: Received) -> None:
-        if self._held is not None:
-            if self._held.data == event.data and len(self._held.octets) < _MOST_HELD:
-                event = Received(event.url, self._held.octets + event.octets, event.data)
-                self._held = None
+        if self._pending is not None:
+            if self._pending.data == event.data and len(self._pending.octets) < _MAX_PENDING:
+                event = Received(event.url, self._pending.octets + event.octets, event.data)
+                self._pending = None
             else:
-                self._let_go()
-        if not event.data and _UNFINISHED.match(event.octets) and len(event.octets) < _MOST_HELD:
-            self._held = event
+                self._flush()
+        if not event.data and _UNFINISHED.match(event.octets) and len(event.octets) < _MAX_PENDING:
+            self._pending = event
         else:
-            self._take(event)
+            self._add_received(event)
 
-    def _let_go(self) -> None:
+    def _flush(self) -> None:
         """Record the buffered reply, even if the reply is incomplete."""
-        if self._held is not None:
-            event, self._held = self._held, None
-            self._take(event)
+        if self._pending is not None:
+            event, self._pending = self._pending, None
+            self._add_received(event)
 
-    def _take(self, event: Received) -> None:
+    def _add_received(self, event: Received) -> None:
         if not event.data:
             self._need_connection()
-        words = self._words.of_peer(event)
-        rest = event.octets[len(words) :]
-        if words:
-            self._coded = _CODED.search(words) is not None
-            self._add("hear", lines_of(words), "server", "client")
+        reply = self._trace.of_peer(event)
+        rest = event.octets[len(reply) :]
+        if reply:
+            self._is_coded = _CODING.search(reply) is not None
+            self._add("hear", lines_of(reply), "server", "client")
         if rest:
-            self._heard += len(rest)
-            sure = event.data or bool(words)
-            self._body(rest, len(rest), "data" if event.data else "server", sure=sure)
+            self._received += len(rest)
+            is_body = event.data or bool(reply)
+            self._add_body(rest, len(rest), "data" if event.data else "server", is_body=is_body)
 
-    def _body(self, octets: bytes, count: int, place: Place, *, sure: bool) -> None:
+    def _add_body(self, octets: bytes, count: int, place: Place, *, is_body: bool) -> None:
         """Add received data; bytes of the same body are added to the size of one message."""
         last = self._messages.latest
-        if last is not None and last is self._pieces and last.source == place:
-            self._count(last, count, sure=sure)
+        if last is not None and last is self._body_message and last.source == place:
+            self._add_size(last, count, is_body=is_body)
         else:
-            kind: Kind = "body" if sure else "hear"
-            self._pieces = self._add(kind, preview(octets), place, "client", size=count)
+            kind: Kind = "body" if is_body else "hear"
+            self._body_message = self._add(kind, preview(octets), place, "client", size=count)
 
-    def _count(self, message: DiagramMessage, count: int, *, sure: bool) -> None:
-        kind: Kind = "body" if sure else message.kind
-        self._pieces = message._replace(size=(message.size or 0) + count, kind=kind)
-        self._messages.replace(message, self._pieces)
+    def _add_size(self, message: DiagramMessage, count: int, *, is_body: bool) -> None:
+        kind: Kind = "body" if is_body else message.kind
+        self._body_message = message._replace(size=(message.size or 0) + count, kind=kind)
+        self._messages.replace(message, self._body_message)
 
     def _progress(self, event: Progress) -> None:
         """Count bytes that were copied directly to a file, which only progress events report."""
-        if self._heard and self._pieces is not None:
-            self._count(self._pieces, 0, sure=True)
-        moved = event.received - max(self._reported, event.start) - self._heard
-        if moved > 0 and not (self._heard and self._coded):
-            self._let_go()
-            if self._pieces is None:
-                self._body(b"", moved, self._source_of_bulk(), sure=True)
+        if self._received and self._body_message is not None:
+            self._add_size(self._body_message, 0, is_body=True)
+        moved = event.received - max(self._reported, event.start) - self._received
+        if moved > 0 and not (self._received and self._is_coded):
+            self._flush()
+            if self._body_message is None:
+                self._add_body(b"", moved, self._source_of_bulk(), is_body=True)
             else:
-                self._count(self._pieces, moved, sure=True)
-        self._reported, self._heard = event.received, 0
+                self._add_size(self._body_message, moved, is_body=True)
+        self._reported, self._received = event.received, 0
 
     def _source_of_bulk(self) -> Place:
         row = self._row()
@@ -339,9 +339,9 @@ class ExchangeRecording:
     def _add(
         self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None
     ) -> DiagramMessage:
-        beside = source if target == "client" else target
+        peer = source if target == "client" else target
         message = DiagramMessage(
-            kind, lines, source, target, self._compute_elapsed(), size, self._secured.get(beside, False)
+            kind, lines, source, target, self._compute_elapsed(), size, self._secured.get(peer, False)
         )
         self._messages.add(message)
         return message
@@ -356,7 +356,7 @@ class ExchangeRecording:
 
 #: The maximum number of recordings that are stored from the beginning of a run. The same number is stored
 #: from the end.
-HALF = 50
+MAX_HALF_RECORDINGS = 50
 
 #: The recording of the current task. The URL of an event does not identify the recording, because a redirect
 #: target may also be requested separately.
@@ -369,7 +369,7 @@ def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
 
     Tasks that the block starts are recorded, too.
 
-    The `on_event` callback of the session must call `hear_here`.
+    The `on_event` callback of the session must call `record_event`.
 
     Args:
         now: Returns seconds of a monotonic clock.
@@ -382,11 +382,11 @@ def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
         _CURRENT.reset(token)
 
 
-def hear_here(event: Event) -> None:
+def record_event(event: Event) -> None:
     """Record an event in the recording of the current block; ignore an event outside of a block."""
     recording = _CURRENT.get()
     if recording is not None:
-        recording.hear(event)
+        recording.record(event)
 
 
 class Recordings:
@@ -394,48 +394,48 @@ class Recordings:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._kept: dict[int, ExchangeRecording] = {}
+        self._recordings: dict[int, ExchangeRecording] = {}
         self._by_url: dict[str, ExchangeRecording] = {}
         self._last: ExchangeRecording | None = None
         self.left_out = 0
 
-    def hear(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Add an event to the recording of its retrieval."""
         recording = (
             self._start_recording(event) if isinstance(event, Started) else self._find_recording(event)
         )
         if recording is not None:
-            recording.hear(event)
+            recording.record(event)
 
     def list_all(self) -> tuple[ExchangeRecording, ...]:
         """Return the recordings in the order in which the retrievals started."""
-        return tuple(self._kept.values())
+        return tuple(self._recordings.values())
 
     def _start_recording(self, event: Started) -> ExchangeRecording:
-        recording = self._kept.get(event.transfer)
+        recording = self._recordings.get(event.transfer)
         if recording is None:
-            recording = self._kept[event.transfer] = ExchangeRecording(self._now)
-            self._forget()
+            recording = self._recordings[event.transfer] = ExchangeRecording(self._now)
+            self._drop_middle()
         self._by_url[event.url] = recording
         self._last = recording
         _CURRENT.set(recording)
         return recording
 
     def _find_recording(self, event: Event) -> ExchangeRecording | None:
-        if isinstance(event, Progress | Retrying | Finished | Kept) and event.transfer in self._kept:
-            return self._kept[event.transfer]
+        if isinstance(event, Progress | Retrying | Finished | Kept) and event.transfer in self._recordings:
+            return self._recordings[event.transfer]
         current = _CURRENT.get()
         if (
             current is not None
             and not current.is_over
-            and any(current is each for each in self._kept.values())
+            and any(current is stored for stored in self._recordings.values())
         ):
             return current
         return self._by_url.get(event.url, self._last)
 
-    def _forget(self) -> None:
-        if len(self._kept) > 2 * HALF:
-            number = list(self._kept)[HALF]
-            gone = self._kept.pop(number)
-            self._by_url = {url: each for url, each in self._by_url.items() if each is not gone}
+    def _drop_middle(self) -> None:
+        if len(self._recordings) > 2 * MAX_HALF_RECORDINGS:
+            number = list(self._recordings)[MAX_HALF_RECORDINGS]
+            dropped = self._recordings.pop(number)
+            self._by_url = {url: other for url, other in self._by_url.items() if other is not dropped}
             self.left_out += 1

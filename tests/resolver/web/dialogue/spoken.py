@@ -22,7 +22,7 @@ def make_clock() -> Callable[[], float]:
 def record(events: Iterable[Event]) -> RecordedExchange:
     recording = ExchangeRecording(make_clock())
     for event in events:
-        recording.hear(event)
+        recording.record(event)
     return recording.exchange()
 
 

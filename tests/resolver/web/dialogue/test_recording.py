@@ -30,9 +30,9 @@ from resolver import (
     Unreachable,
     Warned,
 )
-from resolver.web.dialogue.recording import HALF as RECORDINGS_HALF
 from resolver.web.dialogue.recording import MAX_HALF_MESSAGES as HALF
-from resolver.web.dialogue.recording import Recordings, hear_here, record_exchange
+from resolver.web.dialogue.recording import MAX_HALF_RECORDINGS as RECORDINGS_HALF
+from resolver.web.dialogue.recording import Recordings, record_event, record_exchange
 from tests.resolver.web.client import running
 from tests.resolver.web.dialogue.spoken import URL, make_clock, message_lines, record
 
@@ -345,7 +345,7 @@ async def test_recordings_of_concurrent_requests_are_separate(nursery: trio.Nurs
     """Two requests redirect to a URL that is fetched at the same time."""
     server = await serve(nursery, SITE)
     recordings = Recordings(make_clock())
-    async with resolver.Resolver(on_event=recordings.hear) as session, trio.open_nursery() as inner:
+    async with resolver.Resolver(on_event=recordings.record) as session, trio.open_nursery() as inner:
         for path in ("/to-a", "/a", "/to-b", "/b", "/to-a"):
             inner.start_soon(session.fetch, server.url(path))
     found = [recording.exchange() for recording in recordings.list_all()]
@@ -366,7 +366,7 @@ async def test_recordings_of_concurrent_requests_are_separate(nursery: trio.Nurs
 
 async def test_record_exchange_records_only_requests_in_its_block(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
-    async with resolver.Resolver(on_event=hear_here) as session:
+    async with resolver.Resolver(on_event=record_event) as session:
         await session.fetch(server.url("/b"))  # This request is not recorded.
         with record_exchange(make_clock()) as recording:
             await session.fetch(server.url("/to-a"))
@@ -379,7 +379,7 @@ async def test_record_exchange_records_only_requests_in_its_block(nursery: trio.
 async def test_recordings_of_many_urls_keep_first_and_last(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
     recordings = Recordings(make_clock())
-    async with resolver.Resolver(on_event=recordings.hear) as session:
+    async with resolver.Resolver(on_event=recordings.record) as session:
         for number in range(2 * RECORDINGS_HALF + 7):
             await session.fetch(server.url("/a") + f"?{number}")
     assert recordings.left_out == 7
