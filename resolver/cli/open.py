@@ -90,7 +90,7 @@ async def run_session(
         try:
             await user.run(signals)
         finally:
-            console.write_some(shown.left)
+            console.write_some(shown.reset_sequences)
             console.restore(flush=user.ended_by_service)
     if user.stopped_by is not None:
         signal.raise_signal(user.stopped_by)

@@ -15,7 +15,7 @@ from typing import Any
 from protocols.errors import NotConfigured, missing_libraries
 
 #: The timeout of one search, in seconds.
-_LONGEST_SEARCH = 0.5
+_SEARCH_TIMEOUT = 0.5
 
 #: Characters with a special meaning in a regular expression. A pattern without them is a literal.
 _SPECIAL = frozenset(b"\\.^$*+?{}[]|()")
@@ -47,11 +47,13 @@ class _Pattern:
 
     def end_in(self, window: bytes) -> int | None:
         try:
-            found = self._compiled.search(window, timeout=_LONGEST_SEARCH)
+            match = self._compiled.search(window, timeout=_SEARCH_TIMEOUT)
         except TimeoutError as error:
-            words = f"{self} takes too long to search: more than {_LONGEST_SEARCH:g} s in {len(window)} bytes"
-            raise NotConfigured(words) from error
-        return None if found is None else int(found.end())
+            message = (
+                f"{self} takes too long to search: more than {_SEARCH_TIMEOUT:g} s in {len(window)} bytes"
+            )
+            raise NotConfigured(message) from error
+        return None if match is None else int(match.end())
 
 
 def prompt(pattern: bytes) -> _Literal | _Pattern:

@@ -15,31 +15,31 @@ import enum
 import re
 
 from protocols.telnet.octets import NvtText, decode_for_terminal
-from resolver.terminal.text import BIDI, UNSEEN, escape_of
+from resolver.terminal.text import BIDI, INVISIBLE, escape_of
 
 #: Maximum number of characters of a permitted escape sequence. In practice, the longest sequences set about
 #: 20 colors.
-LONGEST_SEQUENCE = 64
+MAX_SEQUENCE = 64
 
 #: Maximum number of characters of a control string, such as OSC. After these characters, the filter no longer
 #: waits for the terminator.
-LONGEST_STRING = 65_536
+MAX_STRING = 65_536
 
 _ESC, _BEL, _CAN, _SUB, _ST = "\x1b", "\x07", "\x18", "\x1a", "\x9c"
 _REPLACEMENT = "\ufffd"
 
 #: Text and permitted control characters: BEL BS TAB LF VT FF CR, SO and SI (Shift Out, Shift In). These
 #: control characters only move the cursor, ring the bell or select another character set.
-_SHOWN = re.compile(f"[^\x00-\x06\x10-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
+_PERMITTED_TEXT = re.compile(f"[^\x00-\x06\x10-\x1f\x7f-\x9f{BIDI}{INVISIBLE}]+")
 #: Text and the control characters BS TAB LF CR.
-_PLAIN = re.compile(f"[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
+_PLAIN_TEXT = re.compile(f"[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}{INVISIBLE}]+")
 _END_OF_STRING = re.compile(f"[{_BEL}{_ESC}{_CAN}{_SUB}{_ST}]")
 
 #: Permitted characters after ESC: sequences that save or restore the cursor, set the keypad mode, move by
 #: lines, or set tab stops.
-_LONE = frozenset("78=>DEHM")
+_ESCAPES = frozenset("78=>DEHM")
 #: Permitted selections of a character set (United States, United Kingdom, line drawing), after ESC.
-_CHARSETS = frozenset(f"{which}{charset}" for which in "()" for charset in "0AB")
+_CHARSETS = frozenset(f"{slot}{charset}" for slot in "()" for charset in "0AB")
 #: Permitted final characters of a CSI sequence without a private marker.
 _FINALS = frozenset("@ABCDEFGHIJKLMPSTXZ`abdefgmrsu")
 _MODES = frozenset({"4", "20"})
@@ -67,41 +67,41 @@ class _EscapeState(enum.Enum):
 class Screen:
     """A filter that passes text and permitted escape sequences.
 
-    After the session, `left` resets the modes that are still on. On a UTF-8 terminal, invalid UTF-8 is
-    replaced by U+FFFD. On other terminals, each byte is a character.
+    After the session, `reset_sequences` resets the modes that are still on. On a UTF-8 terminal, invalid UTF-8
+    is replaced by U+FFFD. On other terminals, each byte is a character.
     """
 
     def __init__(self, *, utf8: bool = True) -> None:
         self._charset = "utf-8" if utf8 else "latin-1"
         self._decoder = codecs.getincrementaldecoder(self._charset)("replace")
         self._state = _EscapeState.TEXT
-        self._held = ""
-        self._swallowed = 0
-        self._left = ScreenModes()
+        self._sequence = ""
+        self._skipped = 0
+        self._modes = ScreenModes()
 
     def feed(self, octets: bytes) -> bytes:
         text = self._decoder.decode(octets)
         shown = []
         at = 0
         while at < len(text):
-            if self._state is _EscapeState.TEXT and (run := self._run.match(text, at)):
-                shown.append(self._show(run[0]))
+            if self._state is _EscapeState.TEXT and (run := self._text_pattern.match(text, at)):
+                shown.append(self._show_text(run[0]))
                 at = run.end()
             elif self._state is _EscapeState.STRING:
-                at = self._swallow(text, at)
+                at = self._skip_string(text, at)
             else:
-                shown.append(self._take(text[at]))
+                shown.append(self._process(text[at]))
                 at += 1
         return "".join(shown).encode(self._charset)
 
     @property
-    def left(self) -> bytes:
+    def reset_sequences(self) -> bytes:
         """Return the escape sequences that reset all modes that are still on, or empty bytes."""
-        return self._left.make_reset().encode("ascii")
+        return self._modes.make_reset().encode("ascii")
 
-    _run = _SHOWN
+    _text_pattern = _PERMITTED_TEXT
 
-    def _show_lone(self, character: str) -> str:
+    def _show_control(self, character: str) -> str:
         """Return the visible form of a control character outside a sequence."""
         return "" if character < "\xa0" else _REPLACEMENT
 
@@ -109,85 +109,89 @@ class Screen:
         """Return a complete sequence with only its permitted modes, or an empty string."""
         return _filter_sequence(sequence)
 
-    def _show(self, text: str) -> str:
-        self._left.see(text)
+    def _show_text(self, text: str) -> str:
+        self._modes.record_text(text)
         return text
 
-    def _pass(self, sequence: str) -> str:
+    def _end_sequence(self, sequence: str) -> str:
         self._state = _EscapeState.TEXT
         permitted = self._filter_sequence(sequence)
         if permitted:
-            self._left.pass_(permitted)
+            self._modes.record_sequence(permitted)
         return permitted
 
-    def _swallow(self, text: str, at: int) -> int:
+    def _skip_string(self, text: str, at: int) -> int:
         """Skip the characters inside a control string, and return the next position."""
-        end = min(len(text), at + LONGEST_STRING - self._swallowed)
-        found = _END_OF_STRING.search(text, at, end)
-        if found is None:
-            self._swallowed += end - at
-            if self._swallowed >= LONGEST_STRING:
+        end = min(len(text), at + MAX_STRING - self._skipped)
+        terminator = _END_OF_STRING.search(text, at, end)
+        if terminator is None:
+            self._skipped += end - at
+            if self._skipped >= MAX_STRING:
                 self._state = _EscapeState.TEXT
             return end
-        self._begin(_EscapeState.ESCAPE if found[0] == _ESC else _EscapeState.TEXT)
-        return found.end()
+        self._enter(_EscapeState.ESCAPE if terminator[0] == _ESC else _EscapeState.TEXT)
+        return terminator.end()
 
-    def _begin(self, state: _EscapeState, held: str = "") -> None:
-        self._state, self._held, self._swallowed = state, held, 0
+    def _enter(self, state: _EscapeState, sequence: str = "") -> None:
+        self._state, self._sequence, self._skipped = state, sequence, 0
 
-    def _take(self, character: str) -> str:
+    def _process(self, character: str) -> str:
         if character == _ESC:
-            self._begin(_EscapeState.ESCAPE)
+            self._enter(_EscapeState.ESCAPE)
         elif character in (_CAN, _SUB) or "\x80" <= character < "\xa0":
-            return self._take_c1(character)
+            return self._process_c1(character)
         elif self._state is _EscapeState.TEXT:
-            return self._show_lone(character)
+            return self._show_control(character)
         elif not " " <= character <= "~":
             # An escape sequence cannot contain this character. But a C0 control character does not end the
             # sequence: a terminal executes the control character immediately, and then continues the
             # sequence.
             if character > "~":
-                self._begin(_EscapeState.TEXT)
-            return self._show(character) if self._run.match(character) else self._show_lone(character)
+                self._enter(_EscapeState.TEXT)
+            return (
+                self._show_text(character)
+                if self._text_pattern.match(character)
+                else self._show_control(character)
+            )
         elif self._state is _EscapeState.ESCAPE:
-            return self._take_second(character)
+            return self._process_second(character)
         elif character < ("0" if self._state is _EscapeState.CHARSET else "@"):
-            self._held += character if len(self._held) < LONGEST_SEQUENCE else ""
+            self._sequence += character if len(self._sequence) < MAX_SEQUENCE else ""
         else:
-            return self._pass(self._held + character)
+            return self._end_sequence(self._sequence + character)
         return ""
 
-    def _take_c1(self, character: str) -> str:
+    def _process_c1(self, character: str) -> str:
         """Process CAN, SUB or a C1 control character, which end the current sequence.
 
         A sequence or control string that starts with a C1 control character is dropped.
         """
-        self._begin(_EscapeState.TEXT)
+        self._enter(_EscapeState.TEXT)
         if character == _C1_CSI:
-            self._begin(_EscapeState.CSI, character)
+            self._enter(_EscapeState.CSI, character)
         elif chr(ord(character) - 0x40 & 0x7F) in _STRINGS and character > "\x7f":
-            self._begin(_EscapeState.STRING)
-        return self._show_lone(character)
+            self._enter(_EscapeState.STRING)
+        return self._show_control(character)
 
-    def _take_second(self, character: str) -> str:
+    def _process_second(self, character: str) -> str:
         """Process the character after an ESC."""
         if character == "[":
-            self._begin(_EscapeState.CSI, f"{_ESC}[")
+            self._enter(_EscapeState.CSI, f"{_ESC}[")
         elif character in _STRINGS:
-            self._begin(_EscapeState.STRING)
+            self._enter(_EscapeState.STRING)
         elif character < "0":
-            self._begin(_EscapeState.CHARSET, f"{_ESC}{character}")
+            self._enter(_EscapeState.CHARSET, f"{_ESC}{character}")
         else:
-            return self._pass(f"{_ESC}{character}")
+            return self._end_sequence(f"{_ESC}{character}")
         return ""
 
 
 class PlainScreen(Screen):
     """A filter that passes only text: escape sequences are dropped, and control characters are escaped."""
 
-    _run = _PLAIN
+    _text_pattern = _PLAIN_TEXT
 
-    def _show_lone(self, character: str) -> str:
+    def _show_control(self, character: str) -> str:
         return escape_of(ord(character))
 
     def _filter_sequence(self, sequence: str) -> str:
@@ -205,29 +209,29 @@ class RawScreen(Screen):
 def _filter_sequence(sequence: str) -> str:
     start, rest = sequence[:2], sequence[2:]
     if start != f"{_ESC}[":
-        lone = sequence[1:]
-        return sequence if sequence.startswith(_ESC) and (lone in _LONE or lone in _CHARSETS) else ""
-    if len(sequence) > LONGEST_SEQUENCE:
+        escape = sequence[1:]
+        return sequence if sequence.startswith(_ESC) and (escape in _ESCAPES or escape in _CHARSETS) else ""
+    if len(sequence) > MAX_SEQUENCE:
         return ""
     parameters, final = rest[:-1], rest[-1]
     if final in "hl":
-        return _permitted_modes(parameters, final)
+        return _filter_modes(parameters, final)
     if final == "q":
         return sequence if re.fullmatch("[0-9]{0,2} ", parameters) else ""
     return sequence if final in _FINALS and _PARAMETERS.fullmatch(parameters) else ""
 
 
-def _permitted_modes(parameters: str, final: str) -> str:
+def _filter_modes(parameters: str, final: str) -> str:
     private = parameters.startswith("?")
-    known = _PRIVATE_MODES if private else _MODES
-    modes = [mode for mode in parameters.removeprefix("?").split(";") if mode in known]
+    permitted = _PRIVATE_MODES if private else _MODES
+    modes = [mode for mode in parameters.removeprefix("?").split(";") if mode in permitted]
     return f"{_ESC}[{'?' if private else ''}{';'.join(modes)}{final}" if modes else ""
 
 
 #: The reset sequence of each mode, in the order of the reset. The margins belong to the alternate screen, so
 #: the margins are reset before the alternate screen is left. The reset sequence of the margins restores the
 #: cursor position.
-_UNDO = {
+_RESET_BY_MODE = {
     "?6": f"{_ESC}[?6l",
     "margins": f"{_ESC}7{_ESC}[r{_ESC}8",
     "?1049": f"{_ESC}[?1049l",
@@ -251,7 +255,7 @@ _UNDO = {
     "colors": f"{_ESC}[m",
 }
 #: Modes that are on by default in a terminal.
-_USUALLY_ON = frozenset({"?25", "?7"})
+_DEFAULT_MODES = frozenset({"?25", "?7"})
 
 
 class ScreenModes:
@@ -261,43 +265,43 @@ class ScreenModes:
         self._on: set[str] = set()
 
     def make_reset(self) -> str:
-        return "".join(undo for name, undo in _UNDO.items() if name in self._on)
+        return "".join(undo for name, undo in _RESET_BY_MODE.items() if name in self._on)
 
-    def see(self, text: str) -> None:
+    def record_text(self, text: str) -> None:
         """Record SO (Shift Out: another character set) and SI (Shift In: the normal one) in text."""
         if "\x0e" in text or "\x0f" in text:
-            self._note("shift", text.rfind("\x0e") > text.rfind("\x0f"))
+            self._set_mode("shift", text.rfind("\x0e") > text.rfind("\x0f"))
 
-    def pass_(self, sequence: str) -> None:
+    def record_sequence(self, sequence: str) -> None:
         """Record the effect of a permitted sequence on the modes."""
         final = sequence[-1]
         if not sequence.startswith(f"{_ESC}["):
-            self._see_lone(sequence[1:])
+            self._record_escape(sequence[1:])
             return
         parameters = sequence[2:-1]
         if final in "hl":
-            self._see_modes(parameters, final)
+            self._record_modes(parameters, final)
         elif final == "r":
-            self._note("margins", parameters != "")
+            self._set_mode("margins", parameters != "")
         elif final == "m":
-            self._note("colors", parameters.strip("0;") != "")
+            self._set_mode("colors", parameters.strip("0;") != "")
         elif final == "q":
-            self._note("cursor", parameters.strip("0 ") != "")
+            self._set_mode("cursor", parameters.strip("0 ") != "")
 
-    def _see_modes(self, parameters: str, final: str) -> None:
+    def _record_modes(self, parameters: str, final: str) -> None:
         private = parameters.startswith("?")
         for mode in parameters.removeprefix("?").split(";"):
             name = f"?{mode}" if private else mode
-            self._note(name, (final == "h") != (name in _USUALLY_ON))
+            self._set_mode(name, (final == "h") != (name in _DEFAULT_MODES))
 
-    def _see_lone(self, lone: str) -> None:
-        if lone in "=>":
-            self._note("keypad", lone == "=")
-        elif lone.startswith("("):
-            self._note("charset", lone != "(B")
+    def _record_escape(self, escape: str) -> None:
+        if escape in "=>":
+            self._set_mode("keypad", escape == "=")
+        elif escape.startswith("("):
+            self._set_mode("charset", escape != "(B")
 
-    def _note(self, name: str, on: bool) -> None:
-        if on and name in _UNDO:
+    def _set_mode(self, name: str, is_on: bool) -> None:
+        if is_on and name in _RESET_BY_MODE:
             self._on.add(name)
         else:
             self._on.discard(name)
@@ -333,6 +337,6 @@ class TerminalOutput:
         return self._screen.feed(text)
 
     @property
-    def left(self) -> bytes:
+    def reset_sequences(self) -> bytes:
         """Return the escape sequences that reset the modes that are still on."""
-        return self._screen.left
+        return self._screen.reset_sequences

@@ -22,12 +22,12 @@ BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 #: invisible characters look the same. Tag characters can contain text that language models read but users do
 #: not see (prompt injection). The joiners U+200C and U+200D are permitted, because Persian, Hindi and many
 #: emoji need them.
-UNSEEN = "\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+INVISIBLE = "\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 #: The pattern of all characters to escape. The pattern is compiled only when the first text contains such a
 #: character, because compilation takes as long as the import of fifty modules.
-_DRIVING = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad{BIDI}{UNSEEN}\ud800-\udfff]"
+_ESCAPED = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad{BIDI}{INVISIBLE}\ud800-\udfff]"
 #: A translation table from surrogates, which represent invalid UTF-8 bytes, to ISO 8859-1 characters.
-_LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
+_LATIN_1 = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
 
 
 def escape(text: str) -> str:
@@ -43,7 +43,7 @@ def escape(text: str) -> str:
         \x1b[2J gone
     """
     text = text.replace("\r\n", "\n")
-    return text if _is_harmless(text.replace("\n", "")) else re.sub(_DRIVING, _show_match, text)
+    return text if _is_printable(text.replace("\n", "")) else re.sub(_ESCAPED, _escape_match, text)
 
 
 #: The public name of `escape`.
@@ -52,10 +52,10 @@ escape_controls = escape
 
 def escape_line(text: str) -> str:
     """Escape text for a single line of a terminal; line ends are escaped, too."""
-    return text if _is_harmless(text) else re.sub(_DRIVING, _show_match, text).replace("\n", "\\x0a")
+    return text if _is_printable(text) else re.sub(_ESCAPED, _escape_match, text).replace("\n", "\\x0a")
 
 
-def _is_harmless(text: str) -> bool:
+def _is_printable(text: str) -> bool:
     """Return whether a text, apart from tabs, is printable according to `str.isprintable`.
 
     A printable text has no control characters, surrogates or bidi controls.
@@ -63,7 +63,7 @@ def _is_harmless(text: str) -> bool:
     return text.replace("\t", "").isprintable()
 
 
-def _show_match(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     code = ord(match.group())
     if 0xDC80 <= code <= 0xDCFF:
         code -= 0xDC00  # the surrogate represents this byte of invalid UTF-8
@@ -85,7 +85,7 @@ class TerminalText:
     def __init__(self, charset: str | None = None) -> None:
         self._declared = _decoder(charset)
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._held = ""  # a CR at the end of a chunk: the next chunk may start with LF
+        self._buffer = ""  # a CR at the end of a chunk: the next chunk may start with LF
 
     def feed(self, octets: bytes) -> str:
         return self._escape(self._decode(octets, final=False), final=False)
@@ -96,7 +96,7 @@ class TerminalText:
 
     def _decode(self, octets: bytes, *, final: bool) -> str:
         if self._declared is None:
-            return self._decoder.decode(octets, final).translate(_LATIN)
+            return self._decoder.decode(octets, final).translate(_LATIN_1)
         try:
             return self._declared.decode(octets, final)
         except UnicodeError:  # for example, UTF-16 without a byte order mark
@@ -104,9 +104,9 @@ class TerminalText:
             return self._decode(octets, final=final)
 
     def _escape(self, text: str, *, final: bool) -> str:
-        text = self._held + text
-        self._held = "\r" if text.endswith("\r") and not final else ""
-        return escape(text.removesuffix(self._held))
+        text = self._buffer + text
+        self._buffer = "\r" if text.endswith("\r") and not final else ""
+        return escape(text.removesuffix(self._buffer))
 
 
 def _decoder(charset: str | None) -> codecs.IncrementalDecoder | None:

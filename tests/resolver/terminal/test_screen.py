@@ -16,8 +16,8 @@ from fixtures.telnet.board import FIRST_PAGE
 from protocols.telnet.octets import TelnetData
 from protocols.telnet.terminal import NvtTerminal
 from resolver.terminal.screen import (
-    LONGEST_SEQUENCE,
-    LONGEST_STRING,
+    MAX_SEQUENCE,
+    MAX_STRING,
     PlainScreen,
     RawScreen,
     Screen,
@@ -73,7 +73,7 @@ DROPPED = [
     f"{ESC}[2$p",
     f"{ESC}[1>m",
     f"{ESC}[999999999b",
-    f"{ESC}[{LONGEST_SEQUENCE * '1;'}m",
+    f"{ESC}[{MAX_SEQUENCE * '1;'}m",
     f"{ESC}Z",
     f"{ESC}c",
     f"{ESC}#8",
@@ -99,8 +99,8 @@ MADE_OF = [
     (f"a{ESC}\u00e9b", "a\u00e9b"),
     ("a\u202eb\u200f", "a\ufffdb\ufffd"),
     ("a\u200bb\ufeff\U000e0041\u200d", "a\ufffdb\ufffd\ufffd\u200d"),
-    (f"a{ESC}]{LONGEST_STRING * 'x'}b", "ab"),
-    (f"a{ESC}]{(LONGEST_STRING - 1) * 'x'}{ESC}\\b", "ab"),
+    (f"a{ESC}]{MAX_STRING * 'x'}b", "ab"),
+    (f"a{ESC}]{(MAX_STRING - 1) * 'x'}{ESC}\\b", "ab"),
     (f"a{ESC}]never ended", "a"),
 ]
 
@@ -125,9 +125,9 @@ def test_screen_drops_strings_and_queries(text: str) -> None:
     assert shown(octets) == b"ab" == octet_by_octet(octets, Screen())
 
 
-@pytest.mark.parametrize(("text", "made"), MADE_OF)
-def test_screen_handles_interrupted_sequences(text: str, made: str) -> None:
-    assert shown(text.encode()) == made.encode() == octet_by_octet(text.encode(), Screen())
+@pytest.mark.parametrize(("text", "shown_text"), MADE_OF)
+def test_screen_handles_interrupted_sequences(text: str, shown_text: str) -> None:
+    assert shown(text.encode()) == shown_text.encode() == octet_by_octet(text.encode(), Screen())
 
 
 def test_screen_replaces_invalid_utf8() -> None:
@@ -141,9 +141,9 @@ def test_plain_screen_drops_sequences(text: str) -> None:
 
 
 def test_plain_screen_escapes_control_characters() -> None:
-    came = "a\x07\x05\x08\t\r\n\x0b\x0e\x7f\u009b31m\u202e\U000e0041\u00e9".encode()
+    octets = "a\x07\x05\x08\t\r\n\x0b\x0e\x7f\u009b31m\u202e\U000e0041\u00e9".encode()
     assert (
-        PlainScreen().feed(came)
+        PlainScreen().feed(octets)
         == "a\\x07\\x05\x08\t\r\n\\x0b\\x0e\\x7f\\x9b\\u202e\\U000e0041\u00e9".encode()
     )
 
@@ -151,11 +151,11 @@ def test_plain_screen_escapes_control_characters() -> None:
 def test_raw_screen_passes_bytes_and_tracks_modes() -> None:
     screen = RawScreen()
     assert screen.feed(b"\x1b]0;t\x07\x1b[?1049h\xff") == b"\x1b]0;t\x07\x1b[?1049h\xff"
-    assert screen.left == b"\x1b[?1049l"
+    assert screen.reset_sequences == b"\x1b[?1049l"
 
 
 @pytest.mark.parametrize(
-    ("came", "left"),
+    ("sent", "reset"),
     [
         ("text \x1b[H\x1b[2J\x1b[0m", ""),
         ("\x1b[?1049h\x1b[?25l\x1b[?1h\x1b=", "\x1b[?1049l\x1b[?25h\x1b[?1l\x1b>"),
@@ -173,12 +173,12 @@ def test_raw_screen_passes_bytes_and_tracks_modes() -> None:
         ("\x1b[?1004h\x1b]0;t\x07\x1b[?12h", ""),
     ],
 )
-def test_screen_left_resets_modes(came: str, left: str) -> None:
+def test_screen_reset_sequences_reset_modes(sent: str, reset: str) -> None:
     screen = Screen()
-    screen.feed(came.encode())
-    assert screen.left == left.encode()
-    screen.feed(screen.left)
-    assert screen.left == b""
+    screen.feed(sent.encode())
+    assert screen.reset_sequences == reset.encode()
+    screen.feed(screen.reset_sequences)
+    assert screen.reset_sequences == b""
 
 
 #: Parts of control sequences, and other bytes.
@@ -199,7 +199,7 @@ def test_screen_output_is_stable_for_any_split(octets: bytes, cuts: list[int], k
     whole, cut = kind(), kind()
     out = whole.feed(octets)
     assert b"".join(cut.feed(octets[start:end]) for start, end in pairwise(places)) == out
-    assert cut.left == whole.left
+    assert cut.reset_sequences == whole.reset_sequences
     again = kind()
     assert again.feed(out) == out  # the output is stable: a dropped sequence does not create another
 
