@@ -51,9 +51,9 @@ class PickledSecrets(CommandSecrets):
     """Logins in a form that can be pickled for the workers. The hosts of all lists must be admitted first."""
 
     def __init__(self, sections: Mapping[str, HostSection], default: HostSection | None) -> None:
-        told = {name: section for name, section in sections.items() if section.password is not None}
-        super().__init__(None, None, told, default)
-        self.left_behind = len(sections) - len(told)
+        with_password = {name: section for name, section in sections.items() if section.password is not None}
+        super().__init__(None, None, with_password, default)
+        self.left_out_count = len(sections) - len(with_password)
 
     @property
     def has_any(self) -> bool:
@@ -64,10 +64,10 @@ class PickledSecrets(CommandSecrets):
 
         Other hosts are not stored, because a list may contain any number of hosts.
         """
-        if isinstance(url, HostUrl) and self._has(url):
+        if isinstance(url, HostUrl) and self._has_login(url):
             super().admit(url)
 
-    def _has(self, url: HostUrl) -> bool:
+    def _has_login(self, url: HostUrl) -> bool:
         names = names_of(url.host, url.effective_port)
         return self._default is not None or any(name in self._sections for name in names)
 
@@ -81,15 +81,15 @@ class PickledSecrets(CommandSecrets):
 T = TypeVar("T")
 
 #: The number of columns of the progress bar. A terminal needs at least this number of columns for the bar.
-_BAR = 20
-_WIDE = 60
+_BAR_WIDTH = 20
+_MIN_WIDTH = 60
 
 #: Maximum columns of a log line.
-_LOG = 100
+_LOG_WIDTH = 100
 
 
 @contextmanager
-def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
+def open_display(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
     """Yield the progress display, and clear its lines at the end of the block."""
     kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.progress, BulkDisplay)
     try:
@@ -99,15 +99,15 @@ def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iter
 
 
 def _has_line(command: Command) -> bool:
-    how = command.progress
-    return streams.is_terminal() and (how == "bar" or (how == "auto" and not command.is_quiet))
+    mode = command.progress
+    return streams.is_terminal() and (mode == "bar" or (mode == "auto" and not command.is_quiet))
 
 
 class BulkDisplay:
     """The base class of the displays; this class itself shows no progress."""
 
     #: Minimum seconds between two reports of the number of requests read.
-    _SOON = 0.1
+    _READ_INTERVAL = 0.1
 
     def __init__(self, command: Command, clock: Callable[[], float]) -> None:
         self._command = command
@@ -122,18 +122,18 @@ class BulkDisplay:
         """
         for count, request in enumerate(requests, 1):
             yield request
-            if (now := self._clock()) - self._drawn >= self._SOON:
+            if (now := self._clock()) - self._drawn >= self._READ_INTERVAL:
                 self._drawn = now
-                self.hear_of_reading(count)
+                self.report_reading(count)
         self._began = self._clock()
 
-    def hear_of_reading(self, count: int) -> None:
+    def report_reading(self, count: int) -> None:
         """Report the number of requests read so far."""
 
-    def hear(self, progress: BulkProgress) -> None:
+    def report_progress(self, progress: BulkProgress) -> None:
         """Report the progress after each slice of requests."""
 
-    def conclude(self, summary: BulkSummary) -> None:
+    def report_summary(self, summary: BulkSummary) -> None:
         """Report the outcomes of all requests."""
         if self._command.json:
             streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
@@ -145,20 +145,20 @@ class BulkDisplay:
 
 
 class _LineDisplay(BulkDisplay):
-    def hear_of_reading(self, count: int) -> None:
+    def report_reading(self, count: int) -> None:
         streams.draw([f"{count:,} read"[: streams.size()[0] - 1]])
 
-    def hear(self, progress: BulkProgress) -> None:
+    def report_progress(self, progress: BulkProgress) -> None:
         streams.draw([self._line(progress, streams.size()[0] - 1)])
 
 
 class _LinesDisplay(BulkDisplay):
-    def hear(self, progress: BulkProgress) -> None:
-        streams.note(own_text(self._line(progress, _LOG)))
+    def report_progress(self, progress: BulkProgress) -> None:
+        streams.note(own_text(self._line(progress, _LOG_WIDTH)))
 
 
 class _RecordDisplay(BulkDisplay):
-    def hear(self, progress: BulkProgress) -> None:
+    def report_progress(self, progress: BulkProgress) -> None:
         streams.note_record({"event": "progress", **progress._asdict()})
 
 
@@ -167,24 +167,24 @@ _DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LinesDisplay, "json": _Record
 
 def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
     """Return a progress line of at most `columns` columns; the elapsed time gives the time left."""
-    ended, whole = progress.ended, progress.requests
-    share = ended / whole if whole else 1.0
+    ended, total = progress.ended, progress.requests
+    fraction = ended / total if total else 1.0
     if not progress.threads:
-        return f"waiting for workers: {ended:,} of {whole:,}"[: max(1, columns)]
-    words = [f"{ended:,} of {whole:,}", *_list_failures(progress.counts), octets(progress.bytes)]
-    if 0 < ended < whole:
-        words.append(f"{countdown(elapsed / ended * (whole - ended))} left")
-    line = f"{int(share * 100):>3}%  {', '.join(words)}"
-    if columns >= _WIDE:
-        done = int(share * _BAR)
-        line = f"[{'=' * done}{'.' * (_BAR - done)}] {line}"
+        return f"waiting for workers: {ended:,} of {total:,}"[: max(1, columns)]
+    words = [f"{ended:,} of {total:,}", *_list_failures(progress.counts), octets(progress.bytes)]
+    if 0 < ended < total:
+        words.append(f"{countdown(elapsed / ended * (total - ended))} left")
+    line = f"{int(fraction * 100):>3}%  {', '.join(words)}"
+    if columns >= _MIN_WIDTH:
+        filled = int(fraction * _BAR_WIDTH)
+        line = f"[{'=' * filled}{'.' * (_BAR_WIDTH - filled)}] {line}"
     return line[: max(1, columns)]
 
 
 def format_summary(summary: BulkSummary) -> str:
     """Format the summary as one line of text."""
-    kept = [f"{summary.skipped:,} kept"] if summary.skipped else []
-    words = [f"{summary.done:,} of {summary.requests:,} done", *kept, *_list_failures(summary._asdict())]
+    skipped = [f"{summary.skipped:,} kept"] if summary.skipped else []
+    words = [f"{summary.done:,} of {summary.requests:,} done", *skipped, *_list_failures(summary._asdict())]
     hosts = "1 host" if summary.hosts == 1 else f"{summary.hosts:,} hosts"
     slices = "1 slice" if summary.slices == 1 else f"{summary.slices:,} slices"
     amount = f"{octets(summary.bytes)} in {duration(summary.seconds)}"
@@ -192,7 +192,7 @@ def format_summary(summary: BulkSummary) -> str:
 
 
 def _list_failures(counts: Mapping[str, int]) -> list[str]:
-    return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
+    return [f"{counts[status]:,} {status}" for status in ("failed", "refused") if counts.get(status)]
 
 
 # Signal handling (Ctrl-C, SIGTERM) for `bulk`, which works in threads and processes of Dask.
@@ -213,27 +213,27 @@ PATIENCE = 10.0
 
 #: The delay in seconds before a signal is sent again. If a signal handler runs in a finalizer, Python ignores
 #: its exception. After this time, the finalizer has ended.
-_AGAIN = 0.05
+_RESEND_DELAY = 0.05
 
 #: The timeout in seconds to write the last message, because the reader of standard error may be blocked.
-_LAST = 1.0
+_MESSAGE_TIMEOUT = 1.0
 
-_Word = Literal["first", "dropped", "second", "over"]
+_Event = Literal["first", "dropped", "second", "over"]
 
 
 class Interrupts:
     """A context manager for the main thread that converts SIGINT and SIGTERM to an exit status.
 
-    After a signal, all exceptions of the block are suppressed, because the signal caused them. `tell` is then
-    called with "interrupted" or "terminated", and `status` is the exit status.
+    After a signal, all exceptions of the block are suppressed, because the signal caused them. `report` is
+    then called with "interrupted" or "terminated", and `status` is the exit status.
     """
 
-    def __init__(self, tell: Callable[[str], object]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str], object]) -> None:
+        self._report = report
         self._number: int | None = None
-        self._comes_again = self._has_said = False
-        self._words = SimpleQueue[_Word]()
-        self._before: list[tuple[int, Any]] = []
+        self._is_resending = self._is_reported = False
+        self._events = SimpleQueue[_Event]()
+        self._handlers: list[tuple[int, Any]] = []
 
     @property
     def status(self) -> int:
@@ -243,53 +243,53 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()
         self._hook = sys.unraisablehook
-        sys.unraisablehook = self._hear_of_dropped
+        sys.unraisablehook = self._handle_unraisable
         for number in STATUS_BY_SIGNAL:  # signals are handled even if the shell set SIGINT to be ignored
-            self._before.append((number, signal.signal(number, self._hear)))
+            self._handlers.append((number, signal.signal(number, self._handle)))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        for number, before in self._before:
-            signal.signal(number, before)
+        for number, handler in self._handlers:
+            signal.signal(number, handler)
         sys.unraisablehook = self._hook
         is_ended = self._number is not None and error is not None
         if is_ended:
             # A normal exit would wait for threads, and Dask would close connections that no longer exist.
             streams.set_exit(os._exit)
-            self._say()
-        self._words.put("over")
+            self._report_once()
+        self._events.put("over")
         return is_ended
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._number is None:
             self._number = number
-            self._words.put("first")
-        elif not self._comes_again:
-            self._words.put("second")
+            self._events.put("first")
+        elif not self._is_resending:
+            self._events.put("second")
             return
-        self._comes_again = False
+        self._is_resending = False
         raise KeyboardInterrupt
 
-    def _hear_of_dropped(self, dropped: UnraisableHookArgs, /) -> None:
-        if self._number is not None and isinstance(dropped.exc_value, KeyboardInterrupt):
-            self._words.put("dropped")
+    def _handle_unraisable(self, unraisable: UnraisableHookArgs, /) -> None:
+        if self._number is not None and isinstance(unraisable.exc_value, KeyboardInterrupt):
+            self._events.put("dropped")
         else:
-            self._hook(dropped)
+            self._hook(unraisable)
 
     def _watch(self) -> None:
-        until: float | None = None
+        end: float | None = None
         while True:
             try:
-                word = self._words.get(timeout=None if until is None else max(0.0, until - monotonic()))
+                event = self._events.get(timeout=None if end is None else max(0.0, end - monotonic()))
             except Empty:
-                word = "second"
-            if word == "over":
+                event = "second"
+            if event == "over":
                 return
-            if word == "first":
-                until = monotonic() + PATIENCE
-            elif word == "dropped":
+            if event == "first":
+                end = monotonic() + PATIENCE
+            elif event == "dropped":
                 self._send_again()
             else:
                 self._end()
@@ -300,9 +300,9 @@ class Interrupts:
         A single signal may be too early: a signal that arrives just before a blocking call does not interrupt
         the call.
         """
-        self._comes_again = True
-        while self._comes_again and self._words.empty():
-            sleep(_AGAIN)
+        self._is_resending = True
+        while self._is_resending and self._events.empty():
+            sleep(_RESEND_DELAY)
             signal.pthread_kill(main_thread().ident or 0, self._number or 0)
 
     def _end(self) -> None:
@@ -310,29 +310,29 @@ class Interrupts:
 
         A separate thread prints the message, because the reader of standard error may be blocked.
         """
-        teller = Thread(target=self._say, daemon=True)
-        teller.start()
-        teller.join(_LAST)
+        thread = Thread(target=self._report_once, daemon=True)
+        thread.start()
+        thread.join(_MESSAGE_TIMEOUT)
         os._exit(self.status)
 
-    def _say(self) -> None:
-        if self._has_said:
+    def _report_once(self) -> None:
+        if self._is_reported:
             return
-        self._has_said = True
+        self._is_reported = True
         streams.clear()
-        self._tell("interrupted" if self.status == INTERRUPTED else "terminated")
+        self._report("interrupted" if self.status == INTERRUPTED else "terminated")
 
 
 def perform(command: Command) -> int:
     """Run `bulk`, or print the plan with `--dry-run`, and return the exit status."""
 
-    def tell(how: str) -> None:
+    def report(event: str) -> None:
         if not command.is_quiet:
-            words = "finished files are kept (run the same command again to continue)"
-            streams.complain(own_text(f"{how}: {words}"))
+            advice = "finished files are kept (run the same command again to continue)"
+            streams.complain(own_text(f"{event}: {advice}"))
 
     try:
-        with Interrupts(tell) as interrupts:
+        with Interrupts(report) as interrupts:
             return _BulkCommand(command).plan() if command.dry_run else _BulkCommand(command).run()
         return interrupts.status
     except ModuleNotFoundError as error:
@@ -350,8 +350,8 @@ class _BulkCommand:
     def __init__(self, command: Command) -> None:
         self._command = command
         self._statuses: set[int] = set()
-        self._carried = _collect_logins(command)
-        self._settings = settings_of(command, self._carried)
+        self._secrets = _collect_logins(command)
+        self._settings = settings_of(command, self._secrets)
 
     def run(self) -> int:
         """Fetch all requests on the cluster and return the exit status. Raises `ResolveError`."""
@@ -361,19 +361,19 @@ class _BulkCommand:
         command = self._command
         assert command.out is not None, "a run without --out is refused"
         fetched = self._fetch_lists()
-        with display_of(command) as display, client_of(command.scheduler) as client:
+        with open_display(command) as display, client_of(command.scheduler) as client:
             summary = run(
                 display.read(self._requests(fetched)),
                 client=client,
-                out=_place(command.out),
+                out=_make_absolute(command.out),
                 per_host=command.per_host,
                 host_rate=command.host_rate,
                 format="jsonl" if command.jsonl else "parquet",
                 warc=command.warc is not None,
-                on_progress=display.hear,
+                on_progress=display.report_progress,
                 **self._settings,
             )
-        display.conclude(summary)
+        display.report_summary(summary)
         return status_of({*self._statuses, summary.exit})
 
     def plan(self) -> int:
@@ -385,9 +385,9 @@ class _BulkCommand:
         command = self._command
         requests = self._requests(self._fetch_lists())
         pace = HostPace(command.host_rate, command.per_host)
-        with display_of(self._command) as display, plan_requests(display.read(requests), None, pace) as plan:
+        with open_display(command) as display, plan_requests(display.read(requests), None, pace) as plan:
             streams.clear()
-            show(plan, self._command)
+            show(plan, command)
         return status_of(self._statuses)
 
     def _requests(self, fetched: Mapping[str, FetchedList]) -> Iterator[SaveRequest]:
@@ -409,9 +409,9 @@ class _BulkCommand:
 
     def _admit(self, target: CommandTarget) -> None:
         """Permit the use of the configured login for the target's host if the URL comes from the user."""
-        if self._carried.has_any and target.origin == "user":
+        if self._secrets.has_any and target.origin == "user":
             try:
-                self._carried.admit(target.parsed(self._command))
+                self._secrets.admit(target.parsed(self._command))
             except ResolveError:
                 return  # the worker reports the error as the outcome of the request
 
@@ -423,17 +423,17 @@ class _BulkCommand:
 
     async def _fetch(self) -> Mapping[str, FetchedList]:
         async with Resolver(**self._settings) as session:
-            return await fetch_lists(session, self._command, self._carried, self.report)
+            return await fetch_lists(session, self._command, self._secrets, self.report)
 
     def report(self, error: ResolveError) -> None:
         """Report an error of a list, or of a line in a list."""
         if not self._command.silent:
-            told = [error.message] if error.url is None else messages.describe(error, error.url)
-            streams.complain(*told)
+            lines = [error.message] if error.url is None else messages.describe(error, error.url)
+            streams.complain(*lines)
         self._statuses.add(error.exit_code)
 
 
-def settings_of(command: Command, carried: PickledSecrets) -> Settings:
+def settings_of(command: Command, secrets: PickledSecrets) -> Settings:
     """Return the request settings for the workers; file paths are absolute paths of this machine."""
     policy = policy_of(command)
     return Settings(
@@ -444,7 +444,7 @@ def settings_of(command: Command, carried: PickledSecrets) -> Settings:
         family=command.family,
         strict=command.strict,
         options=options_of(command, policy, keep=True),
-        credentials=carried.request,
+        credentials=secrets.request,
         news_server=command.news_server,
         proxy=command.proxy,
         hosts=hosts_of(command.configuration),
@@ -462,28 +462,28 @@ def _collect_logins(command: Command) -> PickledSecrets:
         NotConfigured: `--netrc` or `--netrc-file` is set, and the connection is not encrypted.
         UsageError: other users may read or change the netrc file.
     """
-    asked = command.netrc or command.netrc_file is not None
-    sections = {name: each for name, each in command.configuration.hosts.items() if each.has_login}
-    safe = command.dry_run or is_encrypted(command.scheduler)
-    if asked and not safe:
+    reads_netrc = command.netrc or command.netrc_file is not None
+    sections = {name: section for name, section in command.configuration.hosts.items() if section.has_login}
+    is_safe = command.dry_run or is_encrypted(command.scheduler)
+    if reads_netrc and not is_safe:
         raise NotConfigured(
             f"logins would be sent unencrypted to {command.scheduler} (use --scheduler tls://…)"
         )
-    netrc = read_netrc(command.netrc_file) if asked else Netrc()
+    netrc = read_netrc(command.netrc_file) if reads_netrc else Netrc()
     for warning in () if command.is_quiet else netrc.warnings:
         streams.complain(own_text(warning))
-    carried = PickledSecrets({**netrc.hosts, **sections} if safe else {}, netrc.default)
-    left = carried.left_behind if safe else len(sections)
-    if left and not command.is_quiet:
-        place = own_text(str(command.scheduler))
-        why = Masked(
-            "workers cannot ask for passwords" if safe else f"the connection to {place} is not encrypted"
+    secrets = PickledSecrets({**netrc.hosts, **sections} if is_safe else {}, netrc.default)
+    count = secrets.left_out_count if is_safe else len(sections)
+    if count and not command.is_quiet:
+        address = own_text(str(command.scheduler))
+        reason = Masked(
+            "workers cannot ask for passwords" if is_safe else f"the connection to {address} is not encrypted"
         )
-        streams.complain(Masked(f"logins of {left} configured hosts are not sent to workers: {why}"))
-    return carried
+        streams.complain(Masked(f"logins of {count} configured hosts are not sent to workers: {reason}"))
+    return secrets
 
 
-def _place(out: str) -> str:
+def _make_absolute(out: str) -> str:
     """Return the output directory as an absolute path, because each worker has its own working directory."""
     if out.startswith("-"):
         raise LocalError(f"--out {out}: must not start with -")

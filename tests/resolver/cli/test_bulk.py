@@ -219,7 +219,7 @@ async def test_pickled_logins_apply_only_to_hosts_in_list() -> None:
     carried = PickledSecrets(MINE, None)
     for url in ("ftp://h.example/", "ftp://joe@asks.example/", "ftp://other.example/"):
         carried.admit(parse(url))
-    assert carried.left_behind == 2
+    assert carried.left_out_count == 2
     request = pickle.loads(pickle.dumps(command_settings(carried=carried)))["credentials"]
     assert await request("ftp", "h.example", 21, None) == Credentials(b"me", b"secret")
     assert await request("ftp", "h.example", 2121, None) is None  # a port that no URL of the list names
@@ -312,7 +312,7 @@ def test_bulk_counts_requests_while_reading_list(
     drawn: list[Sequence[str]] = []
     monkeypatch.setattr(below, "is_terminal", lambda: True)
     monkeypatch.setattr(below, "draw", drawn.append)
-    monkeypatch.setattr(bulk_progress.BulkDisplay, "_SOON", 0.0)
+    monkeypatch.setattr(bulk_progress.BulkDisplay, "_READ_INTERVAL", 0.0)
     stub = install_stub(RunStub(ENDED), monkeypatch)
     urls = b"".join(b"http://h.example/%d\n" % number for number in range(1_200))
     resolve("bulk", "-", "--out", "x", *more, stdin=urls)
