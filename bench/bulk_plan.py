@@ -25,8 +25,8 @@ from itertools import accumulate, count
 from math import gcd
 
 from resolver.bulk.messages import BulkRequest, RequestSlice
-from resolver.bulk.plan import BESIDES, BulkPlan, simulate
-from resolver.bulk.queue import BOX, HostPace
+from resolver.bulk.plan import OVERHEAD, BulkPlan, simulate
+from resolver.bulk.queue import MAX_SECONDS, HostPace
 
 URLS, HOSTS, LARGEST = 1_000_000, 10_000, 50_000
 RATE = 2.0
@@ -82,14 +82,14 @@ def answering(
         for item in slice.items:
             host = item.path.partition("/")[0]
             start = max(ready[host], host_free[host][0], free[0])
-            if start >= BOX:
+            if start >= MAX_SECONDS:
                 left.append(item)
                 continue
             ready[host] = start + (0.0 if pace.rate is None else 1 / pace.rate)
             last = max(last, start + each(host))
             heapq.heapreplace(host_free[host], start + each(host))
             heapq.heapreplace(free, start + each(host))
-        return left, last + BESIDES
+        return left, last + OVERHEAD
 
     return perform
 
@@ -134,7 +134,7 @@ def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: in
     )
     with planned(sizes(urls, hosts, largest), HostPace(rate=RATE)) as plan:
         for ahead in (1.0, 1.25, 2.0):
-            done = simulate(plan.turns(), 16, ahead=ahead)
+            done = simulate(plan.copy_scheduler(), 16, slices_per_slot=ahead)
             print(f"16 slots, {ahead} slices for each: {done.makespan / max(plan.bound, done.work / 16):.3f}")
 
 

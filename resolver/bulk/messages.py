@@ -40,7 +40,7 @@ class RequestSlice(NamedTuple):
         number: The number of the slice within its partition.
         label: The hosts of the requests, for display.
         items: The requests, in the order in which they should start.
-        last: Whether the slice contains all remaining requests of the partition.
+        is_last: Whether the slice contains all remaining requests of the partition.
         seconds: The estimated duration in seconds.
         pauses: For each host that requested a pause, the remaining seconds of the pause.
     """
@@ -49,7 +49,7 @@ class RequestSlice(NamedTuple):
     number: int
     label: str
     items: tuple[BulkRequest, ...]
-    last: bool
+    is_last: bool
     seconds: float
     pauses: Mapping[str, float] | None = None
 
@@ -60,24 +60,24 @@ class SliceReport(NamedTuple):
     Attributes:
         partition: The number of the partition.
         number: The number of the slice within its partition.
-        left: The requests that were not started within the maximum duration, in their original order.
+        unstarted: The requests that were not started within the maximum duration, in their original order.
         counts: The number of requests by status.
         exits: The number of requests by exit status.
         bytes: The number of received bytes.
         seconds: The duration in seconds.
         pauses: The remaining seconds of the pause after the slice, for each host that requested a pause.
-        held: Whether another run had locked the partition, so that no request was started.
+        is_locked: Whether another run had locked the partition, so that no request was started.
     """
 
     partition: int
     number: int
-    left: tuple[BulkRequest, ...]
+    unstarted: tuple[BulkRequest, ...]
     counts: Mapping[str, int]
     exits: Mapping[int, int]
     bytes: int
     seconds: float
     pauses: Mapping[str, float]
-    held: bool = False
+    is_locked: bool = False
 
 
 Format: TypeAlias = Literal["parquet", "jsonl"]
@@ -99,7 +99,7 @@ class BulkJob:
         host_rate: The maximum number of requests per second to a host (rate limit).
         format: The file format of the outcomes.
         warc: Whether bodies are stored in archives instead of files.
-        box: The time in seconds for a slice. After this time, the slice starts no further requests.
+        max_seconds: The time in seconds for a slice. After this time, the slice starts no further requests.
         concurrency: The maximum number of concurrent requests in a slice.
     """
 
@@ -110,7 +110,7 @@ class BulkJob:
     host_rate: float | None = None
     format: Format = "parquet"
     warc: bool = False
-    box: float
+    max_seconds: float
     concurrency: int = CONCURRENCY
 
 
@@ -122,11 +122,11 @@ class BulkJob:
 # version with its own version. On a worker without this package, the task fails with an import error.
 
 #: The maximum number of workers that an error message about versions lists.
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 #: The names of the exceptions that a worker raises if this package is missing or too old. Newer versions of
 #: Dask report an exception only as text, so the names are compared.
-_LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
+_IMPORT_ERRORS = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
 #: Text in Dask's error message for a task that the scheduler cannot load, usually because of a missing
 #: package.
@@ -151,21 +151,21 @@ def check_cluster(client: Client) -> None:
         answers = client.run(get_version, on_error="return")
     except OSError:
         return
-    for worker, told in answers.items():
-        if isinstance(told, Exception) and any(word in repr(told) for word in _LACKING):
+    for worker, answer in answers.items():
+        if isinstance(answer, Exception) and any(word in repr(answer) for word in _IMPORT_ERRORS):
             others[worker] = "none"
-        elif isinstance(told, str) and told != VERSION:
-            others[worker] = told
+        elif isinstance(answer, str) and answer != VERSION:
+            others[worker] = answer
     if others:
-        named = [f"{worker} has {version}" for worker, version in sorted(others.items())[:_MOST_NAMED]]
-        more = f", and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-        raise NotConfigured(f"{', '.join(named)}{more}: {_WANTED}")
+        texts = [f"{worker} has {version}" for worker, version in sorted(others.items())[:_MAX_NAMED]]
+        more = f", and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
+        raise NotConfigured(f"{', '.join(texts)}{more}: {_REQUIREMENT}")
 
 
 def check(version: str) -> None:
     """Raise `NotConfigured` if the version that a task requires is not that of the worker."""
     if version != VERSION:
-        raise NotConfigured(f"a worker has {VERSION}, but the run needs {version}: {_SAME}")
+        raise NotConfigured(f"a worker has {VERSION}, but the run needs {version}: {_SAME_VERSION}")
 
 
 @contextmanager
@@ -176,9 +176,9 @@ def translate_errors() -> Iterator[None]:
     except (ModuleNotFoundError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and _UNREADABLE not in str(error):
             raise
-        why = "the scheduler cannot read it" if isinstance(error, RuntimeError) else str(error)
-        raise NotConfigured(f"the cluster cannot load the task ({why}): {_WANTED}") from error
+        reason = "the scheduler cannot read it" if isinstance(error, RuntimeError) else str(error)
+        raise NotConfigured(f"the cluster cannot load the task ({reason}): {_REQUIREMENT}") from error
 
 
-_SAME = "scheduler, workers and client need the same version of resolve, with its extra bulk"
-_WANTED = f"scheduler and workers need resolve {VERSION} with its extra bulk, like this client"
+_SAME_VERSION = "scheduler, workers and client need the same version of resolve, with its extra bulk"
+_REQUIREMENT = f"scheduler and workers need resolve {VERSION} with its extra bulk, like this client"

@@ -9,7 +9,7 @@ run.
     with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
         while (slice := plan.take()) is not None: ...  # None: all other requests are in running partitions
-        plan.end(slice, left, seconds)
+        plan.end(slice, unstarted, seconds)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from protocols.errors import ResolveError
 from protocols.location import JsonValue, Url
 from protocols.text import Masked
 from resolver.bulk.messages import BulkRequest, RequestSlice
-from resolver.bulk.queue import BOX, PARTITIONS, BulkScheduler, HostPace, HostShare, PendingRequests
+from resolver.bulk.queue import MAX_SECONDS, PARTITIONS, BulkScheduler, HostPace, HostShare, PendingRequests
 from resolver.policy.schemes import MANY, at_once
 from resolver.policy.subject import host_key
 from resolver.transfer.many import SaveRequest
@@ -61,15 +61,17 @@ class BulkPlan:
     Args:
         pace: The rate limit and the concurrency limits for requests to a host.
         partitions: The number of partitions (shards).
-        box: The maximum duration of a batch of requests (slice) in seconds.
+        max_seconds: The maximum duration of a batch of requests (slice) in seconds.
     """
 
-    def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
+    def __init__(
+        self, pace: HostPace, *, partitions: int = PARTITIONS, max_seconds: float = MAX_SECONDS
+    ) -> None:
         self.pace = pace
         self._partitions = partitions
-        self._turns = BulkScheduler(pace, partitions=partitions, box=box)
-        self._waiting = PendingRequests()
-        self._under_way: dict[int, tuple[HostShare, list[tuple[int, int, BulkRequest]]]] = {}
+        self._scheduler = BulkScheduler(pace, partitions=partitions, max_seconds=max_seconds)
+        self._requests = PendingRequests()
+        self._running: dict[int, tuple[HostShare, list[tuple[int, int, BulkRequest]]]] = {}
         self._schemes: dict[str, int | None] = {}
         self.requests = 0
         self.hosts = 0
@@ -80,7 +82,7 @@ class BulkPlan:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._waiting.close()
+        self._requests.close()
 
     def add(self, item: BulkRequest, host: str, scheme: str) -> None:
         """Add a request.
@@ -93,15 +95,15 @@ class BulkPlan:
                 host.
         """
         partition = partition_of(host or item.url, self._partitions)
-        number = self._waiting.host(host, partition)
+        number = self._requests.host(host, partition)
         if number is None:
-            number = self._turns.add_host(partition, self._cap(scheme) if host else None)
-            self._waiting.add_host(number, host, partition)
+            number = self._scheduler.add_host(partition, self._cap(scheme) if host else None)
+            self._requests.add_host(number, host, partition)
             self.hosts += bool(host)
         elif host:
-            self._turns.lower(number, self._cap(scheme))
-        self._turns.add(number)
-        self._waiting.add(number, item)
+            self._scheduler.lower_cap(number, self._cap(scheme))
+        self._scheduler.add(number)
+        self._requests.add(number, item)
         self.requests += 1
 
     def _cap(self, scheme: str) -> int | None:
@@ -117,34 +119,39 @@ class BulkPlan:
         A partition has at most one running slice. The next slice comes from the waiting partition with the
         longest remaining time.
         """
-        share = self._turns.take()
+        share = self._scheduler.take()
         if share is None:
             return None
-        held = self._list_requests(share)
-        self._under_way[share.partition] = share, held
+        requests = self._list_requests(share)
+        self._running[share.partition] = share, requests
         others = len(share.counts) - 1
-        name = self._waiting.name(share.counts[0][0]) or _NO_HOST
+        name = self._requests.name(share.counts[0][0]) or _NO_HOST
         return RequestSlice(
             partition=share.partition,
             number=share.number,
             label=f"{name} +{others}" if others else name,
-            items=tuple(item for _, _, item in held),
-            last=share.last,
+            items=tuple(item for _, _, item in requests),
+            is_last=share.is_last,
             seconds=share.seconds,
         )
 
     def _list_requests(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
         """Return a slice's requests with number and host, in the order in which a worker starts them."""
-        held = []
+        requests = []
         for host, number_of in share.counts:
-            between = self._turns.seconds_between(host)
-            for place, (number, item) in enumerate(self._waiting.find_first(host, number_of)):
-                held.append((place * between, number, host, item))
-        held.sort(key=lambda each: each[:2])
-        return [(number, host, item) for _, number, host, item in held]
+            interval = self._scheduler.interval_of(host)
+            for position, (number, item) in enumerate(self._requests.find_first(host, number_of)):
+                requests.append((position * interval, number, host, item))
+        requests.sort(key=lambda request: request[:2])
+        return [(number, host, item) for _, number, host, item in requests]
 
     def end(
-        self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
+        self,
+        slice: RequestSlice,
+        unstarted: Sequence[BulkRequest] = (),
+        seconds: float = 0.0,
+        *,
+        idle: int = 0,
     ) -> None:
         """Record the end of a slice (batch of requests), and queue its unstarted requests again.
 
@@ -154,33 +161,32 @@ class BulkPlan:
 
         Args:
             slice: The slice.
-            left: The requests that did not start. For a lost slice, all of its requests.
+            unstarted: The requests that did not start. For a lost slice, all of its requests.
             seconds: The duration of the slice in seconds.
             idle: The number of started requests that were not sent, because another run had finished them or
                 the policy refused them.
 
         Raises:
-            ValueError: The slice is not running, or does not contain a request of `left`.
+            ValueError: The slice is not running, or does not contain a request of `unstarted`.
         """
-        found = self._under_way.get(slice.partition)
-        if found is None or found[0].number != slice.number:
+        running = self._running.get(slice.partition)
+        if running is None or running[0].number != slice.number:
             raise ValueError(f"slice {slice.number} of partition {slice.partition} is not under way")
-        share, held = found
-        missing = Counter((item.url, item.path) for item in left)
-        begun, not_begun = list[int](), Counter[int]()
-        for number, host, item in reversed(
-            held
-        ):  # Of several equal requests, the worker started the first requests.
+        share, requests = running
+        missing = Counter((item.url, item.path) for item in unstarted)
+        started, counts = list[int](), Counter[int]()
+        # Of several equal requests, the worker started the first requests.
+        for number, host, item in reversed(requests):
             if missing[item.url, item.path]:
                 missing[item.url, item.path] -= 1
-                not_begun[host] += 1
+                counts[host] += 1
             else:
-                begun.append(number)
+                started.append(number)
         if missing.total():
-            raise ValueError(f"{missing.total()} requests in 'left' were not in slice {slice.number}")
-        self._waiting.forget(begun)
-        del self._under_way[slice.partition]
-        self._turns.end(share, not_begun.items(), seconds, idle=idle)
+            raise ValueError(f"{missing.total()} requests in 'unstarted' were not in slice {slice.number}")
+        self._requests.forget(started)
+        del self._running[slice.partition]
+        self._scheduler.end(share, counts.items(), seconds, idle=idle)
 
     # -- figures
 
@@ -190,22 +196,22 @@ class BulkPlan:
         Among the slices that wait for a worker, the slice with the highest estimate starts first (longest
         processing time first).
         """
-        return self._turns.urgency(self._under_way[slice.partition][0])
+        return self._scheduler.urgency(self._running[slice.partition][0])
 
     @property
-    def left(self) -> int:
+    def waiting(self) -> int:
         """Return the number of requests that wait in the work queue."""
-        return self._turns.waiting
+        return self._scheduler.waiting
 
     @property
     def in_flight(self) -> int:
         """Return the number of running slices (batches of requests)."""
-        return self._turns.under_way
+        return self._scheduler.running
 
     @property
     def ended(self) -> int:
         """Return the number of finished partitions."""
-        return self._turns.ended
+        return self._scheduler.ended
 
     @property
     def bound(self) -> float:
@@ -214,35 +220,35 @@ class BulkPlan:
         The slowest host determines the minimum, by its rate limit or its maximum number of concurrent
         requests.
         """
-        return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
+        return max((seconds for _, _, seconds in self._scheduler.find_slowest(1)), default=0.0)
 
-    def find_largest(self, most: int) -> list[tuple[str, int, float]]:
-        """Return the slowest hosts, at most `most`, with their number of requests and seconds."""
-        found = self._turns.find_slowest(most)
-        return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
+    def find_largest(self, count: int) -> list[tuple[str, int, float]]:
+        """Return the slowest hosts, at most `count`, with their number of requests and seconds."""
+        hosts = self._scheduler.find_slowest(count)
+        return [(self._requests.name(host), requests, seconds) for host, requests, seconds in hosts]
 
     def histogram(self) -> list[tuple[int, int]]:
         """Return a histogram of the requests per host, as pairs (minimum, number of hosts).
 
         For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
         """
-        return self._turns.histogram()
+        return self._scheduler.histogram()
 
-    def turns(self) -> BulkScheduler:
+    def copy_scheduler(self) -> BulkScheduler:
         """Return a copy of the scheduler with all remaining requests, for a simulation."""
-        return self._turns.copy()
+        return self._scheduler.copy()
 
 
 #: The maximum length in bytes of the slug. The slug is the readable text after the digest in a file name.
 #: Even with the suffix of a temporary file, the file name is short enough for all file systems.
-_LONGEST = 120
+_MAX_SLUG = 120
 
 #: The directory for the bodies of local files.
-_HERE = "local"
+_LOCAL_DIRECTORY = "local"
 
 #: The type of a run's requests: an iterable of URLs and `SaveRequest`s, or a Dask bag or column with these
 #: values.
-Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
+Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 
 class PlannedRequest(NamedTuple):
@@ -253,24 +259,30 @@ class PlannedRequest(NamedTuple):
     scheme: str
 
 
-def place_request(request: UrlLike | SaveRequest) -> PlannedRequest:
+def assign_path(request: UrlLike | SaveRequest) -> PlannedRequest:
     """Return the request with the path of the saved file.
 
     A request with an invalid URL also gets a path, because the failure is reported like other failures.
     """
-    wanted = request if isinstance(request, SaveRequest) else SaveRequest(request)
-    text = _text(wanted.url)
+    save_request = request if isinstance(request, SaveRequest) else SaveRequest(request)
+    text = _text(save_request.url)
     try:
-        url = url_of(wanted.url, origin=wanted.origin)
+        url = url_of(save_request.url, origin=save_request.origin)
     except ResolveError:
         return PlannedRequest(
-            BulkRequest(text, wanted.path or _place_below(_HERE, redact(text)), _encode_options(wanted)),
+            BulkRequest(
+                text,
+                save_request.path or _make_digest_path(_LOCAL_DIRECTORY, redact(text)),
+                _encode_options(save_request),
+            ),
             "",
             "",
         )
     host = host_key(url)
     return PlannedRequest(
-        BulkRequest(text, wanted.path or _place(url, host, text), _encode_options(wanted)), host, url.scheme
+        BulkRequest(text, save_request.path or _make_path(url, host, text), _encode_options(save_request)),
+        host,
+        url.scheme,
     )
 
 
@@ -286,10 +298,10 @@ def request_of(item: BulkRequest) -> SaveRequest:
 def _encode_options(request: SaveRequest) -> dict[str, JsonValue] | None:
     more: dict[str, JsonValue] = {}
     if request.mirrors:
-        more["mirrors"] = [_text(each) for each in request.mirrors]
+        more["mirrors"] = [_text(url) for url in request.mirrors]
     if request.checksum is not None:
-        told = request.checksum
-        more["checksum"] = _words(told) if isinstance(told, Checksum) else told
+        checksum = request.checksum
+        more["checksum"] = _format_checksum(checksum) if isinstance(checksum, Checksum) else checksum
     if request.size is not None:
         more["size"] = request.size
     if request.origin != "user":
@@ -299,7 +311,7 @@ def _encode_options(request: SaveRequest) -> dict[str, JsonValue] | None:
     return more or None
 
 
-def _words(checksum: Checksum) -> str:
+def _format_checksum(checksum: Checksum) -> str:
     return f"{checksum.algorithm}:{checksum.digest}" if checksum.digest else checksum.algorithm
 
 
@@ -307,29 +319,29 @@ def _text(url: UrlLike) -> str:
     return url.text if isinstance(url, Url) else str(url)
 
 
-def _place(url: Url, host: str, text: str) -> str:
+def _make_path(url: Url, host: str, text: str) -> str:
     """Return the path of the file for a URL: a digest of the URL and a readable name (slug)."""
-    shown = url.shown if url.text == text else redact(text)
-    place = _place_below(host.removesuffix(":") or _HERE, shown)
+    masked = url.shown if url.text == text else redact(text)
+    path = _make_digest_path(host.removesuffix(":") or _LOCAL_DIRECTORY, masked)
     try:
         name = local_file_name(url)
-        return f"{place}-{name}" if len(name.encode()) <= _LONGEST else place
+        return f"{path}-{name}" if len(name.encode()) <= _MAX_SLUG else path
     except (ResolveError, UnicodeEncodeError):
-        return place
+        return path
 
 
-def _place_below(directory: str, shown: Masked) -> str:
+def _make_digest_path(directory: str, url: Masked) -> str:
     """Return the path with a digest of the redacted URL, so that the path does not reveal a password."""
-    digest = hashlib.blake2b(shown.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+    digest = hashlib.blake2b(url.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
     return f"{directory}/{digest[:2]}/{digest}"
 
 
-def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]:
+def iterate_requests(requests: Requests, client: Client | None) -> Iterator[UrlLike | SaveRequest]:
     """Yield the requests lazily; a Dask collection is loaded one partition at a time."""
-    if not hasattr(given, "__dask_graph__"):
-        yield from given
+    if not hasattr(requests, "__dask_graph__"):
+        yield from requests
         return
-    collection: Any = given
+    collection: Any = requests
     for part in collection.to_delayed():
         yield from part.compute() if client is None else client.compute(part).result()
 
@@ -347,13 +359,13 @@ WORKERS = (1, 4, 16)
 #: slot is idle once a minute while Dask sends the next slice. With a larger number, slices of the slowest
 #: host wait behind other slices. With 2, a run takes 20 % longer on a cluster of the largest useful size
 #: (`python -m bench.bulk_plan`).
-AHEAD = 1.0
+SLICES_PER_SLOT = 1.0
 
 #: The time overhead of each batch of requests (slice) in seconds: submission, connection setup and report.
-BESIDES = 0.2
+OVERHEAD = 0.2
 
 #: The maximum number of hosts that a forecast lists.
-_MOST = 10
+_MAX_HOSTS = 10
 
 
 class ForecastTask(Protocol):
@@ -382,13 +394,13 @@ class SimulatedRun(NamedTuple):
     Attributes:
         makespan: The time in seconds until the end of the last slice.
         slices: The number of slices.
-        most_in_flight: The maximum number of slices that were submitted at the same time.
+        max_in_flight: The maximum number of slices that were submitted at the same time.
         work: The total time in seconds in which slots were busy.
     """
 
     makespan: float
     slices: int
-    most_in_flight: int
+    max_in_flight: int
     work: float
 
 
@@ -420,32 +432,32 @@ class Forecast(NamedTuple):
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
     """Return the forecast of a plan for workers with `threads` threads each."""
-    played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
-    largest = plan.find_largest(_MOST)
+    runs = {workers: simulate(plan.copy_scheduler(), workers * threads) for workers in WORKERS}
+    largest = plan.find_largest(_MAX_HOSTS)
     return Forecast(
         requests=plan.requests,
         hosts=plan.hosts,
-        slices=played[WORKERS[0]].slices,
+        slices=runs[WORKERS[0]].slices,
         bound=plan.bound,
         bound_by=largest[0][0] if largest else None,
-        expected={workers: each.makespan for workers, each in played.items()},
+        expected={workers: run.makespan for workers, run in runs.items()},
         largest=tuple(largest),
         histogram=tuple(plan.histogram()),
         each=plan.pace.each,
     )
 
 
-def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
+def estimate_task(task: ForecastTask) -> tuple[Sequence[Any], float]:
     """Return the assumed outcome of a task: all requests start, and take the estimated time."""
-    return (), task.seconds + BESIDES
+    return (), task.seconds + OVERHEAD
 
 
 def simulate(
     planner: Planner[T],
     slots: int,
     *,
-    perform: Callable[[T], tuple[Sequence[Any], float]] = as_thought,
-    ahead: float = AHEAD,
+    perform: Callable[[T], tuple[Sequence[Any], float]] = estimate_task,
+    slices_per_slot: float = SLICES_PER_SLOT,
 ) -> SimulatedRun:
     """Simulate a run to its end.
 
@@ -453,30 +465,30 @@ def simulate(
         planner: The plan or scheduler. The simulation removes all requests from it.
         slots: The number of slots (worker threads).
         perform: A function that returns the unstarted requests and the duration of a task.
-        ahead: The number of tasks that are submitted at a time for each slot. A free slot immediately starts
-            the submitted task with the greatest urgency.
+        slices_per_slot: The number of tasks that are submitted at a time for each slot. A free slot
+            immediately starts the submitted task with the greatest urgency.
     """
-    now, work, number, most = 0.0, 0.0, count(), 0
-    at_hand: list[tuple[float, int, T]] = []
+    now, work, numbers, maximum = 0.0, 0.0, count(), 0
+    submitted: list[tuple[float, int, T]] = []
     running: list[tuple[float, int, T, Sequence[Any], float]] = []
-    room = max(slots, int(slots * ahead))
+    capacity = max(slots, int(slots * slices_per_slot))
 
-    def begin() -> None:
+    def start_tasks() -> None:
         nonlocal work
-        while at_hand and len(running) < slots:
-            _, each, task = heapq.heappop(at_hand)
-            left, seconds = perform(task)
+        while submitted and len(running) < slots:
+            _, number, task = heapq.heappop(submitted)
+            unstarted, seconds = perform(task)
             work += seconds
-            heapq.heappush(running, (now + seconds, each, task, left, seconds))
+            heapq.heappush(running, (now + seconds, number, task, unstarted, seconds))
 
     while True:
-        begin()
-        while len(running) + len(at_hand) < room and (task := planner.take()) is not None:
-            heapq.heappush(at_hand, (-planner.urgency(task), next(number), task))
-        most = max(most, len(running) + len(at_hand))
-        begin()
+        start_tasks()
+        while len(running) + len(submitted) < capacity and (task := planner.take()) is not None:
+            heapq.heappush(submitted, (-planner.urgency(task), next(numbers), task))
+        maximum = max(maximum, len(running) + len(submitted))
+        start_tasks()
         if not running:
-            return SimulatedRun(now, next(number), most, work)
-        now, _, ended, left, seconds = heapq.heappop(running)
-        begin()
-        planner.end(ended, left, seconds)
+            return SimulatedRun(now, next(numbers), maximum, work)
+        now, _, task, unstarted, seconds = heapq.heappop(running)
+        start_tasks()
+        planner.end(task, unstarted, seconds)

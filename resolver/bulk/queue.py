@@ -10,11 +10,11 @@ belongs to one partition. A partition is in one of three states:
 
 A partition has at most one running slice. So the rate limit of a host applies to the complete cluster without
 communication between workers. Stale entries of the heap are ignored (lazy deletion). A heap entry is stale if
-its partition is running, or if its key differs from `_before`.
+its partition is running, or if its key differs from `_remaining`.
 
 `take` returns a slice of the waiting partition with the longest remaining time. This partition determines the
-duration of the run. For each host, the slice contains as many requests as the host can process within `box`
-seconds. Hosts with the longest remaining time come first, and the requests to all hosts run concurrently.
+duration of the run. For each host, the slice contains as many requests as the host can process in
+`max_seconds`. Hosts with the longest remaining time come first. The requests to all hosts run concurrently.
 
 `end` queues the unstarted requests again and updates the estimated speed of the hosts. The rate of requests
 to a host is the user's setting, or a low default. Before the first slice of a host has ended, the speed of
@@ -50,26 +50,26 @@ from resolver.bulk.messages import BulkRequest
 PARTITIONS = 1_024
 
 #: The maximum duration of a batch of requests (slice) in seconds.
-BOX = 60.0
+MAX_SECONDS = 60.0
 
 #: The maximum number of requests in a batch (slice). The limit bounds memory, because the planner stores the
 #: submitted requests.
-MOST = 2_000
+MAX_REQUESTS = 2_000
 
 #: The tolerance for rounding errors: 120 requests at 2 requests per second must fit into exactly one minute.
-_EXACT = 1e-9
+_ROUNDING = 1e-9
 
 #: The tolerance factor for durations. A duration of up to 1.1 times the estimate counts as equal to the
 #: estimate.
-_ABOUT = 1.1
+_TOLERANCE = 1.1
 
 #: The factor by which the next slice is longer, if at least half of the requests of the last slice were not
 #: sent.
-_LEAP = 16
+_IDLE_FACTOR = 16
 
 #: The minimum estimate in seconds for the duration of a request. The minimum applies to a host that refuses
 #: each request immediately.
-_SOONEST = 1e-4
+_MIN_SECONDS = 1e-4
 
 
 class HostPace(NamedTuple):
@@ -103,14 +103,14 @@ class HostShare(NamedTuple):
     Hosts with the longest remaining time come first.
 
     Attributes:
-        last: Whether the partition has no waiting requests after this slice.
+        is_last: Whether the partition has no waiting requests after this slice.
         seconds: The estimated duration in seconds.
     """
 
     partition: int
     number: int
     counts: tuple[tuple[int, int], ...]
-    last: bool
+    is_last: bool
     seconds: float
 
 
@@ -122,42 +122,43 @@ class BulkScheduler:
     Args:
         pace: The rate limit and the concurrency limits for requests to a host.
         partitions: The number of partitions (shards).
-        box: The maximum duration of a slice in seconds.
+        max_seconds: The maximum duration of a slice in seconds.
     """
 
-    def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
+    def __init__(
+        self, pace: HostPace, *, partitions: int = PARTITIONS, max_seconds: float = MAX_SECONDS
+    ) -> None:
         self._pace = pace
-        self._box = box
-        # The arrays `_partition` to `_between` have an element for each host. The arrays `_hosts` to
-        # `_before` have an element for each partition.
+        self._max_seconds = max_seconds
+        # The arrays `_partition` to `_intervals` have an element for each host. The arrays `_hosts` to
+        # `_remaining` have an element for each partition.
         self._partition = array("l")
         self._cap = array("l")  # The maximum number of concurrent requests; 0 means no limit.
-        self._asked = array("q")  # The number of all requests to the host.
+        self._totals = array("q")  # The number of all requests to the host.
         self._waiting = array("q")  # The number of waiting requests to the host.
-        self._between = array("d")  # The estimated seconds per request.
+        self._intervals = array("d")  # The estimated seconds per request.
         self._hosts = [array("l") for _ in range(partitions)]  # The hosts with waiting requests.
         # The estimated duration of a request in seconds, while many requests run concurrently.
-        self._each = array("d", [pace.each] * partitions)
-        self._shares = array("l", [0] * partitions)  # The number of slices taken from the partition.
-        self._before = array(
-            "d", [0.0] * partitions
-        )  # The remaining time of the partition in seconds. This time is the key of the heap entry.
+        self._request_seconds = array("d", [pace.each] * partitions)
+        self._share_counts = array("l", [0] * partitions)  # The number of slices taken from the partition.
+        # The remaining time of the partition in seconds. This time is the key of the heap entry.
+        self._remaining = array("d", [0.0] * partitions)
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
-        self._under_way: dict[int, HostShare] = {}
-        self._done_before: set[int] = set()  # Partitions whose last slice sent few requests.
+        self._running: dict[int, HostShare] = {}
+        self._idle_partitions: set[int] = set()  # Partitions whose last slice sent few requests.
         self.waiting = 0
 
     def copy(self) -> BulkScheduler:
         """Return an independent copy of the scheduler, with waiting requests but without running slices."""
-        twin = BulkScheduler(self._pace, partitions=len(self._hosts), box=self._box)
-        twin._partition, twin._cap = self._partition[:], self._cap[:]
-        twin._asked, twin._waiting = self._waiting[:], self._waiting[:]
-        twin._between, twin._each = self._between[:], self._each[:]
-        twin._hosts = [hosts[:] for hosts in self._hosts]
-        twin._changed = {partition for partition, hosts in enumerate(twin._hosts) if hosts}
-        twin.waiting = self.waiting
-        return twin
+        copied = BulkScheduler(self._pace, partitions=len(self._hosts), max_seconds=self._max_seconds)
+        copied._partition, copied._cap = self._partition[:], self._cap[:]
+        copied._totals, copied._waiting = self._waiting[:], self._waiting[:]
+        copied._intervals, copied._request_seconds = self._intervals[:], self._request_seconds[:]
+        copied._hosts = [hosts[:] for hosts in self._hosts]
+        copied._changed = {partition for partition, hosts in enumerate(copied._hosts) if hosts}
+        copied.waiting = self.waiting
+        return copied
 
     # -- requests
 
@@ -165,24 +166,24 @@ class BulkScheduler:
         """Add a host, and return its number. At most `cap` requests (None: any) to it run concurrently."""
         self._partition.append(partition)
         self._cap.append(cap or 0)
-        self._asked.append(0)
+        self._totals.append(0)
         self._waiting.append(0)
-        self._between.append(self._pace.compute_interval(cap))
+        self._intervals.append(self._pace.compute_interval(cap))
         return len(self._partition) - 1
 
-    def lower(self, host: int, cap: int | None) -> None:
+    def lower_cap(self, host: int, cap: int | None) -> None:
         """Lower the concurrency limit of a host to `cap`, the limit of another URL scheme."""
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
-            self._between[host] = self._pace.compute_interval(cap)
+            self._intervals[host] = self._pace.compute_interval(cap)
 
     def add(self, host: int) -> None:
         """Add a request to the host."""
-        self._asked[host] += 1
-        self._wait(host, 1)
+        self._totals[host] += 1
+        self._add_waiting(host, 1)
         self._changed.add(self._partition[host])
 
-    def _wait(self, host: int, count: int) -> None:
+    def _add_waiting(self, host: int, count: int) -> None:
         if count and not self._waiting[host]:
             self._hosts[self._partition[host]].append(host)
         self._waiting[host] += count
@@ -191,31 +192,31 @@ class BulkScheduler:
     # -- slices
 
     @property
-    def under_way(self) -> int:
-        return len(self._under_way)
+    def running(self) -> int:
+        return len(self._running)
 
-    def seconds_before(self, partition: int) -> float:
+    def estimate_remaining(self, partition: int) -> float:
         """Return the estimated seconds that the waiting requests of the partition take."""
         slowest, count = 0.0, 0
         for host in self._hosts[partition]:
             waiting = self._waiting[host]
             count += waiting
-            slowest = max(slowest, waiting * self._between[host])
-        return max(slowest, count * self._each[partition] / self._pace.at_once)
+            slowest = max(slowest, waiting * self._intervals[host])
+        return max(slowest, count * self._request_seconds[partition] / self._pace.at_once)
 
-    def seconds_between(self, host: int) -> float:
+    def interval_of(self, host: int) -> float:
         """Return the estimated seconds per request of the host."""
-        return self._between[host]
+        return self._intervals[host]
 
     def take(self) -> HostShare | None:
         """Return the next slice (batch of requests), or None if all partitions with requests are running."""
-        for partition in self._changed - self._under_way.keys():
-            self._stand(partition)
-        self._changed.clear()  # For each running partition, `end` later calls `_stand`.
+        for partition in self._changed - self._running.keys():
+            self._enqueue(partition)
+        self._changed.clear()  # For each running partition, `end` later calls `_enqueue`.
         while self._heap:
-            before, partition = heapq.heappop(self._heap)
-            if partition not in self._under_way and -before == self._before[partition]:
-                return self._share_of(partition)
+            remaining, partition = heapq.heappop(self._heap)
+            if partition not in self._running and -remaining == self._remaining[partition]:
+                return self._make_share(partition)
         return None
 
     def urgency(self, share: HostShare) -> float:
@@ -224,15 +225,15 @@ class BulkScheduler:
         Among the slices that wait for a worker, the slice with the highest estimate starts first (longest
         processing time first).
         """
-        return share.seconds + self.seconds_before(share.partition)
+        return share.seconds + self.estimate_remaining(share.partition)
 
-    def _stand(self, partition: int) -> None:
+    def _enqueue(self, partition: int) -> None:
         """Add the partition to the heap if it has waiting requests."""
-        self._before[partition] = self.seconds_before(partition)
+        self._remaining[partition] = self.estimate_remaining(partition)
         if self._hosts[partition]:
-            heapq.heappush(self._heap, (-self._before[partition], partition))
+            heapq.heappush(self._heap, (-self._remaining[partition], partition))
 
-    def _share_of(self, partition: int) -> HostShare:
+    def _make_share(self, partition: int) -> HostShare:
         counts = self._count_requests(partition)
         for host, count in counts:
             self._waiting[host] -= count
@@ -240,27 +241,27 @@ class BulkScheduler:
         self._hosts[partition] = array("l", (host for host in self._hosts[partition] if self._waiting[host]))
         share = HostShare(
             partition,
-            self._shares[partition],
+            self._share_counts[partition],
             tuple(counts),
-            last=not self._hosts[partition],
+            is_last=not self._hosts[partition],
             seconds=self._seconds_of(partition, counts),
         )
-        self._shares[partition] += 1
-        self._under_way[partition] = share
+        self._share_counts[partition] += 1
+        self._running[partition] = share
         return share
 
     def _count_requests(self, partition: int) -> list[tuple[int, int]]:
         """Return the hosts of the next slice, each with its number of requests."""
-        waiting, between = self._waiting, self._between
-        slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * between[host], host))
-        seconds = self._box * (_LEAP if partition in self._done_before else 1)
-        wanted = sum(self._count_within(seconds, host) for host in slowest)
-        most_together = self._pace.at_once / self._each[partition]  # Requests per second.
-        # A slice should have about `MOST` requests. If more requests fit, the duration is shortened for all
-        # hosts. The shortest duration is the time of `MOST` requests at the maximum concurrency.
-        if wanted > MOST:
-            seconds = max(seconds * MOST / wanted, min(seconds, MOST / most_together))
-        room = max(1, min(MOST, int(seconds * most_together + _EXACT)))
+        waiting, intervals = self._waiting, self._intervals
+        slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * intervals[host], host))
+        seconds = self._max_seconds * (_IDLE_FACTOR if partition in self._idle_partitions else 1)
+        total = sum(self._count_within(seconds, host) for host in slowest)
+        max_rate = self._pace.at_once / self._request_seconds[partition]  # Requests per second.
+        # A slice should have about `MAX_REQUESTS`. If more requests fit, the duration is shortened for all
+        # hosts. The shortest duration is the time of `MAX_REQUESTS` at the maximum concurrency.
+        if total > MAX_REQUESTS:
+            seconds = max(seconds * MAX_REQUESTS / total, min(seconds, MAX_REQUESTS / max_rate))
+        room = max(1, min(MAX_REQUESTS, int(seconds * max_rate + _ROUNDING)))
         counts = []
         for host in slowest:
             count = min(self._count_within(seconds, host), room)
@@ -272,16 +273,16 @@ class BulkScheduler:
 
     def _count_within(self, seconds: float, host: int) -> int:
         """Return how many waiting requests to a host can start within `seconds`, at least 1."""
-        return min(self._waiting[host], max(1, int(seconds / self._between[host] + _EXACT)))
+        return min(self._waiting[host], max(1, int(seconds / self._intervals[host] + _ROUNDING)))
 
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
-        together = sum(count for _, count in counts) * self._each[partition] / self._pace.at_once
-        alone = max(count * self._between[host] for host, count in counts)
-        found = max(self._pace.each, together, alone)
-        return min(found, self._box) if partition in self._done_before else found
+        together = sum(count for _, count in counts) * self._request_seconds[partition] / self._pace.at_once
+        alone = max(count * self._intervals[host] for host, count in counts)
+        duration = max(self._pace.each, together, alone)
+        return min(duration, self._max_seconds) if partition in self._idle_partitions else duration
 
     def end(
-        self, share: HostShare, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0
+        self, share: HostShare, unstarted: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0
     ) -> None:
         """Record the end of a slice (batch of requests).
 
@@ -289,7 +290,7 @@ class BulkScheduler:
 
         Args:
             share: The slice.
-            left: The number of unstarted requests by host.
+            unstarted: The number of unstarted requests by host.
             seconds: The duration in seconds; 0 means that the duration is unknown.
             idle: The number of started requests that were not sent, because another run had finished them or
                 the policy refused them.
@@ -297,44 +298,44 @@ class BulkScheduler:
         Raises:
             ValueError: The slice is not running.
         """
-        if self._under_way.get(share.partition) is not share:
+        if self._running.get(share.partition) is not share:
             raise ValueError(f"share {share.number} of partition {share.partition} is not under way")
-        del self._under_way[share.partition]
-        not_begun = dict(left)
-        begun = sum(count for _, count in share.counts) - sum(not_begun.values())
-        if begun and 2 * idle >= begun:
-            self._done_before.add(share.partition)
-        elif begun and seconds > 0:
-            self._done_before.discard(share.partition)
-            self._learn(share, not_begun, begun, seconds)
-        for host, count in not_begun.items():
-            self._wait(host, count)
-        self._stand(share.partition)
+        del self._running[share.partition]
+        counts = dict(unstarted)
+        started = sum(count for _, count in share.counts) - sum(counts.values())
+        if started and 2 * idle >= started:
+            self._idle_partitions.add(share.partition)
+        elif started and seconds > 0:
+            self._idle_partitions.discard(share.partition)
+            self._set_speeds(share, counts, started, seconds)
+        for host, count in counts.items():
+            self._add_waiting(host, count)
+        self._enqueue(share.partition)
 
     # -- speeds
 
-    def _learn(self, share: HostShare, left: dict[int, int], begun: int, seconds: float) -> None:
-        until = min(seconds, self._box)  # The time in seconds after which no request was started.
+    def _set_speeds(self, share: HostShare, unstarted: dict[int, int], started: int, seconds: float) -> None:
+        end = min(seconds, self._max_seconds)  # The time in seconds after which no request was started.
         for host, count in share.counts:
-            not_begun = left.get(host, 0)
-            if not_begun == count:
+            rest = unstarted.get(host, 0)
+            if rest == count:
                 continue
-            found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
-            self._between[host] = max(found, self._compute_interval(host), _SOONEST)
+            duration = end / (count - rest) if rest else self._estimate_interval(host, count, seconds)
+            self._intervals[host] = max(duration, self._compute_interval(host), _MIN_SECONDS)
         # Whether the slice has a host to which no request was started.
-        crowded = any(left.get(host) == count for host, count in share.counts)
-        found = (until if crowded else seconds) * self._pace.at_once / begun
-        each = found if crowded else min(found, self._each[share.partition])
-        self._each[share.partition] = max(each, _SOONEST)
+        is_crowded = any(unstarted.get(host) == count for host, count in share.counts)
+        duration = (end if is_crowded else seconds) * self._pace.at_once / started
+        request_seconds = duration if is_crowded else min(duration, self._request_seconds[share.partition])
+        self._request_seconds[share.partition] = max(request_seconds, _MIN_SECONDS)
 
-    def _not_slower(self, host: int, count: int, seconds: float) -> float:
+    def _estimate_interval(self, host: int, count: int, seconds: float) -> float:
         """Return the new estimate in seconds per request, after all requests to the host have ended.
 
         The new estimate is never slower than the old estimate. The measured time may be too long: perhaps the
         host was idle while the slice waited for another host.
         """
-        known = self._between[host]
-        return known / 2 if seconds > known * count * _ABOUT else min(known, seconds / count)
+        estimate = self._intervals[host]
+        return estimate / 2 if seconds > estimate * count * _TOLERANCE else min(estimate, seconds / count)
 
     def _compute_interval(self, host: int) -> float:
         """Return the minimum interval in seconds between two requests to a host under the rate limit."""
@@ -342,17 +343,17 @@ class BulkScheduler:
 
     # -- figures
 
-    def find_slowest(self, most: int) -> list[tuple[int, int, float]]:
+    def find_slowest(self, count: int) -> list[tuple[int, int, float]]:
         """Return the slowest hosts by the initial estimate, with number of requests and duration.
 
         Hosts without a rate limit and without a concurrency limit are omitted.
         """
-        numbers = (host for host, cap in enumerate(self._cap) if cap and self._asked[host])
-        found = heapq.nsmallest(most, numbers, key=lambda host: (-self._seconds_of_all(host), host))
-        return [(host, self._asked[host], self._seconds_of_all(host)) for host in found]
+        numbers = (host for host, cap in enumerate(self._cap) if cap and self._totals[host])
+        hosts = heapq.nsmallest(count, numbers, key=lambda host: (-self._seconds_of_all(host), host))
+        return [(host, self._totals[host], self._seconds_of_all(host)) for host in hosts]
 
     def _seconds_of_all(self, host: int) -> float:
-        return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
+        return self._totals[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
         """Return a histogram of the requests per host, as pairs (minimum, number of hosts).
@@ -360,15 +361,15 @@ class BulkScheduler:
         For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
         """
         lengths = Counter(
-            len(str(asked)) for host, asked in enumerate(self._asked) if asked and self._cap[host]
+            len(str(total)) for host, total in enumerate(self._totals) if total and self._cap[host]
         )
         return [(10 ** (length - 1), lengths[length]) for length in range(1, max(lengths, default=0) + 1)]
 
     @property
     def ended(self) -> int:
         """Return the number of finished partitions."""
-        there = {partition for partition, asked in zip(self._partition, self._asked, strict=True) if asked}
-        return sum(not self._hosts[each] and each not in self._under_way for each in there)
+        partitions = {number for number, total in zip(self._partition, self._totals, strict=True) if total}
+        return sum(not self._hosts[partition] and partition not in self._running for partition in partitions)
 
 
 # The waiting requests are in a temporary database, so that memory does not grow with the number of requests.
@@ -377,8 +378,8 @@ class BulkScheduler:
 # a worker has started the request. So unstarted requests are never lost.
 
 #: The number of requests in one database insert. The same number of hosts is cached in memory.
-_TOGETHER = 1_000
-_MOST_HELD = 20_000
+_BATCH_SIZE = 1_000
+_MAX_CACHED = 20_000
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -405,9 +406,9 @@ class PendingRequests:
     """
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, int], int] = {}
+        self._numbers: dict[tuple[str, int], int] = {}
         self._new: list[tuple[int, str, str, str | None]] = []
-        self._is_in_order = False
+        self._is_indexed = False
         with _faults():
             self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
             self._database.executescript(_SCHEMA)
@@ -419,30 +420,30 @@ class PendingRequests:
 
     def host(self, name: str, partition: int) -> int | None:
         """Return the number of a host, or None for an unknown host."""
-        found = self._held.get((name, partition))
-        if found is None:
+        number = self._numbers.get((name, partition))
+        if number is None:
             query = "SELECT number FROM host WHERE name = ? AND partition = ?"
             with _faults():
                 row = self._database.execute(query, (name, partition)).fetchone()
             if row is None:
                 return None
-            found = self._hold(name, partition, int(row[0]))
-        return found
+            number = self._cache(name, partition, int(row[0]))
+        return number
 
     def add_host(self, number: int, name: str, partition: int) -> None:
         with _faults():
             self._database.execute("INSERT INTO host VALUES (?, ?, ?)", (number, name, partition))
-        self._hold(name, partition, number)
+        self._cache(name, partition, number)
 
     def name(self, host: int) -> str:
         with _faults():
             [name] = self._database.execute("SELECT name FROM host WHERE number = ?", (host,)).fetchone()
         return str(name)
 
-    def _hold(self, name: str, partition: int, number: int) -> int:
-        if len(self._held) >= _MOST_HELD:
-            self._held.clear()
-        self._held[name, partition] = number
+    def _cache(self, name: str, partition: int, number: int) -> int:
+        if len(self._numbers) >= _MAX_CACHED:
+            self._numbers.clear()
+        self._numbers[name, partition] = number
         return number
 
     # -- requests
@@ -450,10 +451,10 @@ class PendingRequests:
     def add(self, host: int, item: BulkRequest) -> None:
         more = None if item.more is None else json.dumps(dict(item.more))
         self._new.append((host, item.url, item.path, more))
-        if len(self._new) >= _TOGETHER:
-            self._put_down()
+        if len(self._new) >= _BATCH_SIZE:
+            self._flush()
 
-    def _put_down(self) -> None:
+    def _flush(self) -> None:
         insert = "INSERT INTO item (host, url, path, more) VALUES (?, ?, ?, ?)"
         with _faults():
             self._database.executemany(insert, self._new)
@@ -461,7 +462,7 @@ class PendingRequests:
 
     def find_first(self, host: int, count: int) -> list[NumberedRequest]:
         """Return the first `count` waiting requests to a host, in the order of insertion."""
-        self._put_in_order()
+        self._create_index()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"
         with _faults():
             rows = self._database.execute(query, (host, count)).fetchall()
@@ -470,23 +471,23 @@ class PendingRequests:
             for number, url, path, more in rows
         ]
 
-    def _put_in_order(self) -> None:
+    def _create_index(self) -> None:
         """Create the database index by host, after the last insert.
 
         An index that is created at the end takes a tenth of the time of an index that is updated for each
         request.
         """
         if self._new:
-            self._put_down()
-        if not self._is_in_order:
+            self._flush()
+        if not self._is_indexed:
             with _faults():
                 self._database.execute("CREATE INDEX turn ON item (host, number)")
-            self._is_in_order = True
+            self._is_indexed = True
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Delete the requests that were started."""
         with _faults():
-            self._database.executemany("DELETE FROM item WHERE number = ?", ((each,) for each in numbers))
+            self._database.executemany("DELETE FROM item WHERE number = ?", ((number,) for number in numbers))
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from protocols.errors import LocalError, NotConfigured
 from resolver.bulk.messages import BulkJob, Format, RequestSlice, SliceReport, check_cluster, translate_errors
-from resolver.bulk.plan import BulkPlan, Given, iterate_requests, place_request
-from resolver.bulk.queue import BOX, PARTITIONS, HostPace
-from resolver.bulk.slice import close_all, fetch_packed, index_all, is_under_way, pack_task
+from resolver.bulk.plan import BulkPlan, Requests, assign_path, iterate_requests
+from resolver.bulk.queue import MAX_SECONDS, PARTITIONS, HostPace
+from resolver.bulk.slice import close_all, fetch_packed, index_all, is_running, pack_task
 from resolver.bulk.store import Store, store_of
 from resolver.files.atomic import OutputFiles
 from resolver.transfer.settings import Settings, check_settings
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 #: The number of consecutive lost slices of a partition. After this number, the run fails. A slice (a batch of
 #: requests) is lost together with its worker.
-_MOST_LOST = 5
+_MAX_LOST = 5
 
 #: The number of consecutive slices that found their partition locked by another run. After this number, the
 #: run fails. Each slice waits one minute for the lock. The other run may hold the lock for 20 minutes,
 #: because it retries requests to a host that does not respond.
-_MOST_HELD = 20
+_MAX_LOCKED = 20
 
 #: The timeout in seconds for the transfer of a slice's report (some hundred bytes) from a worker. During the
 #: transfer, the planner does not process other slices.
-_REPORT = 30.0
+_REPORT_TIMEOUT = 30.0
 
 #: The polling interval in seconds for the number of worker threads. The run also polls while the cluster has
 #: no workers.
-_LOOK = 5.0
-_WAIT = 0.5
+_THREADS_INTERVAL = 5.0
+_POLL_INTERVAL = 0.5
 
 #: The polling interval in seconds, while workers finish the slices of an interrupted run.
-_REST = 0.5
+_REST_INTERVAL = 0.5
 
-_ABOUT = "bulk.json"
+_FILE_NAME = "bulk.json"
 
 
 class BulkProgress(NamedTuple):
@@ -93,17 +93,17 @@ class BulkSummary(NamedTuple):
 
 @contextmanager
 def plan_requests(
-    requests: Given, client: Client | None, pace: HostPace, partitions: int = PARTITIONS
+    requests: Requests, client: Client | None, pace: HostPace, partitions: int = PARTITIONS
 ) -> Iterator[BulkPlan]:
     """Add all requests to a plan, and yield the plan."""
     with BulkPlan(pace, partitions=partitions) as plan:
         for request in iterate_requests(requests, client):
-            plan.add(*place_request(request))
+            plan.add(*assign_path(request))
         yield plan
 
 
 def run(
-    requests: Given,
+    requests: Requests,
     *,
     client: Client,
     out: str,
@@ -148,7 +148,7 @@ def run(
     check_settings(settings, Settings.__optional_keys__)
     check_cluster(client)
     store = store_of(out)
-    partitions = _agree(store, format)
+    partitions = _load_partitions(store, format)
     job = BulkJob(
         out=store.directory if isinstance(store, OutputFiles) else out,
         ledger=ledger,
@@ -157,13 +157,13 @@ def run(
         host_rate=host_rate,
         format=format,
         warc=warc,
-        box=BOX,
+        max_seconds=MAX_SECONDS,
     )
     with plan_requests(requests, client, HostPace(host_rate, per_host), partitions) as plan:
         if not isinstance(store, OutputFiles):
             _wait_for_others(client, out)
         with translate_errors():
-            summary = _WorkerSpread(client, job, plan, on_progress or (lambda progress: None)).run()
+            summary = _RunningSlices(client, job, plan, on_progress or (lambda progress: None)).run()
     if warc and isinstance(store, OutputFiles):
         # After a failed run, each worker closes its archives at the end of the worker process.
         client.run(close_all)
@@ -177,39 +177,39 @@ def _wait_for_others(client: Client, out: str) -> None:
     A store at a URL does not support locks. Without the wait, this run and the old slices could concurrently
     send requests to the same host.
     """
-    while any(each is True for each in client.run(is_under_way, out, on_error="return").values()):
-        sleep(_REST)
+    while any(answer is True for answer in client.run(is_running, out, on_error="return").values()):
+        sleep(_REST_INTERVAL)
 
 
-def _agree(store: Store, format: Format) -> int:
+def _load_partitions(store: Store, format: Format) -> int:
     """Return the number of partitions that `store`'s first run stored. Raises `NotConfigured`."""
-    told = store.read(_ABOUT)
-    if told is None:
-        about = {"version": 1, "partitions": PARTITIONS, "format": format}
-        store.write(_ABOUT, json.dumps(about).encode() + b"\n")
+    octets = store.read(_FILE_NAME)
+    if octets is None:
+        content = {"version": 1, "partitions": PARTITIONS, "format": format}
+        store.write(_FILE_NAME, json.dumps(content).encode() + b"\n")
         return PARTITIONS
     try:
-        found = json.loads(told)
-        version, partitions, kept = found["version"], found["partitions"], found["format"]
+        content = json.loads(octets)
+        version, partitions, stored = content["version"], content["partitions"], content["format"]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise LocalError(f"{_ABOUT} was not written by resolve: choose another location") from error
+        raise LocalError(f"{_FILE_NAME} was not written by resolve: choose another location") from error
     if version != 1 or not isinstance(partitions, int) or partitions < 1:
-        raise LocalError(f"{_ABOUT} was written by another version of resolve: choose another location")
-    if kept != format:
+        raise LocalError(f"{_FILE_NAME} was written by another version of resolve: choose another location")
+    if stored != format:
         raise NotConfigured(
-            f"the existing outcomes have the format {kept}: choose that format, or another location"
+            f"the existing outcomes have the format {stored}: choose that format, or another location"
         )
     return int(partitions)
 
 
-class _WorkerSpread:
+class _RunningSlices:
     """The slices (batches of requests) that are running on the cluster.
 
-    A slice is running after the call of `_follow`, until its future has one of these results:
+    A slice is running after the call of `_watch`, until its future has one of these results:
 
-    - A report: the plan queues the unstarted requests again (`_count`).
-    - A report with `held`: another run has locked the partition. The plan queues all requests again. At the
-      20th consecutive report with `held`, the run fails.
+    - A report: the plan queues the unstarted requests again (`_count_report`).
+    - A report with `is_locked`: another run has locked the partition. The plan queues all requests again. At
+      the 20th consecutive report with `is_locked`, the run fails.
     - `KilledWorker`: the worker was lost. The plan queues all requests again. At the 5th consecutive loss,
       the run fails.
     - `CancelledError`, or a lost connection: the scheduler is lost, and the run fails.
@@ -230,68 +230,69 @@ class _WorkerSpread:
         self._on_progress = on_progress
         self._completed = as_completed(loop=client.loop)
         self._under_way: dict[Future, RequestSlice] = {}
-        self._lost: Counter[int] = Counter()
-        self._held: Counter[int] = Counter()
+        self._loss_counts: Counter[int] = Counter()
+        self._lock_counts: Counter[int] = Counter()
         self._counts: Counter[str] = Counter()
         self._exits: Counter[int] = Counter()
         self._bytes = self._slices = 0
         self._run = uuid4().hex[:8]
-        self._threads, self._looked = -1, float("-inf")
-        self._alone: dict[int, dict[str, float]] = {}
+        self._threads, self._last_query = -1, float("-inf")
+        self._pause_ends: dict[int, dict[str, float]] = {}
         self._names: dict[int, str] = {}
 
     def run(self) -> BulkSummary:
-        began = monotonic()
+        started = monotonic()
         try:
-            self._fill()
+            self._submit_slices()
             while self._under_way:
                 if self._has_one_ended():
                     future = next(self._completed)
-                    self._settle(future, self._under_way.pop(future))
+                    self._process_result(future, self._under_way.pop(future))
                     if self._threads == 0:  # A worker has joined.
-                        self._looked = float("-inf")
-                    self._fill()
-                    self._tell()
+                        self._last_query = float("-inf")
+                    self._submit_slices()
+                    self._report_progress()
                 else:
-                    self._fill()
+                    self._submit_slices()
         finally:
             if self._under_way and self._client.status == "running":
                 self._client.cancel(list(self._under_way))
-        if self._plan.left:
-            raise LocalError(_GONE)
-        return self._summary(monotonic() - began)
+        if self._plan.waiting:
+            raise LocalError(_SCHEDULER_LOST)
+        return self._summary(monotonic() - started)
 
     def _has_one_ended(self) -> bool:
         """Return whether a slice ended within 0.5 s."""
         changed = self._completed.thread_condition
         with changed:
-            return bool(changed.wait_for(self._completed.has_ready, _WAIT))
+            return bool(changed.wait_for(self._completed.has_ready, _POLL_INTERVAL))
 
-    def _look(self) -> None:
-        """Query the number of worker threads, which limits the running slices (see `plan.AHEAD`).
+    def _query_threads(self) -> None:
+        """Query the number of worker threads, which limits the running slices (see `plan.SLICES_PER_SLOT`).
 
         Without worker threads, one slice is submitted, so that an adaptive cluster starts a worker.
         """
-        if monotonic() - self._looked < (_LOOK if self._threads > 0 else _WAIT):
+        if monotonic() - self._last_query < (_THREADS_INTERVAL if self._threads > 0 else _POLL_INTERVAL):
             return
         before = self._threads
-        with suppress(OSError):  # A lost scheduler cancels all futures, and `_settle` reports the loss.
+        # A lost scheduler cancels all futures, and `_process_result` reports the loss.
+        with suppress(OSError):
             self._threads = sum(self._client.nthreads().values())
-        self._looked = monotonic()
+        self._last_query = monotonic()
         if self._threads > before >= 0:
             check_cluster(self._client)
         if 0 in (before, self._threads) and before != self._threads:
-            self._tell()
+            self._report_progress()
 
-    def _fill(self) -> None:
-        self._look()
+    def _submit_slices(self) -> None:
+        self._query_threads()
         while len(self._under_way) < max(1, self._threads) and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (self._name_of(slice), slice.partition, slice.number, self._run)
             urgency = round(self._plan.urgency(slice))  # submitted slices wait only if workers have left
-            sent = pack_task(self._job, slice)
-            future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
-            self._follow(future, slice)
+            task = pack_task(self._job, slice)
+            future = self._client.submit(fetch_packed, task, key=key, pure=False, priority=urgency)
+            self._watch(future, slice)
 
     def _name_of(self, slice: RequestSlice) -> str:
         """Return the name of the task in Dask, which is the same for all slices of a partition.
@@ -301,69 +302,69 @@ class _WorkerSpread:
         """
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
-    def _settle(self, future: Future, slice: RequestSlice) -> None:
+    def _process_result(self, future: Future, slice: RequestSlice) -> None:
         """Process the result of a Dask task. Its report may be lost together with the worker."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):
-            self._follow(future, slice)
+            self._watch(future, slice)
             return
         try:
-            report: SliceReport = future.result(timeout=_REPORT)
+            report: SliceReport = future.result(timeout=_REPORT_TIMEOUT)
         except KilledWorker as error:
-            self._lose(slice, error)
+            self._requeue_lost(slice, error)
         except CancelledError as error:
-            raise LocalError(_GONE) from error
+            raise LocalError(_SCHEDULER_LOST) from error
         except OSError as error:
             if future.status == "error":  # The slice raised this error.
                 raise
             if not isinstance(error, TimeoutError):
-                raise LocalError(_GONE) from error
-            self._follow(future, slice)
+                raise LocalError(_SCHEDULER_LOST) from error
+            self._watch(future, slice)
         else:
             # without the release, Dask would run the slice again if its worker is lost
             future.release()
-            self._count(slice, report)
+            self._count_report(slice, report)
 
-    def _follow(self, future: Future, slice: RequestSlice) -> None:
+    def _watch(self, future: Future, slice: RequestSlice) -> None:
         """Record a submitted slice as running."""
         self._under_way[future] = slice
         self._completed.add(future)
 
-    def _lose(self, slice: RequestSlice, error: Exception) -> None:
-        self._lost[slice.partition] += 1
-        if self._lost[slice.partition] >= _MOST_LOST:
-            raise LocalError(f"{slice.label}: its worker was lost {_MOST_LOST} times in a row") from error
+    def _requeue_lost(self, slice: RequestSlice, error: Exception) -> None:
+        self._loss_counts[slice.partition] += 1
+        if self._loss_counts[slice.partition] >= _MAX_LOST:
+            raise LocalError(f"{slice.label}: its worker was lost {_MAX_LOST} times in a row") from error
         self._plan.end(slice, slice.items, 0.0)
 
-    def _count(self, slice: RequestSlice, report: SliceReport) -> None:
-        self._lost.pop(slice.partition, None)
-        if report.held:
-            self._wait_for_another(slice)
+    def _count_report(self, slice: RequestSlice, report: SliceReport) -> None:
+        self._loss_counts.pop(slice.partition, None)
+        if report.is_locked:
+            self._requeue_locked(slice)
             return
-        self._held.pop(slice.partition, None)
+        self._lock_counts.pop(slice.partition, None)
         self._counts.update(report.counts)
         self._exits.update(report.exits)
         self._bytes += report.bytes
         self._slices += 1
         now = monotonic()
-        self._alone[slice.partition] = {host: now + pause for host, pause in report.pauses.items()}
+        self._pause_ends[slice.partition] = {host: now + pause for host, pause in report.pauses.items()}
         idle = report.counts.get("skipped", 0) + report.counts.get("refused", 0)
-        self._plan.end(slice, report.left, report.seconds, idle=idle)
+        self._plan.end(slice, report.unstarted, report.seconds, idle=idle)
 
-    def _wait_for_another(self, slice: RequestSlice) -> None:
-        self._held[slice.partition] += 1
-        if self._held[slice.partition] >= _MOST_HELD:
-            raise LocalError(f"{slice.label}: another run has held the partition for {_MOST_HELD} minutes")
+    def _requeue_locked(self, slice: RequestSlice) -> None:
+        self._lock_counts[slice.partition] += 1
+        if self._lock_counts[slice.partition] >= _MAX_LOCKED:
+            raise LocalError(f"{slice.label}: another run has held the partition for {_MAX_LOCKED} minutes")
         self._plan.end(slice, slice.items, 0.0)
 
     def _pauses_of(self, partition: int) -> dict[str, float]:
         """Return the remaining seconds of the pause, for each host that requested a pause."""
         now = monotonic()
-        until = self._alone.get(partition, {})  # A lost slice is repeated with the same pauses.
-        return {host: moment - now for host, moment in until.items() if moment > now}
+        ends = self._pause_ends.get(partition, {})  # A lost slice is repeated with the same pauses.
+        return {host: end - now for host, end in ends.items() if end > now}
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         plan = self._plan
         ended, under_way = sum(self._counts.values()), len(self._under_way)
         self._on_progress(
@@ -389,10 +390,10 @@ class _WorkerSpread:
 
 
 def _exit_of(exits: Iterable[int]) -> int:
-    failures = {each for each in exits if each}
+    failures = {status for status in exits if status}
     if len(failures) > 1:
         return 1
     return failures.pop() if failures else 0
 
 
-_GONE = "the scheduler was lost during the run (run again with another scheduler to resume)"
+_SCHEDULER_LOST = "the scheduler was lost during the run (run again with another scheduler to resume)"

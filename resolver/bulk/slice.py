@@ -40,7 +40,7 @@ from resolver.warc.recorder import Recorder
 # there. If a worker is killed, Dask removes the local directory.
 
 
-def scratch() -> AbstractContextManager[str]:
+def create_scratch() -> AbstractContextManager[str]:
     """Create a temporary directory for the output of a slice."""
     from distributed import get_worker
 
@@ -56,7 +56,7 @@ def scratch() -> AbstractContextManager[str]:
 # the store with the other output.
 
 _lock = Lock()
-_open: dict[str, Recorder] = {}
+_recorders: dict[str, Recorder] = {}
 
 
 @contextmanager
@@ -68,28 +68,28 @@ def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Rec
         yield _open_worker_archive(store)
     else:
         name = f"{slice.partition:04d}-{slice.number:05d}-{uuid4().hex[:8]}"
-        with scratch() as directory:
-            here = OutputFiles(directory)
-            with Recorder(here.place(f"{name}.warc.gz"), sync=True) as recorder:
+        with create_scratch() as directory:
+            files = OutputFiles(directory)
+            with Recorder(files.place(f"{name}.warc.gz"), sync=True) as recorder:
                 yield recorder
-            store.send([(here.place(each), f"warc/{each}") for each in here.names("")])
+            store.send([(files.place(file), f"warc/{file}") for file in files.names("")])
 
 
-def _open_worker_archive(shelf: OutputFiles) -> Recorder:
+def _open_worker_archive(store: OutputFiles) -> Recorder:
     with _lock:
-        if shelf.directory not in _open:
-            if not _open:
+        if store.directory not in _recorders:
+            if not _recorders:
                 atexit.register(close_all)
-            path = shelf.place(f"warc/{uuid4().hex}.warc.gz")
-            _open[shelf.directory] = Recorder(path, sync=True)
-        return _open[shelf.directory]
+            path = store.place(f"warc/{uuid4().hex}.warc.gz")
+            _recorders[store.directory] = Recorder(path, sync=True)
+        return _recorders[store.directory]
 
 
 def close_all() -> None:
     """Close the WARC archives of this process, and write their CDXJ indexes."""
     with _lock:
-        while _open:
-            _, recorder = _open.popitem()
+        while _recorders:
+            _, recorder = _recorders.popitem()
             with suppress(LocalError):
                 recorder.close()
 
@@ -99,29 +99,29 @@ def index_all(directory: str) -> None:
 
     An index is missing if the worker was killed. An archive that another process still writes is skipped.
     """
-    shelf = OutputFiles(directory)
-    names = set(shelf.names("warc"))
+    store = OutputFiles(directory)
+    names = set(store.names("warc"))
     for name in sorted(names):
         stem, ending, _ = name.partition(".warc")
         if ending and f"{stem}.cdxj" not in names:
             with suppress(LocalError):
-                Recorder(shelf.place(f"warc/{name}")).close()
+                Recorder(store.place(f"warc/{name}")).close()
 
 
 #: The polling interval in seconds for the lock on a partition that another worker holds.
-_LOOK = 0.5
+_LOCK_INTERVAL = 0.5
 
 
 class SliceOutput(NamedTuple):
     """The output of a slice (batch of requests): a directory of bodies, and the ledger of the partition.
 
     Attributes:
-        elsewhere: Whether finished files are moved to a store at a URL.
+        is_remote: Whether finished files are moved to a store at a URL.
     """
 
     bodies: str
     ledger: str
-    elsewhere: bool
+    is_remote: bool
 
 
 def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
@@ -134,161 +134,161 @@ def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
         LocalError: The output cannot be stored.
     """
     store = store_of(job.out)
-    with _register_run(job.out), _bench(job, store, slice.partition) as bench:
+    with _register_run(job.out), _prepare_output(job, store, slice.partition) as output:
         with recorder_of(job, slice, store) as recorder:
-            report, ended = portal().run(partial(_fetch, job, slice, bench, recorder))
-        _publish(job, store, bench, slice.partition, ended)
-        if slice.last and not report.left:
-            table = table_of(bench.ledger, job.format, files=not job.warc)
+            report, ended = portal().run(partial(_fetch, job, slice, output, recorder))
+        _publish(job, store, output, slice.partition, ended)
+        if slice.is_last and not report.unstarted:
+            table = table_of(output.ledger, job.format, files=not job.warc)
             store.write(f"outcomes/part-{slice.partition:04d}.{job.format}", table)
     return report
 
 
 #: The stores of the running slices in this process.
-_under_way: dict[object, str] = {}
+_running: dict[object, str] = {}
 
 
 @contextmanager
 def _register_run(out: str) -> Iterator[None]:
-    each = object()
-    _under_way[each] = out
+    key = object()
+    _running[key] = out
     try:
         yield
     finally:
-        del _under_way[each]
+        del _running[key]
 
 
-def is_under_way(out: str) -> bool:
+def is_running(out: str) -> bool:
     """Return whether this process runs a slice for `out`, even after the client disconnected."""
-    return out in tuple(_under_way.values())
+    return out in tuple(_running.values())
 
 
 @contextmanager
-def _bench(job: BulkJob, store: Store, partition: int) -> Iterator[SliceOutput]:
+def _prepare_output(job: BulkJob, store: Store, partition: int) -> Iterator[SliceOutput]:
     name = _ledger_name(partition)
     if isinstance(store, OutputFiles) and not job.warc:
-        yield SliceOutput(store.place("bodies"), _ledger_here(job, store, name), elsewhere=False)
+        yield SliceOutput(store.place("bodies"), _ledger_path(job, store, name), is_remote=False)
         return
-    with scratch() as directory:
-        here = OutputFiles(directory)
-        ledger = here.place("ledger")
+    with create_scratch() as directory:
+        files = OutputFiles(directory)
+        ledger = files.place("ledger")
         if isinstance(store, OutputFiles):
-            ledger = _ledger_here(job, store, name)
+            ledger = _ledger_path(job, store, name)
         elif store.fetch(name, ledger):
             claim_file(ledger)
-        yield SliceOutput(here.place("bodies"), ledger, elsewhere=True)
+        yield SliceOutput(files.place("bodies"), ledger, is_remote=True)
 
 
 def _ledger_name(partition: int) -> str:
     return f"ledger/{partition:04d}.ledger"
 
 
-def _ledger_here(job: BulkJob, shelf: OutputFiles, name: str) -> str:
-    return shelf.place(name) if job.ledger is None else OutputFiles(job.ledger).place(name.partition("/")[2])
+def _ledger_path(job: BulkJob, store: OutputFiles, name: str) -> str:
+    return store.place(name) if job.ledger is None else OutputFiles(job.ledger).place(name.partition("/")[2])
 
 
-def _publish(job: BulkJob, store: Store, bench: SliceOutput, partition: int, ended: list[str]) -> None:
+def _publish(job: BulkJob, store: Store, output: SliceOutput, partition: int, ended: list[str]) -> None:
     """Upload the saved files to the store, and then the ledger, which lists the files."""
     if isinstance(store, OutputFiles):
         return
-    here = OutputFiles(bench.bodies)
+    files = OutputFiles(output.bodies)
     if not job.warc:
-        store.send([(here.place(path), f"bodies/{path}") for path in ended if here.has(path)])
-    store.send([(bench.ledger, _ledger_name(partition))])
+        store.send([(files.place(path), f"bodies/{path}") for path in ended if files.has(path)])
+    store.send([(output.ledger, _ledger_name(partition))])
 
 
 async def _fetch(
-    job: BulkJob, slice: RequestSlice, bench: SliceOutput, recorder: Recorder | None
+    job: BulkJob, slice: RequestSlice, output: SliceOutput, recorder: Recorder | None
 ) -> tuple[SliceReport, list[str]]:
     loop = running()
     settings = Settings(**job.settings)
     if recorder is not None:
         settings["recorder"] = recorder
-    began = loop.current_time()
-    async with AsyncExitStack() as held:
-        ledger = await _enter(bench, held, job.box)
+    started = loop.current_time()
+    async with AsyncExitStack() as stack:
+        ledger = await _lock_ledger(output, stack, job.max_seconds)
         if ledger is None:
-            seconds = loop.current_time() - began
+            seconds = loop.current_time() - started
             empty = SliceReport(
                 slice.partition, slice.number, slice.items, {}, {}, 0, seconds, slice.pauses or {}
             )
-            return empty._replace(held=True), []
-        began = loop.current_time()
+            return empty._replace(is_locked=True), []
+        started = loop.current_time()
         hosts: HostScheduler[BatchTask[Outcome]] = hosts_for(job.per_host, job.host_rate)
         for host, seconds in (slice.pauses or {}).items():
-            hosts.leave_alone(host, began + seconds)
+            hosts.leave_alone(host, started + seconds)
         batch: Batch[Outcome] = Batch(
-            hosts, concurrency=job.concurrency, until=began + job.box, resting=AT_REST
+            hosts, concurrency=job.concurrency, until=started + job.max_seconds, resting=AT_REST
         )
-        account = _SliceLedger(slice.items)
+        outcomes = _SliceOutcomes(slice.items)
         session = _SliceSession(**settings)
         async with session:
-            await session.save_slice(slice, bench, ledger, batch, account)
+            await session.save_slice(slice, output, ledger, batch, outcomes)
         now = loop.current_time()
     report = SliceReport(
         slice.partition,
         slice.number,
-        left=account.list_remaining(),
-        counts=dict(+account.counts),
-        exits=dict(account.exits),
-        bytes=account.bytes,
-        seconds=now - began,
+        unstarted=outcomes.list_remaining(),
+        counts=dict(+outcomes.counts),
+        exits=dict(outcomes.exits),
+        bytes=outcomes.bytes,
+        seconds=now - started,
         pauses=hosts.pauses(now),
     )
-    return report, account.saved
+    return report, outcomes.saved
 
 
-async def _enter(bench: SliceOutput, held: AsyncExitStack, patience: float) -> Ledger | None:
-    """Lock and return the ledger, or return None if the lock is not free within `patience` seconds.
+async def _lock_ledger(output: SliceOutput, stack: AsyncExitStack, max_wait: float) -> Ledger | None:
+    """Lock and return the ledger, or return None if the lock is not free within `max_wait` seconds.
 
     Raises:
         LedgerFault: The ledger cannot be read or written.
     """
     loop = running()
-    until = loop.current_time() + patience
+    deadline = loop.current_time() + max_wait
     while True:
-        ledger = Ledger(bench.ledger, below=bench.bodies, elsewhere=bench.elsewhere)
+        ledger = Ledger(output.ledger, below=output.bodies, elsewhere=output.is_remote)
         try:
-            return await held.enter_async_context(ledger)
+            return await stack.enter_async_context(ledger)
         except LedgerHeld:
-            if loop.current_time() >= until:
+            if loop.current_time() >= deadline:
                 return None
-            await loop.sleep(_LOOK)
+            await loop.sleep(_LOCK_INTERVAL)
 
 
 class _SliceSession(Resolver):
     async def save_slice(
         self,
         slice: RequestSlice,
-        bench: SliceOutput,
+        output: SliceOutput,
         ledger: Ledger,
         batch: Batch[Outcome],
-        account: _SliceLedger,
+        outcomes: _SliceOutcomes,
     ) -> None:
-        how = BatchSettings(
+        settings = BatchSettings(
             session=self,
             network=self._network,
-            directory=bench.bodies,
+            directory=output.bodies,
             exists="replace",
             digest=True,
             moves=True,
         )
-        await save_under(how, map(request_of, account.list_remaining()), ledger, batch, account.take)
+        await save_under(settings, map(request_of, outcomes.list_remaining()), ledger, batch, outcomes.add)
 
 
-class _SliceLedger:
+class _SliceOutcomes:
     """The requests of a slice and their outcomes. A duplicate request is performed once."""
 
     def __init__(self, items: tuple[BulkRequest, ...]) -> None:
-        self._waiting = {item.path: item for item in items}
-        self.counts = Counter(skipped=len(items) - len(self._waiting))
+        self._unfinished = {item.path: item for item in items}
+        self.counts = Counter(skipped=len(items) - len(self._unfinished))
         self.exits: Counter[int] = Counter()
         self.bytes = 0
         self.saved: list[str] = []
 
-    async def take(self, request: SaveRequest, outcome: Outcome) -> None:
+    async def add(self, request: SaveRequest, outcome: Outcome) -> None:
         assert request.path is not None
-        self._waiting.pop(request.path, None)
+        self._unfinished.pop(request.path, None)
         self.counts[outcome.status] += 1
         self.exits[outcome.exit] += 1
         if outcome.status == "done":
@@ -297,7 +297,7 @@ class _SliceLedger:
 
     def list_remaining(self) -> tuple[BulkRequest, ...]:
         """Return the requests that have not ended, in their original order."""
-        return tuple(self._waiting.values())
+        return tuple(self._unfinished.values())
 
 
 # A task is sent to Dask as serialized bytes, with the version of this package before the bytes.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of attempts to create a directory. An attempt may fail because another worker
 #: concurrently creates a parent directory.
-_MAKES = 5
+_MAX_MAKES = 5
 
 
 class RemoteStore:
@@ -39,7 +39,7 @@ class RemoteStore:
             self._system, self._root = url_to_fs(url)
 
     @property
-    def here(self) -> str | None:
+    def local_path(self) -> str | None:
         """Return the path of a local directory, or None for a remote store."""
         from fsspec.implementations.local import LocalFileSystem
 
@@ -56,7 +56,7 @@ class RemoteStore:
 
     def write(self, name: str, octets: bytes) -> None:
         path = self._path(name)
-        self._put([path], lambda: self._system.pipe_file(path, octets))
+        self._write_files([path], lambda: self._system.pipe_file(path, octets))
 
     def fetch(self, name: str, path: str) -> bool:
         """Copy the file to a local path, and return whether the file exists.
@@ -86,11 +86,11 @@ class RemoteStore:
     def send(self, files: Sequence[tuple[str, str]]) -> None:
         """Copy local files to the store; each item is a local path and the name in the store."""
         if files:
-            here = [path for path, _ in files]
-            there = [self._path(name) for _, name in files]
-            self._put(there, lambda: self._system.put(here, there))
+            sources = [path for path, _ in files]
+            targets = [self._path(name) for _, name in files]
+            self._write_files(targets, lambda: self._system.put(sources, targets))
 
-    def _put(self, paths: Sequence[str], put: Callable[[], object]) -> None:
+    def _write_files(self, paths: Sequence[str], write: Callable[[], object]) -> None:
         """Write files, and create their directories if the file system needs directories (ftp, sftp).
 
         Asynchronous fsspec file systems are object stores without directories. For an object store, `mkdirs`
@@ -98,13 +98,13 @@ class RemoteStore:
         """
         with self._faults():
             try:
-                put()
+                write()
             except Exception:
                 if self._system.async_impl:
                     raise
                 for directory in sorted({path.rpartition("/")[0] for path in paths}):
                     self._make(directory)
-                put()
+                write()
 
     def _make(self, directory: str) -> None:
         """Create a directory, with retries.
@@ -112,7 +112,7 @@ class RemoteStore:
         Other workers may create a parent directory concurrently, and each file system reports this conflict
         with a different exception.
         """
-        for _ in range(_MAKES):
+        for _ in range(_MAX_MAKES):
             self._system.invalidate_cache()
             with suppress(Exception):
                 return self._system.mkdirs(directory, exist_ok=True)  # type: ignore[no-any-return]
@@ -138,7 +138,7 @@ def store_of(out: str) -> Store:
     if "://" not in out:
         return OutputFiles(out)
     remote = RemoteStore(out)
-    return remote if remote.here is None else OutputFiles(remote.here)
+    return remote if remote.local_path is None else OutputFiles(remote.local_path)
 
 
 # The outcomes of all requests of a partition, as one table. The table is generated from the partition's
@@ -146,7 +146,7 @@ def store_of(out: str) -> Store:
 # an uninterrupted run. Only `attempts` and `ended` may differ.
 
 #: The batch size: the number of rows that one call converts to columns. A batch uses about 16 MB of memory.
-_AT_ONCE = 10_000
+_BATCH_SIZE = 10_000
 
 
 def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
@@ -160,12 +160,12 @@ def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
     Raises:
         LedgerFault: The ledger cannot be read.
     """
-    rows = (_row(each if files else each._replace(path=None)) for each in list_finished(ledger))
+    rows = (_row(row if files else row._replace(path=None)) for row in list_finished(ledger))
     return _lines(rows) if format == "jsonl" else _parquet(rows)
 
 
-def _row(each: FinishedRow) -> dict[str, Any]:
-    return {"bytes" if name == "size" else name: value for name, value in each._asdict().items()}
+def _row(row: FinishedRow) -> dict[str, Any]:
+    return {"bytes" if name == "size" else name: value for name, value in row._asdict().items()}
 
 
 def _lines(rows: Iterable[dict[str, JsonValue]]) -> bytes:
@@ -197,8 +197,8 @@ def _parquet(rows: Iterable[dict[str, Any]]) -> bytes:
     schema = _schema()
     sink = pyarrow.BufferOutputStream()
     with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for several in _batch_rows(rows):
-            writer.write_table(pyarrow.Table.from_pylist([_convert_types(row) for row in several], schema))
+        for batch in _batch_rows(rows):
+            writer.write_table(pyarrow.Table.from_pylist([_convert_types(row) for row in batch], schema))
     octets: bytes = sink.getvalue().to_pybytes()
     return octets
 
@@ -219,6 +219,6 @@ def _text(text: str) -> str:
 
 
 def _batch_rows(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    following = iter(rows)
-    while several := list(islice(following, _AT_ONCE)):
-        yield several
+    iterator = iter(rows)
+    while batch := list(islice(iterator, _BATCH_SIZE)):
+        yield batch

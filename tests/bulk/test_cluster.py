@@ -88,7 +88,7 @@ def test_run_keeps_per_host_limit(
     one.
     """
     monkeypatch.setattr(RUN, "PARTITIONS", 16)
-    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=1.0))
+    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, max_seconds=1.0))
     hosts.mark(f"most-{most}")
     found = fetch(hosts, local_client, tmp_path, per_host=most)
     assert found.slices > 16
@@ -99,7 +99,7 @@ def test_run_keeps_host_rate(
     hosts: Hosts, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rate holds also between slices of a single request each, on any worker."""
-    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=0.5 / RATE))
+    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, max_seconds=0.5 / RATE))
     few = [url for url in hosts.urls if hosts.named(url)[0] in FEW]
     hosts.mark("rate")
     found = run(few, client=local_client, out=str(tmp_path), policy=policy_for(hosts), host_rate=RATE)

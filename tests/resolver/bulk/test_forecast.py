@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.bulk_plan import answering, planned, requests, sizes, unequal
 from resolver.bulk.messages import BulkRequest, RequestSlice
-from resolver.bulk.plan import BESIDES, WORKERS, BulkPlan, forecast, simulate
+from resolver.bulk.plan import OVERHEAD, WORKERS, BulkPlan, forecast, simulate
 from resolver.bulk.queue import BulkScheduler, HostPace, HostShare
 from tests.sampled import FULL, sampled
 
@@ -31,8 +31,8 @@ def test_simulated_run_is_near_the_lower_bound(slots: int) -> None:
         assert max(plan.bound, done.work / slots) <= done.makespan + 1e-6
         assert done.makespan <= 1.1 * max(plan.bound, done.work / slots)
         assert (done.work / slots > plan.bound) == (slots <= 10)
-        assert done.most_in_flight <= slots
-        assert (plan.left, plan.in_flight) == (0, 0)
+        assert done.max_in_flight <= slots
+        assert (plan.waiting, plan.in_flight) == (0, 0)
 
 
 def test_plan_with_wrong_estimates_learns_host_speed() -> None:
@@ -77,10 +77,10 @@ def test_slices_assigned_in_advance_delay_the_slowest_host() -> None:
     """This is why slices are not assigned in advance."""
     counts = [2_400] + [1_200] * 40
     with planned(counts, POLITE) as plan:
-        waits = simulate(plan.turns(), 21, ahead=2)
-        done = simulate(plan.turns(), 21)
-    assert done.most_in_flight == 21
-    assert waits.most_in_flight > 21
+        waits = simulate(plan.copy_scheduler(), 21, slices_per_slot=2)
+        done = simulate(plan.copy_scheduler(), 21)
+    assert done.max_in_flight == 21
+    assert waits.max_in_flight > 21
     assert waits.makespan > 1.1 * done.makespan
 
 
@@ -92,14 +92,14 @@ def test_slices_assigned_in_advance_begin_with_the_most_urgent() -> None:
             begun.append(slice.label.partition(".")[0])
             return (), slice.seconds
 
-        simulate(plan, 1, ahead=3, perform=perform)
+        simulate(plan, 1, slices_per_slot=3, perform=perform)
     assert begun == ["h0", "h1", "h0", "h2", "h0", "h0", "h0"]
 
 
 def test_forecast_reports_bound_and_effect_of_workers() -> None:
     with planned(MANY, POLITE) as plan:
         found = forecast(plan, threads=2)
-        assert (plan.left, plan.in_flight) == (sum(MANY), 0)
+        assert (plan.waiting, plan.in_flight) == (sum(MANY), 0)
         done = simulate(plan, 2)
     assert (found.requests, found.hosts, found.bound) == (sum(MANY), len(MANY), SLOWEST)
     assert found.bound_by == "h0.example.org"
@@ -115,9 +115,9 @@ def test_forecast_of_started_plan_covers_the_rest() -> None:
     with planned([240], POLITE) as plan:
         slice = plan.take()
         assert slice is not None
-        assert forecast(plan).expected[1] == 60 + BESIDES
+        assert forecast(plan).expected[1] == 60 + OVERHEAD
         plan.end(slice, (), 60.0)
-        assert forecast(plan).expected[1] == 60 + BESIDES
+        assert forecast(plan).expected[1] == 60 + OVERHEAD
 
 
 def test_forecast_of_empty_plan_is_zero() -> None:
@@ -150,9 +150,9 @@ def test_simulated_slice_follows_host_rate() -> None:
     items = tuple(BulkRequest(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
     left, seconds = answering(POLITE, lambda host: 2.0)(RequestSlice(0, 0, "a.example", items, True, 60.0))
     assert left == list(items[120:])
-    assert seconds == pytest.approx(59.5 + 2.0 + BESIDES)
+    assert seconds == pytest.approx(59.5 + 2.0 + OVERHEAD)
     left, seconds = answering(HostPace(), lambda host: 2.0)(
         RequestSlice(0, 0, "a.example", items, True, 60.0)
     )
     assert left == []
-    assert seconds == pytest.approx(44.0 + BESIDES)
+    assert seconds == pytest.approx(44.0 + OVERHEAD)

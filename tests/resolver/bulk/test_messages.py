@@ -56,7 +56,9 @@ def test_check_cluster_names_workers_of_other_versions(asked: Any, said: str | N
 
 def test_fetch_packed_of_other_version_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check comes before data of another version is read."""
-    sent = pack_task(BulkJob(out="x", settings=Settings(), box=1.0), RequestSlice(0, 0, "h", (), True, 1.0))
+    sent = pack_task(
+        BulkJob(out="x", settings=Settings(), max_seconds=1.0), RequestSlice(0, 0, "h", (), True, 1.0)
+    )
     monkeypatch.setattr(versions, "VERSION", "9.9")
     with pytest.raises(NotConfigured, match=rf"^a worker has 9\.9, .* {VERSION}: .*the same version"):
         fetch_packed(sent[: len(VERSION) + 1] + b"what nobody reads")
@@ -90,7 +92,7 @@ def test_translate_errors_names_missing_package(error: Exception, why: str) -> N
 def test_packed_task_is_fetched_with_its_settings(tmp_path: Path) -> None:
     """A setting may be a function defined in a notebook; the task is small."""
     settings: Settings = {"policy": Policy.untrusted(), "credentials": lambda *asked: None}
-    job = BulkJob(out=str(tmp_path), settings=settings, box=60.0)
+    job = BulkJob(out=str(tmp_path), settings=settings, max_seconds=60.0)
     items = tuple(
         BulkRequest(f"gopher://h.example:25/0/{number}", f"h.example/{number}") for number in range(100)
     )

@@ -51,7 +51,7 @@ def rows_of(octets: bytes, format: Format) -> list[dict[str, Any]]:
 def test_table_has_all_rows_sorted_by_url(
     count: int, format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcomes, "_AT_ONCE", 3)
+    monkeypatch.setattr(outcomes, "_BATCH_SIZE", 3)
     rows = rows_of(table_of(ledger(tmp_path, count), format, files=True), format)
     assert [row["url"] for row in rows] == [f"http://h.example/{number:06}" for number in range(count)]
     assert {row["path"] for row in rows} == {f"h.example/{number}" for number in range(count)}
@@ -63,7 +63,7 @@ def test_table_memory_does_not_grow_with_rows(
     format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bound excludes the bytes returned; the objects of a row take five times as much."""
-    monkeypatch.setattr(outcomes, "_AT_ONCE", 100)
+    monkeypatch.setattr(outcomes, "_BATCH_SIZE", 100)
 
     def most_held(path: str) -> tuple[int, int]:
         tracemalloc.start()

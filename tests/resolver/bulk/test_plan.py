@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import resolver
 from resolver import LocalError, SaveRequest
 from resolver.bulk.messages import BulkRequest, RequestSlice
-from resolver.bulk.plan import BulkPlan, partition_of, place_request, request_of
-from resolver.bulk.queue import MOST, BulkScheduler, HostPace
+from resolver.bulk.plan import BulkPlan, assign_path, partition_of, request_of
+from resolver.bulk.queue import MAX_REQUESTS, BulkScheduler, HostPace
 from resolver.transfer.verification import Checksum
 from tests.fresh import run_alone
 
@@ -32,7 +32,7 @@ def filled(
     counts: dict[str, int], pace: HostPace = POLITE, *, partitions: int = 1_024, box: float = 60.0
 ) -> BulkPlan:
     """Return a plan with the requests of all hosts in turn, as in a shuffled list."""
-    plan = BulkPlan(pace, partitions=partitions, box=box)
+    plan = BulkPlan(pace, partitions=partitions, max_seconds=box)
     for number in range(max(counts.values(), default=0)):
         for host, count in counts.items():
             if number < count:
@@ -61,7 +61,7 @@ def cut(slice: RequestSlice, most: dict[str, int]) -> tuple[list[BulkRequest], l
     counts = defaultdict[str, int](int)
     for each in slice.items:
         counts[host_of(each)] += 1
-        (begun if counts[host_of(each)] <= most.get(host_of(each), MOST) else left).append(each)
+        (begun if counts[host_of(each)] <= most.get(host_of(each), MAX_REQUESTS) else left).append(each)
     return begun, left
 
 
@@ -98,7 +98,7 @@ def test_plan_yields_each_request_once_in_host_order_without_host_overlap(
                 for each in begun:
                     done[host_of(each)].append(each)
                 plan.end(ended, left, data.draw(st.floats(0, 200)))
-            elif plan.left == 0:
+            elif plan.waiting == 0:
                 break
         assert plan.take() is None
         assert plan.ended == len({partition_of(host, partitions) for host in counts})
@@ -114,7 +114,7 @@ def test_slice_duration_is_bounded_by_the_box(
         for each in all_of(plan):
             longest = max(pace.each, pace.compute_interval(6 if pace.per_host is None else pace.per_host))
             assert each.seconds <= max(box, longest) + 1e-6
-            assert len(each.items) <= MOST
+            assert len(each.items) <= MAX_REQUESTS
 
 
 @given(HOSTS, st.integers(1, 6))
@@ -145,7 +145,7 @@ def test_slice_items_are_in_order_of_earliest_start() -> None:
         assert [each.path for each in slice.items] == [
             *("a.example/0", "b.example/0", "c.example/0", "a.example/1", "c.example/1", "a.example/2")
         ]
-        assert (slice.label, slice.last, slice.number) == ("a.example +2", True, 0)
+        assert (slice.label, slice.is_last, slice.number) == ("a.example +2", True, 0)
 
 
 def test_slower_host_has_its_requests_further_apart() -> None:
@@ -193,7 +193,7 @@ def test_scheduler_urgency_counts_all_requests_of_a_partition() -> None:
 def test_slice_of_large_host_follows_its_rate() -> None:
     with filled({"large.example": 300, "small.example": 5}, partitions=1) as plan:
         slices = all_of(plan)
-    sizes = [(each.number, each.last, each.label, len(each.items), each.seconds) for each in slices]
+    sizes = [(each.number, each.is_last, each.label, len(each.items), each.seconds) for each in slices]
     assert sizes == [
         (0, False, "large.example +1", 125, 60.0),
         (1, False, "large.example", 120, 60.0),
@@ -307,17 +307,17 @@ def test_files_are_not_bound_by_a_host() -> None:
 
 def test_plan_reports_figures() -> None:
     with filled({"a.example": 300, "b.example": 7, "c.example": 10, "d.example": 9}) as plan:
-        assert (plan.requests, plan.hosts, plan.left, plan.in_flight, plan.ended) == (326, 4, 326, 0, 0)
+        assert (plan.requests, plan.hosts, plan.waiting, plan.in_flight, plan.ended) == (326, 4, 326, 0, 0)
         assert plan.bound == 150.0
         assert plan.find_largest(2) == [("a.example", 300, 150.0), ("c.example", 10, 5.0)]
         assert plan.histogram() == [(1, 2), (10, 1), (100, 1)]
         slice = take_slice(plan)
-        assert (plan.left, plan.in_flight, plan.urgency(slice)) == (206, 1, 150.0)
+        assert (plan.waiting, plan.in_flight, plan.urgency(slice)) == (206, 1, 150.0)
         all_of(plan)
-        assert (plan.left, plan.in_flight, plan.ended) == (180, 1, 3)
+        assert (plan.waiting, plan.in_flight, plan.ended) == (180, 1, 3)
         plan.end(slice, (), 60.0)
         all_of(plan)
-        assert (plan.left, plan.in_flight, plan.ended) == (0, 0, 4)
+        assert (plan.waiting, plan.in_flight, plan.ended) == (0, 0, 4)
         assert (plan.requests, plan.bound) == (326, 150.0)
 
 
@@ -338,7 +338,7 @@ def test_partition_with_new_requests_is_queued_once() -> None:
         plan.add(item("b.example", 0), "b.example", "http")
         slice = take_slice(plan)
         assert plan.take() is None
-        assert slice.last
+        assert slice.is_last
     with filled({"a.example": 10, "b.example": 100}) as plan:
         other = take_slice(plan)
         for number in range(10, 60):
@@ -360,7 +360,7 @@ def test_end_of_unknown_slice_raises() -> None:
 
 
 def test_plan_finds_hosts_evicted_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resolver.bulk.queue._MOST_HELD", 3)
+    monkeypatch.setattr("resolver.bulk.queue._MAX_CACHED", 3)
     with filled({f"h{each}.example": 2 for each in range(20)}) as plan:
         assert plan.hosts == 20
         assert sum(len(each.items) for each in all_of(plan)) == 40
@@ -390,24 +390,24 @@ SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
     ],
 )
 def test_place_request_derives_path_from_host_and_url(url: str, host: str, scheme: str, name: str) -> None:
-    found = place_request(url)
+    found = assign_path(url)
     assert (found.host, found.scheme) == (host, scheme)
     directory, part, last = found.item.path.split("/")
     assert directory == (host.removesuffix(":") or "local")
     assert last.startswith(part)
     assert last.endswith(name)
-    assert place_request(url) == found
+    assert assign_path(url) == found
 
 
 def test_place_request_path_is_independent_of_password() -> None:
-    one, other = place_request("ftp://me:secret@h.example/a"), place_request("ftp://me:other@h.example/a")
+    one, other = assign_path("ftp://me:secret@h.example/a"), assign_path("ftp://me:other@h.example/a")
     assert one.item.path == other.item.path
     assert one.item.url == "ftp://me:secret@h.example/a"
 
 
 def test_place_request_drops_long_and_invalid_names() -> None:
     for url in (f"http://h.example/{'x' * 200}", "http://h.example/."):
-        assert len(place_request(url).item.path.rpartition("/")[2]) == 20
+        assert len(assign_path(url).item.path.rpartition("/")[2]) == 20
 
 
 def test_place_request_keeps_options_through_pickling() -> None:
@@ -420,7 +420,7 @@ def test_place_request_keeps_options_through_pickling() -> None:
         origin="derived",
         referrer=("http://r.example/", None),
     )
-    item = pickle.loads(pickle.dumps(place_request(given).item))
+    item = pickle.loads(pickle.dumps(assign_path(given).item))
     assert request_of(item) == SaveRequest(
         "http://h.example/a",
         "mine/a",
@@ -430,4 +430,4 @@ def test_place_request_keeps_options_through_pickling() -> None:
         origin="derived",
         referrer=("http://r.example/", None),
     )
-    assert request_of(place_request(resolver.parse("http://h.example/a")).item).url == "http://h.example/a"
+    assert request_of(assign_path(resolver.parse("http://h.example/a")).item).url == "http://h.example/a"

@@ -20,7 +20,7 @@ from resolver import LocalError, NotConfigured, Policy, SaveRequest
 from resolver.bulk import BulkProgress, run
 from resolver.bulk.messages import BulkRequest, SliceReport
 from resolver.bulk.plan import BulkPlan
-from resolver.bulk.slice import scratch
+from resolver.bulk.slice import create_scratch
 from tests.window.served import Site
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_scratch_uses_directory_of_the_worker(client: Client) -> None:
     """Dask removes that directory if the worker is killed."""
 
     def made() -> str:
-        with scratch() as directory:
+        with create_scratch() as directory:
             return directory
 
     (of_worker,) = client.run(lambda dask_worker: dask_worker.local_directory).values()
@@ -172,7 +172,7 @@ def test_run_waits_for_earlier_run_on_remote_store(
         under_way.clear()
 
     before, under_way = list(site.asked), dict[object, str]({"another's": out})
-    monkeypatch.setattr("resolver.bulk.slice._under_way", under_way)
+    monkeypatch.setattr("resolver.bulk.slice._running", under_way)
     monkeypatch.setattr(RUN, "sleep", sleep)
     summary = run([f"{site.origin}/{NAMES[0]}"], client=client, out=out, policy=POLICY)
     assert (summary.done, asked, under_way) == (1, [before], {})
@@ -248,7 +248,7 @@ def test_run_names_dask_tasks_by_host(
 ) -> None:
     """The scheduler would keep a separate name for each slice even after the slice has ended."""
     monkeypatch.setattr(RUN, "PARTITIONS", 1)
-    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=0.5))
+    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, max_seconds=0.5))
     assert client.cluster is not None
     names = client.cluster.scheduler.task_prefixes
     before = set(names)

@@ -14,8 +14,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from resolver import Policy, Settings
 from resolver.bulk.messages import BulkJob, RequestSlice
-from resolver.bulk.plan import place_request
-from resolver.bulk.slice import close_all, fetch_slice, is_under_way
+from resolver.bulk.plan import assign_path
+from resolver.bulk.slice import close_all, fetch_slice, is_running
 from resolver.bulk.store import store_of
 from resolver.files.atomic import LedgerFile, OutputFiles
 from tests.window.served import Sent, Site
@@ -44,13 +44,13 @@ def out(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     MemoryFileSystem.store.clear()
 
 
-def job(out: str, *, box: float = 60.0, **more: Any) -> BulkJob:
+def job(out: str, *, max_seconds: float = 60.0, **more: Any) -> BulkJob:
     settings: Settings = {"policy": Policy(allow_address={"127.0.0.0/8"})}
-    return BulkJob(out=out, settings=settings, format="jsonl", box=box, **more)
+    return BulkJob(out=out, settings=settings, format="jsonl", max_seconds=max_seconds, **more)
 
 
 def slice_of(site: Site, *names: str, last: bool = True) -> RequestSlice:
-    items = tuple(place_request(f"{site.origin}/{name}").item for name in names)
+    items = tuple(assign_path(f"{site.origin}/{name}").item for name in names)
     return RequestSlice(7, 0, "127.0.0.1", items, last, 1.0)
 
 
@@ -65,7 +65,7 @@ def test_fetch_slice_stores_bodies_outcomes_and_ledger(site: Site, out: str) -> 
     report = fetch_slice(job(out), slice)
     assert dict(report.counts) == {"done": 2, "failed": 1, "skipped": 1}
     assert dict(report.exits) == {0: 2, 8: 1}
-    assert (report.bytes, report.left) == (6, ())
+    assert (report.bytes, report.unstarted) == (6, ())
     rows = outcome_rows(out)
     assert [(row["status"], row["error"], row["bytes"]) for row in rows] == [
         ("done", None, 3),
@@ -85,8 +85,8 @@ def test_fetch_slice_stores_bodies_outcomes_and_ledger(site: Site, out: str) -> 
 
 def test_fetch_slice_returns_requests_not_begun_in_time(site: Site, out: str) -> None:
     slice = slice_of(site, "a.txt", "b.txt", "c.txt")
-    report = fetch_slice(job(out, box=0.0), slice)
-    assert report.left == slice.items
+    report = fetch_slice(job(out, max_seconds=0.0), slice)
+    assert report.unstarted == slice.items
     assert not site.asked
     assert store_of(out).read("outcomes/part-0007.jsonl") is None
 
@@ -104,7 +104,7 @@ def test_fetch_slice_keeps_pause_of_a_host(site: Site, out: str) -> None:
     (seconds,) = report.pauses.values()
     assert 0 < seconds <= 100
     later = slice_of(site, "b.txt")._replace(pauses=dict(report.pauses))
-    assert fetch_slice(job(out, box=0.0), later).left == later.items
+    assert fetch_slice(job(out, max_seconds=0.0), later).unstarted == later.items
 
 
 def test_fetch_slice_with_warc_writes_no_body_files(site: Site, out: str) -> None:
@@ -133,22 +133,22 @@ def test_is_under_way_is_true_during_fetch_slice(
     known = []
 
     def answer(target: str) -> Sent:
-        known.append(is_under_way(out))
+        known.append(is_running(out))
         return found(target)
 
     found = site.answer
     monkeypatch.setattr(site, "answer", answer)
     fetch_slice(job(out), slice_of(site, "a.txt"))
     assert known == [True]
-    assert not is_under_way(out)
+    assert not is_running(out)
 
 
 def test_fetch_slice_returns_requests_of_locked_ledger(site: Site, tmp_path: Path) -> None:
     out, slice = str(tmp_path), slice_of(site, "a.txt")
     held = LedgerFile(OutputFiles(out).place("ledger/0007.ledger"))
     held.take()
-    report = fetch_slice(job(out, box=0.0), slice)
-    assert (report.held, report.left, dict(report.counts)) == (True, slice.items, {})
+    report = fetch_slice(job(out, max_seconds=0.0), slice)
+    assert (report.is_locked, report.unstarted, dict(report.counts)) == (True, slice.items, {})
     held.close()
     report = fetch_slice(job(out), slice)
-    assert (report.held, report.left, dict(report.counts)) == (False, (), {"done": 1})
+    assert (report.is_locked, report.unstarted, dict(report.counts)) == (False, (), {"done": 1})
