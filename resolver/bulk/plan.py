@@ -264,26 +264,17 @@ def assign_path(request: UrlLike | SaveRequest) -> PlannedRequest:
 
     A request with an invalid URL also gets a path, because the failure is reported like other failures.
     """
-    save_request = request if isinstance(request, SaveRequest) else SaveRequest(request)
-    text = _text(save_request.url)
+    if not isinstance(request, SaveRequest):
+        request = SaveRequest(request)
+    text, host, scheme = _text(request.url), "", ""
     try:
-        url = url_of(save_request.url, origin=save_request.origin)
+        url = url_of(request.url, origin=request.origin)
     except ResolveError:
-        return PlannedRequest(
-            BulkRequest(
-                text,
-                save_request.path or _make_digest_path(_LOCAL_DIRECTORY, redact(text)),
-                _encode_options(save_request),
-            ),
-            "",
-            "",
-        )
-    host = host_key(url)
-    return PlannedRequest(
-        BulkRequest(text, save_request.path or _make_path(url, host, text), _encode_options(save_request)),
-        host,
-        url.scheme,
-    )
+        path = _make_digest_path(_LOCAL_DIRECTORY, redact(text))
+    else:
+        host, scheme = host_key(url), url.scheme
+        path = _make_path(url, host, text)
+    return PlannedRequest(BulkRequest(text, request.path or path, _encode_options(request)), host, scheme)
 
 
 def request_of(item: BulkRequest) -> SaveRequest:
