@@ -36,7 +36,7 @@ def sbom(name: str, version: str, dependencies: Iterable[str]) -> str:
     """
     package = {"type": "library", "name": name, "version": version, "licenses": [{"license": {"id": "MIT"}}]}
     root = _package_url(name) + f"@{version}"
-    components = [_component(*_parsed(each)) for each in sorted(dependencies)]
+    components = [_component(*_split_requirement(dependency)) for dependency in sorted(dependencies)]
     document: dict[str, Any] = {
         "$schema": "http://cyclonedx.org/schema/bom-1.7.schema.json",
         "bomFormat": "CycloneDX",
@@ -44,16 +44,16 @@ def sbom(name: str, version: str, dependencies: Iterable[str]) -> str:
         "version": 1,
         "metadata": {"component": {**package, "bom-ref": root, "purl": root}},
         "components": components,
-        "dependencies": [{"ref": root, "dependsOn": [each["bom-ref"] for each in components]}],
+        "dependencies": [{"ref": root, "dependsOn": [dependency["bom-ref"] for dependency in components]}],
     }
     return json.dumps(document, indent=2) + "\n"
 
 
-def _parsed(requirement: str) -> tuple[str, str | None]:
-    found = _REQUIREMENT.fullmatch(requirement)
-    if found is None:
+def _split_requirement(requirement: str) -> tuple[str, str | None]:
+    match = _REQUIREMENT.fullmatch(requirement)
+    if match is None:
         raise ValueError(f"SBOM: expected a name and a lower bound, got {requirement!r}")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def _component(name: str, bound: str | None) -> dict[str, Any]:

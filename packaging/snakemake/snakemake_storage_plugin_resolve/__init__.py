@@ -61,8 +61,8 @@ class StorageProvider(StorageProviderBase):
     """A Snakemake storage provider whose queries are URLs. All its objects share one connection pool."""
 
     def __post_init__(self) -> None:
-        given = vars(self.settings) if self.settings else {}
-        settings: Any = {name: given[name] for name in given.keys() - _OF_SNAKEMAKE}
+        options = vars(self.settings) if self.settings else {}
+        settings: Any = {name: options[name] for name in options.keys() - _OF_SNAKEMAKE}
         try:
             self.session = resolver.blocking.Resolver(**settings)
         except (TypeError, ValueError) as error:
@@ -90,9 +90,9 @@ class StorageProvider(StorageProviderBase):
             url = _parse(query)
         except resolver.InvalidUrl as error:
             return StorageQueryValidationResult("URL", False, error.message)
-        valid = url.scheme in resolver.schemes() and isinstance(url, resolver.HostUrl)
-        reason = None if valid else f"scheme {url.scheme} is not supported (use ftp, http or gopher)"
-        return StorageQueryValidationResult(url.shown, valid, reason)
+        is_valid = url.scheme in resolver.schemes() and isinstance(url, resolver.HostUrl)
+        reason = None if is_valid else f"scheme {url.scheme} is not supported (use ftp, http or gopher)"
+        return StorageQueryValidationResult(url.shown, is_valid, reason)
 
     def safe_print(self, query: str) -> str:
         return _parse(query).shown
@@ -104,7 +104,7 @@ class StorageObject(StorageObjectRead, StorageObjectGlob):
     def local_suffix(self) -> str:
         """Return the URL as a relative file path, without the password and without shell metacharacters."""
         segments = _parse(self.query).shown.replace("://", "/", 1).split("/")
-        return "/".join(_FILE_NAMES.get(each) or quote(each, safe="%{}") for each in segments)
+        return "/".join(_FILE_NAMES.get(segment) or quote(segment, safe="%{}") for segment in segments)
 
     async def inventory(self, cache: IOCacheStorageInterface) -> None:
         key = self.cache_key()
@@ -142,11 +142,11 @@ class StorageObject(StorageObjectRead, StorageObjectGlob):
         """
         start: str = get_constant_prefix(self.query, strip_incomplete_parts=True)
         with _errors_of_workflow():
-            found = self._list(start)
+            entries = self._list(start)
             for _ in range(WILDCARD_REGEX.sub("", self.query).count("/") - start.count("/")):
-                folders = [f"{url.rstrip('/')}/" for url, kind in found if kind is resolver.Kind.DIRECTORY]
-                found = list(chain.from_iterable(map(self._list_subfolder, folders)))
-        return (url for url, kind in found if kind is resolver.Kind.DOCUMENT)
+                folders = [f"{url.rstrip('/')}/" for url, kind in entries if kind is resolver.Kind.DIRECTORY]
+                entries = list(chain.from_iterable(map(self._list_subfolder, folders)))
+        return (url for url, kind in entries if kind is resolver.Kind.DOCUMENT)
 
     def _list_subfolder(self, folder: str) -> list[tuple[str, resolver.Kind]]:
         try:
@@ -156,8 +156,8 @@ class StorageObject(StorageObjectRead, StorageObjectGlob):
             return []
 
     def _list(self, folder: str) -> list[tuple[str, resolver.Kind]]:
-        with self.provider.session.entries(folder) as found:
-            return [(each.url, each.kind) for each in found if (each.url or "").startswith(folder)]
+        with self.provider.session.entries(folder) as entries:
+            return [(entry.url, entry.kind) for entry in entries if (entry.url or "").startswith(folder)]
 
     def _info(self) -> resolver.Entry:
         entry = self._find()

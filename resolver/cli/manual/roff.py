@@ -12,7 +12,7 @@ from resolver.cli.rule_details import OF_RULES
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 from resolver.version import VERSION
 
-_WHAT = "fetch resources by URL: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero"
+_NAME = "fetch resources by URL: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero"
 _ABOUT = """
 resolve retrieves resources by URL, for all schemes of RFC 1738 and their TLS siblings. A URL has a colon
 and a command has none, so either may come first; the default command is get. A truncated transfer is always
@@ -27,7 +27,7 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield f'.\\" {NOTE}'
     yield f'.TH RESOLVE 1 "" "resolve {VERSION}" "User Commands"'
-    yield from _section("NAME", [f"resolve \\- {_text(_WHAT)}"])
+    yield from _section("NAME", [f"resolve \\- {_text(_NAME)}"])
     yield from _section("SYNOPSIS", [".B resolve", "[\\fICOMMAND\\fR] [\\fIOPTION\\fR]... \\fIURL\\fR..."])
     yield from _section("DESCRIPTION", map(_text, _ABOUT.split("\n")[1:-1]))
     yield from _section("COMMANDS", map(_verb, VERBS))
