@@ -236,11 +236,11 @@ async def _print_error_body(reply: StreamingResponse) -> None:
         return
     with suppress(ResolveError):
         async for piece in reply.body:
-            streams.say(text.feed(piece[:remaining]))
+            streams.print_above(text.feed(piece[:remaining]))
             remaining -= len(piece)
             if remaining <= 0:
                 break
-    streams.say(text.finish())
+    streams.print_above(text.finish())
 
 
 async def _escape_body(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -206,11 +206,6 @@ def note(line: Masked) -> None:
     print_above(escape_line(line) + "\n")
 
 
-def say(text: str) -> None:
-    """Write the body of a response, which is already escaped, to standard error."""
-    print_above(text)
-
-
 def note_record(record: dict[str, JsonValue]) -> None:
     """Write a JSON object as one line to standard error, because standard output contains a body."""
     print_above(json_line(record))

@@ -18,8 +18,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Functions with text that is not `Masked`, and the reason.
 WRITE_TEXT: Mapping[str, str] = {
     "resolver.cli.streams._write": "the end of all writers of this module",
-    "resolver.cli.streams.print_above": "escaped text of `complain`, `note` and `say`",
-    "resolver.cli.streams.say": "the body of an error response, which is never masked",
+    "resolver.cli.streams.print_above": "escaped text of `complain` and `note`, or an error page",
     "resolver.cli.streams.note_record": "a record: its values hold masked URLs",
     "resolver.cli.progress.RecordDisplay._report": "a record of an event",
     "resolver.cli.verbs._note": "a record of an outcome",

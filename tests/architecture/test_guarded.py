@@ -105,7 +105,9 @@ def test_writers_take_only_masked_text() -> None:
 def test_writer_that_passes_text_on_is_found() -> None:
     """A new writer in another module calls a writer that is excepted."""
     streams = next(module for module in SOURCES if module.name == "resolver.cli.streams")
-    new = Module("resolver.cli.planted", "from resolver.cli import streams\ndef yell(t: str): streams.say(t)")
+    new = Module(
+        "resolver.cli.planted", "from resolver.cli import streams\ndef yell(t: str): streams.print_above(t)"
+    )
     assert guarded.writers_take_masked_text([streams, new]) == ["resolver.cli.planted.yell"]
 
 
