@@ -210,6 +210,7 @@ class _ConfigurationFile:
     def __init__(self, path: str, octets: bytes, *, is_private: bool) -> None:
         self._path = path
         self._is_private = is_private
+        self._options = {row.name: row for row in rows()}
         self._rows = {row.name: row for row in configurable()}
         self._text, self._content = self._decode(octets)
 
@@ -325,8 +326,7 @@ class _ConfigurationFile:
                 check_prefix(prefix)
             except BadValue as error:
                 self._raise_wrong("prefix", str(error), table_name)
-            options = {row.name: row for row in rows()}
-            value = self._parse(options["mirrors"], table["mirrors"], table_name)
+            value = self._parse(self._options["mirrors"], table["mirrors"], table_name)
             yield prefix, ConfiguredValue(value, self._locate("prefix", table_name))
 
     def _host(self, host: str, section: dict[str, Any]) -> HostSection:
@@ -358,12 +358,12 @@ class _ConfigurationFile:
         )
 
     def _settings_of(self, host: str, section: dict[str, Any]) -> Iterator[tuple[str, ConfiguredValue]]:
-        options = {row.name: row for row in rows()}
         for key, value in section.items():
             if key == "limits":
                 yield "limit", self._table(key, value, host)
             elif key in _HOST_KEYS:
-                yield key, ConfiguredValue(self._parse(options[key], value, host), self._locate(key, host))
+                parsed = self._parse(self._options[key], value, host)
+                yield key, ConfiguredValue(parsed, self._locate(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
         """Return the arguments of `password_command`, which runs without a shell."""

@@ -112,22 +112,15 @@ def perform(command: Command) -> int:
     except ModuleNotFoundError:
         streams.complain(Masked(f"serve needs {missing_libraries('web')}"))
         return MISSING_EXTRA
-    registers = command.register or command.unregister
     try:
-        if registers:
-            return trio.run(_register_handlers, command)
+        if command.register or command.unregister:
+            trio.run(unregister if command.unregister else register, command.is_quiet)
+            return 0
         with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C is handled
             return trio.run(_serve, command, archive)
     except ResolveError as error:
         streams.complain(error.message)
         return error.exit_code
-
-
-async def _register_handlers(command: Command) -> int:
-
-    change = unregister if command.unregister else register
-    await change(command.is_quiet)
-    return 0
 
 
 async def _serve(command: Command, archive: ArchiveSource | None) -> int:

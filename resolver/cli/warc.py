@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from protocols.errors import IntegrityError, InvalidUrl, LocalError
 from protocols.text import Masked, own_text
@@ -15,10 +14,6 @@ from resolver.trees.scope import TreeScope, tree_of
 from resolver.url.parsing import parse, redact
 from resolver.warc.check import ArchiveCheck, ArchiveFinding, ListedRecord, list_records
 from resolver.warc.records import DamagedSpan
-
-if TYPE_CHECKING:
-    pass
-
 
 _DAMAGED = IntegrityError.exit_code
 
