@@ -124,7 +124,7 @@ def test_report_lost_during_transfer_is_requested_again(
             workers.start()
 
     told: list[BulkProgress] = []
-    monkeypatch.setattr(RUN, "_REPORT", 0.2)
+    monkeypatch.setattr(RUN, "_REPORT_TIMEOUT", 0.2)
     monkeypatch.setattr(Future, "result", lost)
     summary = workers.run(tmp_path, replace_it)
     assert (summary.refused, summary.slices) == (2, 2)
