@@ -277,9 +277,9 @@ class NvtTerminal:
                 case OptionNegotiation(verb=verb, option=option):
                     self._count_negotiation()
                     yield from self._negotiate(verb, option)
-                case Subnegotiation(option=option, octets=octets):
+                case Subnegotiation(option=option, octets=data):
                     self._count_negotiation()
-                    yield from self._answer_subnegotiation(option, octets)
+                    yield from self._answer_subnegotiation(option, data)
                 case _:
                     yield element
 
