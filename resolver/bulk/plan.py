@@ -28,7 +28,7 @@ from protocols.location import JsonValue, Url
 from protocols.text import Masked
 from resolver.bulk.messages import BulkRequest, RequestSlice
 from resolver.bulk.queue import MAX_SECONDS, PARTITIONS, BulkScheduler, HostPace, HostShare, PendingRequests
-from resolver.policy.schemes import MANY, at_once
+from resolver.policy.schemes import MANY, max_connections
 from resolver.policy.subject import host_key
 from resolver.transfer.many import SaveRequest
 from resolver.transfer.naming import local_file_name
@@ -108,7 +108,7 @@ class BulkPlan:
 
     def _cap(self, scheme: str) -> int | None:
         if scheme not in self._schemes:
-            self._schemes[scheme] = at_once(scheme, MANY, wanted=self.pace.per_host)
+            self._schemes[scheme] = max_connections(scheme, MANY, setting=self.pace.per_host)
         return self._schemes[scheme]
 
     # -- slices

@@ -26,7 +26,7 @@ from resolver.cli.session_settings import check_limit, header, with_limits
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
 from resolver.files.atomic import MISSING, open_own
-from resolver.policy.environment import own_folder
+from resolver.policy.environment import config_folder
 from resolver.policy.schemes import check_gateway
 from resolver.policy.settings import Host, Policy, names_of, normal_name
 
@@ -200,7 +200,7 @@ def load(name: str | None) -> Configuration:
 
 def own_path() -> str | None:
     """Return the path of the user's default configuration file, or None without a configuration directory."""
-    folder = own_folder()
+    folder = config_folder()
     return None if folder is None else os.path.join(folder, "config.toml")
 
 

@@ -37,7 +37,7 @@ def find_pattern_hint(text: str) -> Masked | None:
     scheme = text.partition(":")[0].lower()
     row = registry.find(scheme)
     path = text.partition("#")[0]
-    name = (path.partition("?")[0] if registry.is_of_the_web(scheme) else path).rpartition("/")[2]
+    name = (path.partition("?")[0] if registry.is_web(scheme) else path).rpartition("/")[2]
     if row is None or row.tree is None or not _WILDCARD.search(name):
         return None
     shown = own_text(quote(redact(text)))

@@ -21,7 +21,7 @@ from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.output import BufferedLines
 from resolver.cli.targets import CommandTarget
-from resolver.policy.environment import colors_here
+from resolver.policy.environment import read_colors
 from resolver.terminal.text import escape_line
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import StreamingResponse, listing_line, long_line
@@ -149,7 +149,7 @@ class EntryPrinter:
         self._is_terminal = streams.output_is_terminal()
         self._columns = streams.output_columns() if self._is_terminal and self._is_long else MIN_COLUMNS
         self._escape: Callable[[str], str] = escape_line if self._is_terminal and not raw else str
-        self._colors = load_colors(colors_here()) if self._is_terminal else EntryColors({})
+        self._colors = load_colors(read_colors()) if self._is_terminal else EntryColors({})
         self._count = 0
 
     def __call__(self, entry: Entry) -> str:

@@ -33,7 +33,7 @@ from resolver.trees.robots import Robots
 from resolver.trees.saving import with_rows
 from resolver.trees.scope import DEEPEST, Selection, path_of_top, split_pattern, tree_of, walked_as
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
-from resolver.url.registry import is_of_the_web
+from resolver.url.registry import is_web
 
 if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry
@@ -121,7 +121,7 @@ class Trees:
         if self._inventory is not None:
             self._roots.append(root)
             self._inventory.keep([root.path])
-        if not self._is_notice_sent and is_of_the_web(root.url.scheme):
+        if not self._is_notice_sent and is_web(root.url.scheme):
             self._is_notice_sent = True
             streams.complain(Masked("robots.txt is ignored (--ignore-robots)"))
         self._walk.plant(root)

@@ -28,7 +28,7 @@ from resolver.cli.console import ESCAPE, Console, Mode, TerminalHangup
 from resolver.cli.hints import advise_login
 from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import CommandTarget
-from resolver.policy.environment import colors_here
+from resolver.policy.environment import read_colors
 from resolver.policy.judgment import judge
 from resolver.policy.schemes import rules_of
 from resolver.terminal.screen import TerminalOutput
@@ -350,7 +350,7 @@ async def _open_session(
     session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
     advise_login(url, quiet=command.is_quiet)
-    plain, terminal_name = command.plain, colors_here().get("TERM", "dumb")
+    plain, terminal_name = command.plain, read_colors().get("TERM", "dumb")
     is_dumb = plain or terminal_name in ("", "dumb")
     with Console() as console:
         shown = TerminalOutput(plain=plain, raw=session.policy.allow_raw, utf8=console.is_utf8)

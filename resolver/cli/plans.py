@@ -10,7 +10,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.config import hosts_of
 from resolver.cli.session_settings import options_of, policy_of
 from resolver.cli.targets import CommandTarget
-from resolver.policy.environment import find_setting, needs_server, proxies_here, server_of
+from resolver.policy.environment import find_setting, needs_server, read_proxies, server_of
 from resolver.transfer.plan import Plan, explain
 
 
@@ -30,7 +30,7 @@ def plan_of(target: CommandTarget, command: Command) -> Plan:
         news_server=None if setting is None else setting.text,
         strict=command.strict,
         options=options_of(command, policy, raw=True, listen=True),
-        environment=proxies_here(),
+        environment=read_proxies(),
         proxy=command.proxy,
         hosts=hosts,
     )

@@ -51,7 +51,7 @@ from resolver.files.directory import DirectoryGone, OutputDirectory
 from resolver.files.faults import is_full, is_scarce
 from resolver.ledger import LedgerFault, current
 from resolver.network.events import OnEvent
-from resolver.policy.schemes import at_once
+from resolver.policy.schemes import max_connections
 from resolver.transfer.batch import AT_REST, Batch, BatchTask, TaskResult
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Saved
@@ -297,7 +297,7 @@ class _RetrievalRun:
     ) -> HostScheduler[BatchTask[None]]:
         command = self._command
         return HostScheduler(
-            partial(at_once, wanted=command.per_host), rate=command.host_rate, lane_of=lane_of
+            partial(max_connections, setting=command.per_host), rate=command.host_rate, lane_of=lane_of
         )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:

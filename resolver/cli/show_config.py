@@ -25,8 +25,8 @@ from resolver.cli.config import (
     settings_at,
 )
 from resolver.cli.values import UsageError
-from resolver.policy.environment import find_setting, proxies_here
-from resolver.policy.proxies import OF_HOST, proxy_for, variables_at
+from resolver.policy.environment import find_setting, read_proxies
+from resolver.policy.proxies import HOST_PROXY, proxy_for, variables_at
 from resolver.policy.subject import Endpoint, endpoint_of
 from resolver.url.parsing import parse
 
@@ -125,13 +125,13 @@ def _proxy_for(
 
     Exceptions, such as `no_proxy`, are taken into account.
     """
-    variables = variables_at(proxies_here(command.proxy), None if host_proxy is None else host_proxy.value)
+    variables = variables_at(read_proxies(command.proxy), None if host_proxy is None else host_proxy.value)
     proxy = proxy_for(scheme, endpoint, variables)
     if proxy is None:
         return {}
     if proxy.source.endswith(("_proxy", "_PROXY")):
         return {"proxy": ConfiguredValue(proxy.shown, proxy.source)}
-    return {"proxy": host_proxy} if proxy.source == OF_HOST and host_proxy is not None else {}
+    return {"proxy": host_proxy} if proxy.source == HOST_PROXY and host_proxy is not None else {}
 
 
 def _list_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:

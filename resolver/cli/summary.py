@@ -22,7 +22,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.targets import CommandTarget, reread_targets
 from resolver.cli.transfers import duration, octets
 from resolver.network.events import Connected, Event
-from resolver.policy.environment import proxies_here
+from resolver.policy.environment import read_proxies
 from resolver.policy.settings import Policy
 from resolver.transfer.response import Saved
 from resolver.url.parsing import redact
@@ -234,7 +234,7 @@ def make_failed_record(
         origin=target.origin,
         referrer=target.referrer,
         gateways=command.gateways,
-        environment=proxies_here(),
+        environment=read_proxies(),
         proxy=command.proxy,
     )
     return outcome_of_failure(error, target.url, elapsed, verdict).as_json()

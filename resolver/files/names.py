@@ -13,7 +13,7 @@ from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.files.part_state import read_state
-from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, number_name
+from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_companion_name, number_name
 
 
 def check_name(path: str) -> None:
@@ -21,7 +21,7 @@ def check_name(path: str) -> None:
     name = path.rpartition("/")[2]
     if name in ("", ".", ".."):
         raise LocalError(f"cannot write {path!r}: this is the name of a directory")
-    if is_kept_beside(name):
+    if is_companion_name(name):
         raise LocalError(
             f"cannot write {path!r}: this name is reserved for incomplete files (S14); choose another name"
         )

@@ -18,10 +18,10 @@ from resolver.network.stream_settings import Contacts, Tap
 from resolver.network.tls import Pins, Trust
 from resolver.policy.judgment import judge_credentials, judge_subject, sift_addresses
 from resolver.policy.proxies import variables_at
-from resolver.policy.redirects import may_go_unasked
-from resolver.policy.settings import NOTHING, Host, HostSettings, Policy
-from resolver.policy.subject import ALLOW, NewsServer, Subject, Verdict, endpoint_of, no_place
-from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
+from resolver.policy.redirects import may_send_early
+from resolver.policy.settings import NO_SETTINGS, Host, HostSettings, Policy
+from resolver.policy.subject import ALLOW, NewsServer, Subject, Verdict, endpoint_of, no_host_error
+from resolver.policy.tunnels import ProxyLogins, ProxyRoute, find_route
 from resolver.url import registry
 
 #: The IP version to use, as set by `-4` or `-6`.
@@ -103,7 +103,7 @@ class Admission:
         if (email := shared.policy.ftp_email) is not None:  # S17
             self.options = replace(self.options, anonymous_password=email.encode("ascii"))
         self.url = url
-        self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
+        self.host = NO_SETTINGS if shared.hosts is None else _host_of(url, server, shared.hosts)
         own = self.host.proxy
         self._variables = shared.variables if own is None else variables_at(shared.variables, own)
         self._subject = Subject(url, shared.policy, origin, referrer, server, self._variables)
@@ -129,7 +129,7 @@ class Admission:
             shared.trust.name(self.full_place)
 
     def _way(self) -> ProxyRoute | None:
-        way = way_of(self.url, self._subject.endpoint, self._variables, self.shared.logins)
+        way = find_route(self.url, self._subject.endpoint, self._variables, self.shared.logins)
         via = None if way is None else way.via
         if via != self.options.via:
             self.options = replace(self.options, via=via)
@@ -149,7 +149,7 @@ class Admission:
         """
         endpoint = self._subject.endpoint
         if endpoint is None:
-            raise no_place(self.url)
+            raise no_host_error(self.url)
         return endpoint.host, endpoint.port
 
     @property
@@ -169,13 +169,13 @@ class Admission:
         """Return whether credentials may be sent before the server requests them (S06).
 
         Credentials are sent early only if the connections of the scheme use TLS from the first byte. See
-        `may_go_unasked`.
+        `may_send_early`.
         """
         row = self._subject.row
         tls = row is not None and row.tls == "always"
         # For a proxied request, "localhost" is the machine of the proxy.
         host = self.place[0] if self.way is None else ""
-        return may_go_unasked(host, self.shared.policy, tls=tls)
+        return may_send_early(host, self.shared.policy, tls=tls)
 
     def check_addresses(self, addresses: Sequence[str]) -> tuple[str, ...]:
         """Return the IP addresses that the policy allows, as protection against SSRF (S08).
@@ -248,4 +248,4 @@ class Admission:
 
 def _host_of(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
     place = endpoint_of(url, server)
-    return NOTHING if place is None else hosts.find_host(place.host, place.port)
+    return NO_SETTINGS if place is None else hosts.find_host(place.host, place.port)

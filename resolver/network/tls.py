@@ -24,7 +24,7 @@ from protocols.errors import Disconnected, NetworkError, NotConfigured, TimedOut
 from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.files.faults import reason
 from resolver.loops import running
-from resolver.policy.environment import own_folder
+from resolver.policy.environment import config_folder
 from resolver.policy.settings import normal_pin
 
 
@@ -279,7 +279,7 @@ def _shown_digest(host: str, certificate: bytes) -> str:
 
 
 def _path() -> str:
-    folder = own_folder()
+    folder = config_folder()
     if folder is None:
         raise NotConfigured(f"no directory for the {_WHAT}: set XDG_CONFIG_HOME or HOME")
     return os.path.join(folder, _NAME)

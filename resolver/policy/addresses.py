@@ -84,7 +84,7 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
 _GLOBAL = "2000::/3"
 #: The upper 96 bits of an IPv6 address that is another form of an IPv4 address. The forms are IPv4-compatible
 #: and IPv4-mapped (RFC 4291 2.5.5), IPv4-translated (RFC 2765) and NAT64 (RFC 6052).
-_STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
+_IPV4_FORMS = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
 @lru_cache(maxsize=1024)
@@ -107,12 +107,12 @@ def classify(address: str) -> AddressScope:
 
     Text that is not an IP address has the scope NEVER.
     """
-    found = _read(address)
-    if found is None:
+    parsed = _parse_address(address)
+    if parsed is None:
         return AddressScope.NEVER
-    inner = _find_embedded(found)
-    instead = bool(inner) and (int(found) >> 32 in _STANDING or int(found) >> 112 == 0x2002)
-    return max(map(_row, inner if instead else (found, *inner)))
+    inner = _find_embedded(parsed)
+    is_other_form = bool(inner) and (int(parsed) >> 32 in _IPV4_FORMS or int(parsed) >> 112 == 0x2002)
+    return max(map(_find_scope, inner if is_other_form else (parsed, *inner)))
 
 
 @lru_cache(maxsize=1024)
@@ -122,19 +122,19 @@ def find_least_scope(address: str) -> AddressScope:
     An attacker may choose a server address that seems to embed an internal IPv4 address. With the least
     internal scope, links from this server still cannot lead to internal addresses.
     """
-    found = _read(address)
-    if found is None:
+    parsed = _parse_address(address)
+    if parsed is None:
         return AddressScope.NEVER
     # The operating system treats an IPv4-mapped address as the IPv4 address.
-    if found.version == 6 and found.ipv4_mapped is not None:
-        return _row(found.ipv4_mapped)
-    return min(map(_row, (found, *_find_embedded(found))))
+    if parsed.version == 6 and parsed.ipv4_mapped is not None:
+        return _find_scope(parsed.ipv4_mapped)
+    return min(map(_find_scope, (parsed, *_find_embedded(parsed))))
 
 
-def _row(address: Address) -> AddressScope:
-    for reach, networks in _networks():
+def _find_scope(address: Address) -> AddressScope:
+    for scope, networks in _networks():
         if any(address in network for network in networks if network.version == address.version):
-            return reach
+            return scope
     return (
         AddressScope.PUBLIC if address.version == 4 or address in _network(_GLOBAL) else AddressScope.PRIVATE
     )
@@ -147,15 +147,15 @@ def judge_address(
 
     `referrer_address` is the IP address of the server that sent the referring document.
     """
-    reach = classify(address)
-    is_link_local = reach is AddressScope.LINK_LOCAL
-    if reach is AddressScope.PUBLIC or (policy.allow_address and _is_allowed(address, policy.allow_address)):
+    scope = classify(address)
+    is_link_local = scope is AddressScope.LINK_LOCAL
+    if scope is AddressScope.PUBLIC or (policy.allow_address and _is_allowed(address, policy.allow_address)):
         return None
-    if reach is AddressScope.NEVER:
+    if scope is AddressScope.NEVER:
         return _refusal(address, f"{address} is not a host address")
     if origin == "user" and not (is_link_local or policy.public_only):
         return None
-    kind = reach.name.lower().replace("_", "-")
+    kind = scope.name.lower().replace("_", "-")
     if policy.public_only:
         return _refusal(address, f"{address} is {kind}, and the policy allows only public addresses")
     if origin == "user":
@@ -163,8 +163,8 @@ def judge_address(
     if is_link_local:
         return _refusal(address, f"{address} is {kind}: only a URL from the user may lead there")
     if referrer_address is not None:
-        referring = find_least_scope(referrer_address)
-        if reach <= (AddressScope.PUBLIC if referring is AddressScope.NEVER else referring):
+        referrer_scope = find_least_scope(referrer_address)
+        if scope <= (AddressScope.PUBLIC if referrer_scope is AddressScope.NEVER else referrer_scope):
             return None
     return _refusal(address, f"{address} is {kind}, more internal than the URL that led there")
 
@@ -188,19 +188,19 @@ def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
     An IPv6 address may embed IPv4 addresses. The result is also True if the ranges contain every embedded
     IPv4 address.
     """
-    found = _read(address)
-    if found is None:
+    parsed = _parse_address(address)
+    if parsed is None:
         return False
     networks = [_network(text) for text in ranges]
-    inner = _find_embedded(found)
-    return _is_in(networks, found) or (bool(inner) and all(_is_in(networks, each) for each in inner))
+    inner = _find_embedded(parsed)
+    return _is_in(networks, parsed) or (bool(inner) and all(_is_in(networks, embedded) for embedded in inner))
 
 
 def _is_in(networks: Iterable[Network], address: Address) -> bool:
     return any(address in network for network in networks if network.version == address.version)
 
 
-def _read(address: str) -> Address | None:
+def _parse_address(address: str) -> Address | None:
     from ipaddress import ip_address  # lazy import: `explain` of a host name needs no addresses
 
     try:
@@ -220,7 +220,7 @@ def _find_embedded(address: Address) -> list[IPv4Address]:
 
 def _list_inner(number: int) -> Iterator[int]:
     """Yield the embedded IPv4 addresses of an IPv6 address, in the low 32 bits of each number."""
-    if number >> 32 in _STANDING and number > 1:
+    if number >> 32 in _IPV4_FORMS and number > 1:
         yield number
     elif number >> 112 == 0x2002:  # 6to4 (RFC 3056)
         yield number >> 80
@@ -247,7 +247,7 @@ def _split(number: int, bits: int) -> int:
 
 @lru_cache(maxsize=1)
 def _networks() -> tuple[tuple[AddressScope, tuple[Network, ...]], ...]:
-    return tuple((reach, tuple(_network(text) for text in texts)) for reach, texts in _TABLE)
+    return tuple((scope, tuple(_network(text) for text in texts)) for scope, texts in _TABLE)
 
 
 @lru_cache(maxsize=256)

@@ -48,11 +48,11 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
             if decision is not None:
                 reported.add(decision.action)
                 yield decision
-        if rule.longest is not None and len(octets) > rule.longest and "length" not in reported:
+        if rule.max_length is not None and len(octets) > rule.max_length and "length" not in reported:
             length = len(octets) - 2 * octets.count(b"%") if encoded else len(octets)
-            if length > rule.longest:
+            if length > rule.max_length:
                 reported.add("length")
-                detail = f"{name} has {length} bytes, and servers accept at most {rule.longest}"
+                detail = f"{name} has {length} bytes, and servers accept at most {rule.max_length}"
                 yield Decision("S02", "refuse", detail, position=position_in(url, name, _NONE))
     if rules.line is not None:
         yield from _judge_request_length(url, *rules.line)
@@ -70,12 +70,10 @@ def _judge_content(
     else:
         bad, action = present & rule.warned, "warn"
         reason = "is a control character or a blank, unusual in names"
-    return None if action in reported else _decision(url, action, name, octets, bad, reason)
+    return None if action in reported else _decide(url, action, name, octets, bad, reason)
 
 
-def _decision(
-    url: Url, action: Action, name: str, octets: bytes, bad: frozenset[int], reason: str
-) -> Decision:
+def _decide(url: Url, action: Action, name: str, octets: bytes, bad: frozenset[int], reason: str) -> Decision:
     octet = next(octet for octet in octets if octet in bad)
     position = position_in(url, name, bad)
     where = name if position is None else f"{name}, at position {position} of the URL,"
@@ -100,19 +98,19 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
         shown = b"" if name.lower() == b"body" else value
         for where, octets in ((f"{component}[{index}].name", name), (f"{component}[{index}].value", shown)):
             if bad := LINE_END.intersection(octets):
-                yield _decision(url, "refuse", where, octets, bad, "would end a header field of the mail")
+                yield _decide(url, "refuse", where, octets, bad, "would end a header field of the mail")
                 return
 
 
-def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
+def _judge_request_length(url: Url, components: tuple[str, ...], max_length: int) -> Iterator[Decision]:
     """Check the length of the first line of a request, which has several components."""
     parts = [part for name in components if type(part := getattr(url, name)) is bytes]
     line = b"\t".join(parts).partition(b"\r\n")[0]
-    if len(line) > longest:
+    if len(line) > max_length:
         yield Decision(
             rule="S02",
             action="refuse",
-            detail=f"the request has {len(line)} bytes, and servers accept at most {longest}",
+            detail=f"the request has {len(line)} bytes, and servers accept at most {max_length}",
             position=position_in(url, components[0], _NONE),
         )
 
@@ -159,7 +157,7 @@ def judge_name(subject: Subject) -> Iterator[Decision]:
         yield from _judge_spelling(subject)
     reported: set[str] = set()
     for label in lowered.split(".") if "xn--" in lowered else ():
-        objection = objection_to(label) if label.startswith("xn--") else None
+        objection = find_objection(label) if label.startswith("xn--") else None
         if objection is not None and objection not in reported:
             reported.add(objection)
             yield Decision(
@@ -177,7 +175,7 @@ def judge_allowed_host(subject: Subject) -> Iterator[Decision]:
     The user's own news server is not checked, because it is not part of the URL.
     """
     allowed, endpoint = subject.policy.allowed_hosts, subject.endpoint
-    if allowed is None or endpoint is None or endpoint.ours or comparable_host(endpoint.host) in allowed:
+    if allowed is None or endpoint is None or endpoint.is_own or comparable_host(endpoint.host) in allowed:
         return
     yield Decision(
         rule="S22",
@@ -206,7 +204,7 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
         )
 
 
-def objection_to(label: str) -> str | None:
+def find_objection(label: str) -> str | None:
     """Return the reason why an `xn--` label is deceptive or invalid, or None.
 
     Control characters and mixed scripts are checked first, then UTS 46.
@@ -218,10 +216,10 @@ def objection_to(label: str) -> str | None:
         return "has invisible characters"
     if not _is_valid(label, text):
         return "cannot be decoded"
-    scripts = {script for script in map(_script, text) if script is not None}
+    scripts = {script for script in map(_find_script, text) if script is not None}
     if len(scripts) > 1 and not any(scripts <= mix for mix in _MIXES):
         return f"mixes scripts ({', '.join(sorted(scripts)).title()})"
-    return _disguise(text, scripts)
+    return _find_disguise(text, scripts)
 
 
 def _decode(label: str) -> str | None:
@@ -242,7 +240,7 @@ def _is_valid(label: str, text: str) -> bool:
         return False
 
 
-def _script(character: str) -> str | None:
+def _find_script(character: str) -> str | None:
     """Return the script of a letter, such as LATIN, or None for a character without a script."""
     if unicodedata.category(character)[0] != "L":
         return None
@@ -250,9 +248,9 @@ def _script(character: str) -> str | None:
     return None if word in _NO_SCRIPT else _KANA.get(word, word)
 
 
-def _disguise(text: str, scripts: set[str]) -> str | None:
+def _find_disguise(text: str, scripts: set[str]) -> str | None:
     for script, lookalikes in _LOOKALIKES.items():
-        if scripts == {script} and all(_script(c) is None or c in lookalikes for c in text):
+        if scripts == {script} and all(_find_script(c) is None or c in lookalikes for c in text):
             return f"has only {script.title()} letters that look like Latin letters"
     return None
 
@@ -348,7 +346,7 @@ def check_tunnel_port(port: int, policy: Policy) -> None:
 # with a dot, and no bytes may follow the dot. The author of an untrusted URL can choose every line of the
 # form. Therefore the user must also confirm the submission.
 
-_ENDS = frozenset(b"\0\t\n\r")
+_END_BYTES = frozenset(b"\0\t\n\r")
 _FORM = (  # the pattern of a filled-in Gopher+ form; `re` compiles it on first use
     rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
     rb"\+-1 \r\n"
@@ -364,18 +362,18 @@ def judge_form(subject: Subject) -> Iterator[Decision]:
     """
     form = subject.rules.form
     gopherplus: object = None if form is None else getattr(subject.url, form)
-    if not isinstance(gopherplus, bytes) or _ENDS.isdisjoint(gopherplus):
+    if not isinstance(gopherplus, bytes) or _END_BYTES.isdisjoint(gopherplus):
         return
     if re.fullmatch(_FORM, gopherplus, re.VERBOSE):
-        yield from _judge_port(subject)
+        yield from _judge_form_port(subject)
         yield from _judge_submission(subject)
     else:
-        yield _not_a_form(subject, gopherplus)
+        yield _refuse_bytes(subject, gopherplus)
 
 
-def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
-    octet = next(octet for octet in gopherplus if octet in _ENDS)
-    position = position_in(subject.url, "gopherplus", _ENDS)
+def _refuse_bytes(subject: Subject, gopherplus: bytes) -> Decision:
+    octet = next(octet for octet in gopherplus if octet in _END_BYTES)
+    position = position_in(subject.url, "gopherplus", _END_BYTES)
     where = "" if position is None else f", at position {position} of the URL,"
     return Decision(
         rule="S03",
@@ -385,7 +383,7 @@ def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
     )
 
 
-def _judge_port(subject: Subject) -> Iterator[Decision]:
+def _judge_form_port(subject: Subject) -> Iterator[Decision]:
     """Apply S03 to the port: a form is allowed only at a gopher port.
 
     At another port, the lines of the form could be commands to a mail server (cross-protocol attack).

@@ -17,7 +17,7 @@ from resolver.policy.subject import NewsServer
 from resolver.url import registry
 
 
-def proxies_here(proxy: str | None = None) -> dict[str, str]:
+def read_proxies(proxy: str | None = None) -> dict[str, str]:
     """Return the proxy variables of the environment, and the variables that mark a CGI program.
 
     `proxy` is the proxy that the caller configured (see `proxy_variables`).
@@ -25,7 +25,7 @@ def proxies_here(proxy: str | None = None) -> dict[str, str]:
     return proxy_variables(os.environ, proxy)
 
 
-def own_folder() -> str | None:
+def config_folder() -> str | None:
     """Return the configuration directory of this program, or None if the base directory is unknown."""
     home = configuration_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
@@ -63,7 +63,7 @@ def runtime_folder() -> str | None:
     return None
 
 
-def colors_here() -> dict[str, str]:
+def read_colors() -> dict[str, str]:
     """Return the environment variables for colors: NO_COLOR, LS_COLORS and TERM."""
     return {name: os.environ[name] for name in ("NO_COLOR", "LS_COLORS", "TERM") if name in os.environ}
 
@@ -81,10 +81,10 @@ def state_folder() -> str | None:
 # foreign network the name belongs to an unknown party.
 
 SYSTEM_FILE = "/etc/news/server"
-HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
+SERVER_HELP = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
 #: The maximum number of characters that are read from `/etc/news/server`. The file normally contains only a
 #: host name and perhaps a comment.
-_MOST = 65_536
+_MAX_SETTING = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 
 
@@ -131,24 +131,24 @@ def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
         NotConfigured: no server is configured, or the value is not a server.
     """
     if setting is None:
-        raise NotConfigured(f"{scheme} URLs without a server need one: {HOW_TO_SET}")
+        raise NotConfigured(f"{scheme} URLs without a server need one: {SERVER_HELP}")
     shown = setting.text if "@" not in setting.text else f"****@{setting.text.rpartition('@')[2]}"
-    complaint = f"{setting.source}: {shown!r} is not a news server; expected HOST, HOST:PORT or [IPV6]:PORT"
+    message = f"{setting.source}: {shown!r} is not a news server; expected HOST, HOST:PORT or [IPV6]:PORT"
     if _PLACE.fullmatch(setting.text) is None:
-        raise NotConfigured(complaint)
+        raise NotConfigured(message)
     row = registry.find(scheme)
     assert row is not None
     written = f"//{setting.text}/"
     try:
-        place, _ = parse_login(UrlText(written, scheme, 0, len(written), row.default_port))
+        login, _ = parse_login(UrlText(written, scheme, 0, len(written), row.default_port))
     except InvalidUrl as error:
-        raise NotConfigured(f"{complaint} ({error.kind})") from error
-    return NewsServer(place["host"], place["default_port"] if place["port"] is None else place["port"])
+        raise NotConfigured(f"{message} ({error.kind})") from error
+    return NewsServer(login["host"], login["default_port"] if login["port"] is None else login["port"])
 
 
 def _read_system_file() -> str:
     try:
         with open(SYSTEM_FILE, encoding="utf-8", errors="replace") as file:
-            return file.read(_MOST)
+            return file.read(_MAX_SETTING)
     except OSError:
         return ""  # the file `/etc/news/server` does not exist, as on most machines

@@ -96,11 +96,11 @@ def is_below(segments: Sequence[bytes], root: str) -> bool:
     Symbolic links may still lead outside `root`. The code that opens the file follows the links and checks
     the path again.
     """
-    top = _walk(os.fsencode(root).split(b"/"))
-    return _walk(segments)[: len(top)] == top
+    top = _normalize(os.fsencode(root).split(b"/"))
+    return _normalize(segments)[: len(top)] == top
 
 
-def _walk(segments: Sequence[bytes]) -> list[bytes]:
+def _normalize(segments: Sequence[bytes]) -> list[bytes]:
     """Return the segments of the absolute path, with dot segments resolved and empty segments removed."""
     path: list[bytes] = []
     for segment in segments:
@@ -114,7 +114,7 @@ def _walk(segments: Sequence[bytes]) -> list[bytes]:
 # File names from untrusted sources (S14, path traversal). A saved file never gets the suffix of a partial
 # file or a metadata file, because a later run could mistake the saved file for its own partial file.
 
-_LONGEST = 200  # in bytes; common file systems allow 255, which leaves room for `.part` and a number
+_MAX_NAME = 200  # in bytes; common file systems allow 255, which leaves room for `.part` and a number
 # The patterns are strings, which `re` compiles on first use, because most policy checks need no file name.
 # `_DOUBTFUL` matches C0, DEL and C1 controls, bidi controls, bytes that are not UTF-8, and characters that
 # Windows reserves.
@@ -127,7 +127,7 @@ _DOUBTFUL = (
 #: sidecar with the metadata of the retrieval. The state file and the sidecar are first written under a
 #: temporary name with the additional suffix `.new`.
 PART_SUFFIX, STATE_SUFFIX, META_SUFFIX, FIRST_SUFFIX = ".part", ".part-state", ".meta.json", ".new"
-_KEPT_BESIDE = (
+_COMPANION_SUFFIXES = (
     *(PART_SUFFIX, STATE_SUFFIX, META_SUFFIX),
     *(STATE_SUFFIX + FIRST_SUFFIX, META_SUFFIX + FIRST_SUFFIX),
 )
@@ -163,11 +163,11 @@ def local_name(component: bytes) -> str:
     name = re.sub(_DOUBTFUL, "_", last.decode("utf-8", "surrogateescape"))
     if name[0] in ".-":
         name = "_" + name[1:]
-    name = _end_well(name)
+    name = _replace_end(name)
     if re.fullmatch(_DEVICE, name):
         name = "_" + name
-    name = _end_well(_cut(name, _LONGEST))
-    return _cut(name, _LONGEST - 1) + "_" if is_kept_beside(name) else name
+    name = _replace_end(_truncate(name, _MAX_NAME))
+    return _truncate(name, _MAX_NAME - 1) + "_" if is_companion_name(name) else name
 
 
 def local_path(components: Sequence[bytes]) -> str:
@@ -184,9 +184,9 @@ def number_name(name: str, number: int) -> str:
     if number == 1:
         return name
     stem, suffixes = name, ""
-    while found := re.search(f"(?<=.)({_WRAPPED if suffixes else _SUFFIX})$", stem):
-        stem, suffixes = stem[: found.start()], found[0] + suffixes
-        if found[0] not in _WRAPPINGS:
+    while match := re.search(f"(?<=.)({_WRAPPED if suffixes else _SUFFIX})$", stem):
+        stem, suffixes = stem[: match.start()], match[0] + suffixes
+        if match[0] not in _WRAPPINGS:
             break
     return f"{stem}.{number}{suffixes}"
 
@@ -201,14 +201,14 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def is_kept_beside(name: str) -> bool:
+def is_companion_name(name: str) -> bool:
     """Return whether any file system could treat the name as the name of a partial or metadata file.
 
     Some file systems ignore case, invisible characters, the difference between look-alike characters, or a
     final period.
     """
     folded = name.casefold() if name.isascii() else _fold(name)
-    return folded.rstrip(". ").endswith(_KEPT_BESIDE)
+    return folded.rstrip(". ").endswith(_COMPANION_SUFFIXES)
 
 
 def _fold(name: str) -> str:
@@ -217,7 +217,7 @@ def _fold(name: str) -> str:
     return unicodedata.normalize("NFKC", folded)
 
 
-def listing_name_ok(name: bytes) -> bool:
+def is_safe_name(name: bytes) -> bool:
     """Return whether a name in a listing may become a file name below the listed directory.
 
     The name must not contain a path separator or a null byte (path traversal).
@@ -225,10 +225,10 @@ def listing_name_ok(name: bytes) -> bool:
     return name not in (b"", b".", b"..") and not re.search(rb"[/\\\0]", name)
 
 
-def _end_well(name: str) -> str:
+def _replace_end(name: str) -> str:
     """Replace a period or space at the end of a name, because Windows would remove this character."""
     return name[:-1] + "_" if name[-1] in ". " else name
 
 
-def _cut(name: str, most: int) -> str:
-    return name.encode("utf-8")[:most].decode("utf-8", "ignore")
+def _truncate(name: str, max_size: int) -> str:
+    return name.encode("utf-8")[:max_size].decode("utf-8", "ignore")

@@ -46,7 +46,7 @@ from resolver.url.parsing import parse, url_of
 
 Rule: TypeAlias = Callable[[Subject], Iterable[Decision]]
 
-_NOTHING: Mapping[str, str] = {}
+_EMPTY: Mapping[str, str] = {}
 
 
 def judge(
@@ -55,9 +55,9 @@ def judge(
     *,
     origin: Origin = "user",
     referrer: Referrer | None = None,
-    gateways: Mapping[str, str] = _NOTHING,
+    gateways: Mapping[str, str] = _EMPTY,
     server: NewsServer | None = None,
-    variables: Mapping[str, str] = _NOTHING,
+    variables: Mapping[str, str] = _EMPTY,
 ) -> Verdict:
     """Apply all rules that need no DNS lookup, and return the verdict.
 
@@ -83,17 +83,17 @@ def judge_subject(
 
     S08 uses the addresses in `resolved` if the host needs a DNS lookup.
     """
-    found: list[Decision] = []
+    objections: list[Decision] = []
     if subject.row is None or subject.row.needs is not None:
-        found += _judge_scheme(subject, gateways)
+        objections += _judge_scheme(subject, gateways)
     for rule, origin in _rules_on(subject):
         if decisions := list(rule(subject)):
-            found += escalate_warnings(decisions, subject.policy, origin)
+            objections += escalate_warnings(decisions, subject.policy, origin)
     if subject.endpoint is not None:
         addresses = literal_addresses(subject.endpoint.host) or resolved
         if addresses is not None:
-            found += sift_addresses(subject, addresses)[1].decisions
-    return combine_decisions(found) if found else ALLOW
+            objections += sift_addresses(subject, addresses)[1].decisions
+    return combine_decisions(objections) if objections else ALLOW
 
 
 def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
@@ -105,7 +105,7 @@ def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[st
     Returns:
         The allowed addresses in the same order, and the verdict.
     """
-    source, origin = None if subject.source is None else subject.source.address, subject.origin_of_address
+    source, origin = None if subject.source is None else subject.source.address, subject.address_origin
     judged: list[tuple[str, Decision]] = []
     for address in addresses:
         decision = judge_address(address, subject.policy, origin, source)
@@ -114,9 +114,9 @@ def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[st
     if not judged:
         return tuple(addresses), ALLOW
     refused = {address for address, decision in judged if decision.action == "refuse"}
-    left = tuple(address for address in addresses if address not in refused)
-    return left, combine_decisions(
-        decision for address, decision in judged if address not in refused or not left
+    allowed = tuple(address for address in addresses if address not in refused)
+    return allowed, combine_decisions(
+        decision for address, decision in judged if address not in refused or not allowed
     )
 
 
@@ -136,25 +136,25 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
     the URL, the rules on this component are omitted.
     """
     row, rules, origin = subject.row, subject.rules, subject.origin
-    asked: list[tuple[Rule, Origin]] = []
+    selected: list[tuple[Rule, Origin]] = []
     if origin == "derived":
-        asked.append((judge_hop, origin))
+        selected.append((judge_hop, origin))
     if origin == "chosen" or (row is not None and row.stands_for is not None):
-        asked.append((judge_link, origin))
+        selected.append((judge_link, origin))
     if rules.local:
-        asked.append((judge_file, origin))
+        selected.append((judge_file, origin))
     if not rules.host_is_data:
-        asked.append((judge_session, origin))
-    asked += ((judge_octets, origin),)
+        selected.append((judge_session, origin))
+    selected += ((judge_octets, origin),)
     if rules.form is not None and getattr(subject.url, rules.form) is not None:
-        asked.append((judge_form, origin))
-    at_place = subject.origin_at_place
-    asked += (judge_port, at_place), (judge_user_information, origin), (judge_name, at_place)
+        selected.append((judge_form, origin))
+    at_server = subject.server_origin
+    selected += (judge_port, at_server), (judge_user_information, origin), (judge_name, at_server)
     if subject.policy.allowed_hosts is not None:
-        asked.append((judge_allowed_host, origin))
+        selected.append((judge_allowed_host, origin))
     if subject.variables:
-        asked.append((judge_proxy, "user"))
-    return asked
+        selected.append((judge_proxy, "user"))
+    return selected
 
 
 def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
@@ -165,8 +165,8 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
     typing error.
     """
     scheme = subject.url.scheme
-    lacking = registry.explain_missing(scheme)
-    if lacking is None and subject.row is not None:
+    missing = registry.explain_missing(scheme)
+    if missing is None and subject.row is not None:
         return ()
     if scheme in gateways:
         return _judge_gateway(subject, gateways)
@@ -174,23 +174,23 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
         Decision(
             rule="S19",
             action="refuse",
-            detail=lacking or _no_handler(scheme),
-            flag=f"--gateway {scheme}=URL" if lacking or _is_set_aside(scheme) else None,
+            detail=missing or _explain_no_handler(scheme),
+            flag=f"--gateway {scheme}=URL" if missing or _is_reserved(scheme) else None,
             position=0,
         ),
     )
 
 
-def _is_set_aside(scheme: str) -> bool:
+def _is_reserved(scheme: str) -> bool:
     return scheme in registry.RESERVED or scheme.startswith("x-")
 
 
-def _no_handler(scheme: str) -> str:
-    meant = registry.RESERVED.get(scheme)
-    if meant is None:
+def _explain_no_handler(scheme: str) -> str:
+    use = registry.RESERVED.get(scheme)
+    if use is None:
         return f"scheme {scheme!r} is unknown and has no handler"
     return (
-        f"scheme {scheme!r} is reserved for {meant} (RFC 1738 section 4) and has no handler"
+        f"scheme {scheme!r} is reserved for {use} (RFC 1738 section 4) and has no handler"
         " (configure a gateway to use it)"
     )
 
@@ -255,11 +255,11 @@ def check(
     allowed = Policy.default() if policy is None else Policy.of(policy)
     subject = Subject(parsed, allowed, origin, where, variables=variables)
     host = "" if subject.endpoint is None else subject.endpoint.host
-    resolved = {_name(name): found for name, found in (resolves or {}).items()}.get(_name(host))
+    resolved = {_key(name): ips for name, ips in (resolves or {}).items()}.get(_key(host))
     return judge_subject(subject, gateways or {}, resolved)
 
 
-def _name(host: str) -> str:
+def _key(host: str) -> str:
     """Return a host name without a trailing dot, which only disables the search list of DNS."""
     return host.lower().removesuffix(".")
 
@@ -315,32 +315,32 @@ def guard(
         Traceback (most recent call last):
         protocols.errors.Refused: http://h.example/: S08: ...
     """
-    url = _url_of(host, port, scheme)
+    url = _make_url(host, port, scheme)
     allowed = Policy.untrusted() if policy is None else Policy.of(policy)
     subject = Subject(url, allowed, origin, None if referrer is None else Referrer(*referrer))
     refused = judge_subject(subject, {}).error(url)
     if refused is not None:
         raise refused
-    known = literal_addresses(_strip_brackets(host))
-    found = tuple(addresses) if known is None else known
-    if not found:
+    literal = literal_addresses(_strip_brackets(host))
+    candidates = tuple(addresses) if literal is None else literal
+    if not candidates:
         raise Unreachable(f"no address for {host}", url=url.shown)
-    left, verdict = sift_addresses(subject, found)
+    permitted, verdict = sift_addresses(subject, candidates)
     refused = verdict.error(url)
     if refused is not None:
         raise refused
-    return left
+    return permitted
 
 
-def _url_of(host: str, port: int | None, scheme: str) -> Url:
+def _make_url(host: str, port: int | None, scheme: str) -> Url:
     """Return a URL that contains only the scheme, the host and the port.
 
     Raises:
         InvalidUrl: the parser finds a different host in the URL.
     """
     bare = _strip_brackets(host)
-    place = f"[{bare}]" if ":" in bare else bare
-    url = parse(f"{scheme}://{place}/" if port is None else f"{scheme}://{place}:{port}/")
+    written = f"[{bare}]" if ":" in bare else bare
+    url = parse(f"{scheme}://{written}/" if port is None else f"{scheme}://{written}:{port}/")
     endpoint = endpoint_of(url)
     if endpoint is None or endpoint.host.lower() != bare.lower():
         raise InvalidUrl("bad-host", 0, f"bad-host: {host!r} is not a host", url=url.shown)

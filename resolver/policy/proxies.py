@@ -25,15 +25,15 @@ from resolver.url.parsing import zone_of
 
 #: The key for the proxy of a single host in the mapping of variables. The proxy of a host overrides
 #: `--proxy`, all variables and `no_proxy`.
-OF_HOST = "the proxy of this host"
+HOST_PROXY = "the proxy of this host"
 
 _DIRECT = "set --proxy none or no_proxy to connect directly"
 _UNTRUSTED = (
     "{name} is set, and addresses that a proxy resolves cannot be checked here "
     "(Policy(trusted_proxy=URL) names a proxy that checks them)"
 )
-_OF_CGI = ("REQUEST_METHOD", "GATEWAY_INTERFACE")
-_NOT_READ = "HTTP_PROXY"
+_CGI_VARIABLES = ("REQUEST_METHOD", "GATEWAY_INTERFACE")
+_IGNORED = "HTTP_PROXY"
 _ENTRY = r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?"
 
 
@@ -48,7 +48,7 @@ def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) ->
     variables = {
         name: value
         for name, value in environment.items()
-        if value and (name.lower().endswith("_proxy") or name in _OF_CGI)
+        if value and (name.lower().endswith("_proxy") or name in _CGI_VARIABLES)
     }
     return variables if proxy is None else {**variables, OPTION: proxy}
 
@@ -61,7 +61,7 @@ def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str
     """
     if proxy is None:
         return variables
-    return {} if proxy == NO_PROXY else {OF_HOST: proxy}
+    return {} if proxy == NO_PROXY else {HOST_PROXY: proxy}
 
 
 def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, str]) -> Proxy | None:
@@ -101,7 +101,7 @@ def judge_proxy(subject: Subject) -> Iterator[Decision]:
     elif subject.policy.public_only and not _is_trusted(variables[name], name, subject.policy):
         yield Decision("S09", "refuse", _UNTRUSTED.format(name=name), flag="--trusted-proxy URL")
     else:
-        yield from _doubtful_entries(variables)
+        yield from _report_entries(variables)
 
 
 def _is_trusted(value: str, name: str, policy: Policy) -> bool:
@@ -116,19 +116,19 @@ def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
     """Return the name of the proxy setting for a scheme, even if the setting is ignored."""
     if not variables:
         return None
-    own = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
-    for name in (OF_HOST, OPTION, *own, "all_proxy", "ALL_PROXY"):
-        if variables.get(name) and name != _NOT_READ:
+    names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
+    for name in (HOST_PROXY, OPTION, *names, "all_proxy", "ALL_PROXY"):
+        if variables.get(name) and name != _IGNORED:
             return name
-    cgi = any(name in variables for name in _OF_CGI)
-    return _NOT_READ if _NOT_READ in own and variables.get(_NOT_READ) and not cgi else None
+    is_cgi = any(name in variables for name in _CGI_VARIABLES)
+    return _IGNORED if _IGNORED in names and variables.get(_IGNORED) and not is_cgi else None
 
 
 def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
     """Return the reason why a proxy variable is ignored, or None if the variable is used."""
-    if name == _NOT_READ:
+    if name == _IGNORED:
         return "but not used, because a CGI server creates it from a client header"
-    if name != OPTION and any(each in variables for each in _OF_CGI):
+    if name != OPTION and any(variable in variables for variable in _CGI_VARIABLES):
         return "but not used, because this looks like a CGI program (S17)"
     return None
 
@@ -143,7 +143,7 @@ def _entries(variables: Mapping[str, str]) -> list[str]:
     return [entry for entry in re.split(r"[,\s]+", exempt) if entry]
 
 
-def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
+def _report_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
     """Report the first entry of `no_proxy` that is probably a mistake: it cannot match any host."""
     for entry in _entries(variables):
         if ("*" in entry and entry != "*") or ("/" in entry and not _is_network(entry)):
@@ -166,18 +166,18 @@ def _is_network(entry: str) -> bool:
 def _exempts(entry: str, endpoint: Endpoint) -> bool:
     if entry == "*":
         return True
-    found = re.fullmatch(_ENTRY, entry)
-    name, port = (entry, None) if found is None else (found["name"], found["port"])
+    match = re.fullmatch(_ENTRY, entry)
+    name, port = (entry, None) if match is None else (match["name"], match["port"])
     if port is not None and int(port) != endpoint.port:
         return False
     host, name = endpoint.host.lower().removesuffix("."), name.lower()
     if ":" in host or host.rpartition(".")[2].isdecimal():
-        return _holds(name.removeprefix("[").removesuffix("]"), host)
+        return _contains(name.removeprefix("[").removesuffix("]"), host)
     name = name.removeprefix(".").removesuffix(".")
     return bool(name) and (host == name or host.endswith(f".{name}"))
 
 
-def _holds(network: str, address: str) -> bool:
+def _contains(network: str, address: str) -> bool:
     """Return whether the address is in the network. A host name, which is not resolved here, is not."""
     from ipaddress import ip_address, ip_network
 

@@ -27,11 +27,11 @@ ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]
 
 _SCHEME = r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
 #: The default ports of proxies, as in curl.
-_DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
+_DEFAULT_PORT, _DEFAULT_TLS_PORT = 1080, 443
 
 #: The maximum length of a user name or a password for SOCKS. RFC 1929 section 2 stores each length in one
 #: byte. A length must not be 0.
-_LONGEST_OF_SOCKS = 255
+_MAX_SOCKS_LOGIN = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def parse_proxy(text: str, source: str) -> Proxy:
     Raises:
         NotConfigured: the text is not the URL of a proxy.
     """
-    scheme, rest = _split(text, source)
+    scheme, rest = _split_scheme(text, source)
     try:
         url = parse(f"http://{rest}")
     except InvalidUrl as error:
@@ -87,40 +87,40 @@ def parse_proxy(text: str, source: str) -> Proxy:
     assert isinstance(url, HostUrl)
     if "?" in rest or url.fragment is not None:
         raise _make_error(source, "a query or fragment is not allowed")
-    unsaid = _DEFAULT_PORT_OF_TLS if scheme == "https" else _DEFAULT_PORT
-    port = unsaid if url.port is None else url.port
-    return Proxy(scheme, url.host.lower(), port, _credentials(url, scheme, source), source)
+    default = _DEFAULT_TLS_PORT if scheme == "https" else _DEFAULT_PORT
+    port = default if url.port is None else url.port
+    return Proxy(scheme, url.host.lower(), port, _check_credentials(url, scheme, source), source)
 
 
-def _split(text: str, source: str) -> tuple[ProxyScheme, str]:
-    found = re.match(_SCHEME, text)
-    if found is None:
+def _split_scheme(text: str, source: str) -> tuple[ProxyScheme, str]:
+    match = re.match(_SCHEME, text)
+    if match is None:
         return "http", text
-    scheme = found["scheme"].lower()
+    scheme = match["scheme"].lower()
     if scheme not in get_args(ProxyScheme):
-        known = ", ".join(get_args(ProxyScheme))
-        raise _make_error(source, f"{scheme!r} is not a proxy scheme (expected {known})")
-    return cast(ProxyScheme, scheme), text[found.end() :]
+        expected = ", ".join(get_args(ProxyScheme))
+        raise _make_error(source, f"{scheme!r} is not a proxy scheme (expected {expected})")
+    return cast(ProxyScheme, scheme), text[match.end() :]
 
 
-def _credentials(url: HostUrl, scheme: ProxyScheme, source: str) -> Credentials | None:
+def _check_credentials(url: HostUrl, scheme: ProxyScheme, source: str) -> Credentials | None:
     user, password = url.user, url.password
     if user is None:
         return None
-    found = Credentials(user, password or b"")
-    if any(octet in part for octet in b"\0\r\n" for part in (found.user, found.password)):
+    credentials = Credentials(user, password or b"")
+    if any(octet in part for octet in b"\0\r\n" for part in (credentials.user, credentials.password)):
         raise _make_error(source, "user and password must not contain NUL, CR or LF (S02)")
     if scheme.startswith("socks"):
-        if not all(1 <= len(part) <= _LONGEST_OF_SOCKS for part in (found.user, found.password)):
-            raise _make_error(source, f"SOCKS5 user and password must have 1 to {_LONGEST_OF_SOCKS} bytes")
-    elif b":" in found.user:
+        if not all(1 <= len(part) <= _MAX_SOCKS_LOGIN for part in (credentials.user, credentials.password)):
+            raise _make_error(source, f"SOCKS5 user and password must have 1 to {_MAX_SOCKS_LOGIN} bytes")
+    elif b":" in credentials.user:
         raise _make_error(source, "an HTTP user name cannot contain a colon")
-    return found
+    return credentials
 
 
-def _make_error(source: str, why: str) -> NotConfigured:
+def _make_error(source: str, reason: str) -> NotConfigured:
     return NotConfigured(
-        f"{source} is not a proxy: {why}; expected [http|https|socks5|socks5h://][user:password@]host[:port]"
+        f"{source} is not a proxy: {reason}; expected [http|https|socks5|socks5h://][user:password@]host[:port]"
     )
 
 

@@ -10,7 +10,7 @@ from protocols.location import Url
 from resolver.policy.addresses import AddressScope, find_least_scope
 from resolver.policy.schemes import rules_of
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Decision, Subject, endpoint_of, refusal, same_place
+from resolver.policy.subject import Decision, Subject, endpoint_of, is_same_endpoint, refusal
 from resolver.url import registry
 
 
@@ -24,19 +24,19 @@ def judge_hop(subject: Subject) -> Iterator[Decision]:
     elif (
         subject.source is not None
         and target not in subject.policy.allow_redirect
-        and not subject.stays_in_place
+        and not subject.is_same_server
     ):
-        yield from _judge_way(subject.source.scheme, target)
+        yield from _judge_step(subject.source.scheme, target)
 
 
-def _judge_way(start: str, target: str) -> Iterator[Decision]:
+def _judge_step(start: str, target: str) -> Iterator[Decision]:
     flag = f"--allow-redirect {target}"
     if target != start and target not in rules_of(start).leads_to:
-        known = f"a link from {start}" if start else "a link from an invalid URL"
+        link = f"a link from {start}" if start else "a link from an invalid URL"
         yield Decision(
             rule="S10",
             action="refuse",
-            detail=f"{known} to {target} is not followed automatically",
+            detail=f"{link} to {target} is not followed automatically",
             flag=flag,
         )
     elif _is_inside_tls(start) and not _is_inside_tls(target):
@@ -147,11 +147,11 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
             flag=_FLAG,
             position=subject.start_of("password"),
         )
-    has_place_for_it = subject.row is not None and subject.row.userinfo
-    if has_place_for_it or subject.endpoint is None:
+    allows_user = subject.row is not None and subject.row.userinfo
+    if allows_user or subject.endpoint is None:
         return
-    is_ours = url.scheme in registry.SCHEMES
-    if user is not None or password is not None or (not is_ours and _has_hidden_user(url)):
+    is_builtin = url.scheme in registry.SCHEMES
+    if user is not None or password is not None or (not is_builtin and _has_hidden_user(url)):
         # No option allows this URL, because the danger is the disguised host and not the password.
         yield Decision(
             rule="S06",
@@ -180,13 +180,13 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
     )
 
 
-def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
+def may_send_early(host: str, policy: Policy, *, tls: bool) -> bool:
     """Return whether a password may be sent before the server requests credentials (S06).
 
     The connection must use TLS or end on this machine, or the policy must allow passwords.
     """
-    is_here = comparable_host(host) == "localhost" or find_least_scope(host) is AddressScope.LOOPBACK
-    return tls or policy.allow_password or is_here
+    is_local = comparable_host(host) == "localhost" or find_least_scope(host) is AddressScope.LOOPBACK
+    return tls or policy.allow_password or is_local
 
 
 def select_harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
@@ -203,10 +203,10 @@ def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
     target = endpoint_of(to_url)
     if target is None or endpoint_of(from_url) is None:
         return False
-    return comparable_host(target.host) in policy.allow_forward or is_same_place(from_url, to_url)
+    return comparable_host(target.host) in policy.allow_forward or is_same_origin(from_url, to_url)
 
 
-def is_same_place(one: Url, other: Url) -> bool:
+def is_same_origin(url: Url, other: Url) -> bool:
     """Return whether both URLs have the same scheme, host and port."""
     place = endpoint_of(other)
-    return one.scheme == other.scheme and place is not None and same_place(endpoint_of(one), place)
+    return url.scheme == other.scheme and place is not None and is_same_endpoint(endpoint_of(url), place)

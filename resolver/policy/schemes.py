@@ -29,20 +29,20 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _NOT_GRAPHIC = frozenset(range(256)) - frozenset(range(0x21, 0x7F))
 _NONE: frozenset[int] = frozenset()
 
-_LONGEST_FTP = 4000  # in bytes; for longer lines, servers send 500, close, or stop responding (ftp page 11)
-_LONGEST_GOPHER = 4096  # length of a complete request (gopher-plus page, section 15)
-_LONGEST_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINFO USER ` and CR LF
+_MAX_FTP = 4000  # in bytes; for longer lines, servers send 500, close, or stop responding (ftp page 11)
+_MAX_GOPHER = 4096  # length of a complete request (gopher-plus page, section 15)
+_MAX_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINFO USER ` and CR LF
 
 
 class ComponentRule:
     """The S02 rule of a component: refused bytes, bytes that cause a warning, and the maximum length."""
 
     def __init__(
-        self, refused: frozenset[int] = _NONE, warned: frozenset[int] = _NONE, longest: int | None = None
+        self, refused: frozenset[int] = _NONE, warned: frozenset[int] = _NONE, max_length: int | None = None
     ) -> None:
         self.refused = refused
         self.warned = warned
-        self.longest = longest
+        self.max_length = max_length
         self.harmless = bytes(frozenset(range(256)) - refused - warned)
 
 
@@ -77,9 +77,8 @@ class SchemeRules(NamedTuple):
             (S18).
         host_is_data: whether the host can never become a command-line argument of a program (S18).
         logs_in: whether every retrieval logs in. If so, a configured login without a host applies too (S11).
-        at_once: the default connection limit: the number of concurrent retrievals per host in a batch. None
-            means no limit.
-        at_once_of_many: the default connection limit if at least `MANY` further retrievals wait for the host.
+        connections: the default number of concurrent retrievals per host in a batch, or None for no limit.
+        many_connections: the default number if at least `MANY` further retrievals wait for the host.
     """
 
     components: Mapping[str, ComponentRule] = MappingProxyType({})
@@ -95,8 +94,8 @@ class SchemeRules(NamedTuple):
     session: bool = False
     host_is_data: bool = False
     logs_in: bool = False
-    at_once: int | None = 2
-    at_once_of_many: int | None = None
+    connections: int | None = 2
+    many_connections: int | None = None
 
 
 _WEB_SCHEMES = frozenset({"http", "https"})
@@ -105,24 +104,24 @@ _FILE = SchemeRules(
     followed=False,
     local=True,
     host_is_data=True,
-    at_once=None,
+    connections=None,
 )
 _FTP = SchemeRules(
     components=dict.fromkeys(
-        ("user", "password", "cwds", "name"), ComponentRule(LINE_END, _CONTROLS, _LONGEST_FTP)
+        ("user", "password", "cwds", "name"), ComponentRule(LINE_END, _CONTROLS, _MAX_FTP)
     ),
     host_is_data=True,
     logs_in=True,
     # An FTP transfer takes several round trips, so several connections save time. One login serves many
     # files.
-    at_once_of_many=4,
+    many_connections=4,
 )
 _GOPHER = SchemeRules(
     components={
         **dict.fromkeys(("selector", "search"), ComponentRule(_FIELD_END, _CONTROLS)),
         "gopherplus": ComponentRule(warned=_CONTROLS - _FIELD_END),  # S03 checks the bytes in `_FIELD_END`
     },
-    line=(("selector", "search", "gopherplus"), _LONGEST_GOPHER),
+    line=(("selector", "search", "gopherplus"), _MAX_GOPHER),
     form="gopherplus",
     offers=_WEB_SCHEMES | {"ftp", "gopher", "gophers", "news", "nntp", "wais", "telnet"},
     host_is_data=True,
@@ -137,7 +136,7 @@ _HTTP = SchemeRules(
     ports=_WEB,
     leads_to=_WEB_SCHEMES,
     host_is_data=True,
-    at_once=6,  # like browsers, which open at most 6 connections to a host
+    connections=6,  # like browsers, which open at most 6 connections to a host
 )
 #: The text of a mail draft may have several lines, so line ends are permitted. `_judge_mail_headers` checks
 #: the headers in `fields`.
@@ -148,7 +147,7 @@ _NEWS = SchemeRules(
         **dict.fromkeys(("group", "message_id"), ComponentRule(_NOT_GRAPHIC | frozenset(b"<>"))),
         # Servers split the command at white space (news page, section 7).
         **dict.fromkeys(
-            ("user", "password"), ComponentRule(LINE_END, _CONTROLS | frozenset(b" "), _LONGEST_NEWS_LOGIN)
+            ("user", "password"), ComponentRule(LINE_END, _CONTROLS | frozenset(b" "), _MAX_NEWS_LOGIN)
         ),
     },
     host_is_data=True,
@@ -166,10 +165,10 @@ _TELNET = SchemeRules(
 )
 _WAIS = SchemeRules(
     components={
-        "database": ComponentRule(frozenset(b"\0\x1f@"), longest=255),  # see the wais page, section 14
-        "search": ComponentRule(longest=4000),
-        "wtype": ComponentRule(longest=64),
-        "wpath": ComponentRule(longest=2048),
+        "database": ComponentRule(frozenset(b"\0\x1f@"), max_length=255),  # see the wais page, section 14
+        "search": ComponentRule(max_length=4000),
+        "wtype": ComponentRule(max_length=64),
+        "wpath": ComponentRule(max_length=2048),
     },
     host_is_data=True,
 )
@@ -216,18 +215,18 @@ def is_followed(scheme: str) -> bool:
     return rules_of(scheme).followed
 
 
-def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int | None:
+def max_connections(scheme: str, waiting: int = 0, *, setting: int | None = None) -> int | None:
     """Return the maximum number of concurrent retrievals from one host in a batch.
 
     Args:
         scheme: the scheme of the URLs.
         waiting: the number of other retrievals that wait for the host.
-        wanted: the configured number, or None for the default of the scheme.
+        setting: the configured number, or None for the default of the scheme.
     """
     rules = rules_of(scheme)
-    if rules.at_once is not None and wanted is not None:
-        return wanted
-    return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many
+    if rules.connections is not None and setting is not None:
+        return setting
+    return rules.connections if waiting < MANY or rules.many_connections is None else rules.many_connections
 
 
 # Gateways (RFC 1738 section 4, S19). If a scheme has no handler, the user may configure a gateway, which

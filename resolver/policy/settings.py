@@ -73,18 +73,18 @@ class Policy:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        for each in fields(self):  # a configuration file could give the text "no", which is true
-            if each.default is False and not isinstance(value := getattr(self, each.name), bool):
-                raise ValueError(f"{each.name} must be True or False, got {value!r}")
-        _fix(self, "allow_port", _normalize_each("allow_port", self.allow_port, _port))
-        _fix(self, "allow_address", _normalize_each("allow_address", self.allow_address, _network))
-        _fix(self, "allow_name", _normalize_each("allow_name", self.allow_name, _host))
-        _fix(self, "allow_redirect", _normalize_each("allow_redirect", self.allow_redirect, _parse_followed))
-        _fix(self, "allow_forward", _normalize_each("allow_forward", self.allow_forward, _host))
+        for member in fields(self):  # a configuration file could give the text "no", which is true
+            if member.default is False and not isinstance(value := getattr(self, member.name), bool):
+                raise ValueError(f"{member.name} must be True or False, got {value!r}")
+        _set(self, "allow_port", _normalize_set("allow_port", self.allow_port, _check_port))
+        _set(self, "allow_address", _normalize_set("allow_address", self.allow_address, _normalize_network))
+        _set(self, "allow_name", _normalize_set("allow_name", self.allow_name, _normalize_host))
+        _set(self, "allow_redirect", _normalize_set("allow_redirect", self.allow_redirect, _normalize_scheme))
+        _set(self, "allow_forward", _normalize_set("allow_forward", self.allow_forward, _normalize_host))
         if self.allowed_hosts is not None:
-            _fix(self, "allowed_hosts", _normalize_each("allowed_hosts", self.allowed_hosts, _host))
+            _set(self, "allowed_hosts", _normalize_set("allowed_hosts", self.allowed_hosts, _normalize_host))
         if self.file_root is not None:
-            _fix(self, "file_root", _root(self.file_root))
+            _set(self, "file_root", _normalize_root(self.file_root))
         if self.ftp_email is not None and not re.fullmatch(_ADDRESS, self.ftp_email):
             raise ValueError(f"ftp_email: {self.ftp_email!r} is not a mail address in graphic ASCII")
         if self.trusted_proxy is not None:
@@ -170,7 +170,7 @@ def _check_name(name: str) -> None:
         raise ValueError(f"unknown policy {name!r}; expected one of {', '.join(get_args(Name))}")
 
 
-def _fix(policy: Policy, field: str, value: object) -> None:
+def _set(policy: Policy, field: str, value: object) -> None:
     object.__setattr__(policy, field, value)
 
 
@@ -179,20 +179,20 @@ def _check_text(field: str, text: object) -> None:
         raise ValueError(f"{field}: {text!r} is not a string")
 
 
-def _normalize_each(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
+def _normalize_set(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
     if isinstance(values, (str, bytes)):
-        one = values if isinstance(values, str) else values.decode("latin-1")
-        raise ValueError(f"{field} must be a set of values, got the string {one!r}")
+        text = values if isinstance(values, str) else values.decode("latin-1")
+        raise ValueError(f"{field} must be a set of values, got the string {text!r}")
     return frozenset(normal(field, value) for value in values)
 
 
-def _port(field: str, port: int) -> int:
+def _check_port(field: str, port: int) -> int:
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65_535:
         raise ValueError(f"{field}: {port!r} is not a port from 1 to 65535")
     return port
 
 
-def _network(field: str, text: str) -> str:
+def _normalize_network(field: str, text: str) -> str:
     from ipaddress import ip_network  # lazy import: `explain` of a host name needs no addresses
 
     if isinstance(text, int | bytes):  # `ip_network` would read 10 as 0.0.0.10
@@ -203,7 +203,7 @@ def _network(field: str, text: str) -> str:
         raise ValueError(f"{field}: {text!r} is neither an address nor a range such as 10.0.0.0/8") from None
 
 
-def _host(field: str, text: str) -> str:
+def _normalize_host(field: str, text: str) -> str:
     _check_text(field, text)
     host = text.lower().removeprefix("[").removesuffix("]").removesuffix(".")
     if not re.fullmatch(_HOST, host):
@@ -211,7 +211,7 @@ def _host(field: str, text: str) -> str:
     return host
 
 
-def _parse_followed(field: str, text: str) -> str:
+def _normalize_scheme(field: str, text: str) -> str:
     _check_text(field, text)
     scheme = text.lower()
     if not re.fullmatch(_SCHEME, scheme):
@@ -228,7 +228,7 @@ def _check_proxy(text: str) -> None:
         raise ValueError(f"trusted_proxy: {error.message}") from None
 
 
-def _root(text: str) -> str:
+def _normalize_root(text: str) -> str:
     root = os.fspath(text)
     if not root or "\0" in root:
         raise ValueError(f"file_root: {text!r} is not a directory name")
@@ -302,24 +302,24 @@ def _compress_address(address: str) -> str:
 
 
 #: The empty settings, for a host without configured settings.
-NOTHING = Host()
+NO_SETTINGS = Host()
 
 
 class HostSettings:
     """The settings of single hosts, by `host` or `host:port`."""
 
-    def __init__(self, said: Mapping[str, Host]) -> None:
-        self._said = {normal_name(name): host for name, host in said.items()}
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        self._host_by_name = {normal_name(name): host for name, host in hosts.items()}
 
     def find_host(self, host: str, port: int) -> Host:
         """Return the settings for a host and port. Fields not set for `host:port` come from `host`."""
-        nearest, wider = (self._said.get(name, NOTHING) for name in names_of(host, port))
+        exact, default = (self._host_by_name.get(name, NO_SETTINGS) for name in names_of(host, port))
         return Host(
-            limits=nearest.limits or wider.limits,
-            proxy=wider.proxy if nearest.proxy is None else nearest.proxy,
-            certfile=nearest.certfile or wider.certfile,
-            pin=nearest.pin or wider.pin,
-            mirrors=nearest.mirrors or wider.mirrors,
+            limits=exact.limits or default.limits,
+            proxy=default.proxy if exact.proxy is None else exact.proxy,
+            certfile=exact.certfile or default.certfile,
+            pin=exact.pin or default.pin,
+            mirrors=exact.mirrors or default.mirrors,
         )
 
     def with_limits(self, bound: Callable[[Limits], Limits]) -> HostSettings:
@@ -327,7 +327,7 @@ class HostSettings:
         return HostSettings(
             {
                 name: host if host.limits is None else replace(host, limits=bound(host.limits))
-                for name, host in self._said.items()
+                for name, host in self._host_by_name.items()
             }
         )
 

@@ -29,12 +29,12 @@ _NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Endpoint(NamedTuple):
-    """The host and port that a URL connects to. `ours`: they are configured, and not in the URL."""
+    """The host and port that a URL connects to. `is_own`: they are the user's, not in the URL."""
 
     host: str
     port: int
     default_port: int
-    ours: bool = False
+    is_own: bool = False
 
 
 class ReferringUrl(NamedTuple):
@@ -61,9 +61,9 @@ class Subject:
         row: the scheme definition, or None for an unknown scheme.
         rules: the permissions of the scheme.
         endpoint: the host and port, or None for a URL that connects to no host.
-        origin_of_address: the origin for S08 (address scopes), which is "user" for the host in the user's
+        address_origin: the origin for S08 (address scopes), which is "user" for the host in the user's
             settings.
-        origin_at_place: the origin for S04 (ports) and S07 (look-alike names). It is also "user" for a link
+        server_origin: the origin for S04 (ports) and S07 (look-alike names). It is also "user" for a link
             with the same scheme, host and port as the URL that contains the link.
     """
 
@@ -82,16 +82,16 @@ class Subject:
         self.origin: Origin = origin
         self.variables = variables
         self.row = row
-        self.rules = RULES[url.scheme] if url.scheme in RULES else _rules_of_others(url.scheme, row)
+        self.rules = RULES[url.scheme] if url.scheme in RULES else _plugin_rules(url.scheme, row)
         self.source = None if referrer is None else _source_of(*referrer)
         self.endpoint = _endpoint_by(row, url, server)
-        is_ours = self.endpoint is not None and self.endpoint.ours
-        self.origin_of_address: Origin = "user" if is_ours else origin
-        is_user = origin == "user" or self.endpoint is None or is_ours or self.stays_in_place
-        self.origin_at_place: Origin = "user" if is_user else origin
+        is_own = self.endpoint is not None and self.endpoint.is_own
+        self.address_origin: Origin = "user" if is_own else origin
+        is_user = origin == "user" or self.endpoint is None or is_own or self.is_same_server
+        self.server_origin: Origin = "user" if is_user else origin
 
     @property
-    def stays_in_place(self) -> bool:
+    def is_same_server(self) -> bool:
         """Return whether the URL has the same scheme, host and port as the referring URL.
 
         The links in a group of news://S are nntp://S/… URLs. The schemes news and nntp name the same server
@@ -100,8 +100,8 @@ class Subject:
         if self.source is None or self.endpoint is None:
             return False
         start, target = self.source.scheme, self.url.scheme
-        alike = start == target or target in rules_of(start).kin
-        return alike and same_place(self.source.endpoint, self.endpoint)
+        is_same_protocol = start == target or target in rules_of(start).kin
+        return is_same_protocol and is_same_endpoint(self.source.endpoint, self.endpoint)
 
     def start_of(self, component: str) -> int | None:
         """Return the index in the URL text of the start of a component."""
@@ -109,7 +109,7 @@ class Subject:
         return None if place is None else place.start
 
 
-def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
+def _plugin_rules(scheme: str, row: Scheme | None) -> SchemeRules:
     """Return the rules of a plug-in's scheme.
 
     A plug-in cannot grant other permissions. A plug-in can only declare the components that are sent with a
@@ -129,15 +129,15 @@ def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
 
 
 def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> Endpoint | None:
-    own = None if row is None else row.default_port
+    default_port = None if row is None else row.default_port
     # The class of the URL is not checked, because some URLs have no host, and other classes than `HostUrl`
     # also have the attribute `host`.
     host: object = getattr(url, "host", None)
     if isinstance(host, str) and host:
-        port: object = getattr(url, "effective_port", own)
-        return Endpoint(host, port, own or 0) if isinstance(port, int) else None
+        port: object = getattr(url, "effective_port", default_port)
+        return Endpoint(host, port, default_port or 0) if isinstance(port, int) else None
     if server is not None and row is not None and row.server:
-        return Endpoint(server.host, server.port, own or 0, ours=True)
+        return Endpoint(server.host, server.port, default_port or 0, is_own=True)
     return None
 
 
@@ -153,7 +153,7 @@ def host_key(url: Url) -> str:
     return "" if rules_of(url.scheme).local else f"{url.scheme}:"
 
 
-def no_place(url: Url) -> InvalidUrl:
+def no_host_error(url: Url) -> InvalidUrl:
     """Return the error for a URL without a host, or without a known port."""
     return InvalidUrl(
         "no-host", 0, f"no-host: this {url.scheme} URL has no host to connect to", url=url.shown
@@ -170,11 +170,11 @@ def _source_of(text: str, address: str | None) -> ReferringUrl:
     return ReferringUrl(url.scheme, endpoint_of(url), address)
 
 
-def same_place(one: Endpoint | None, other: Endpoint) -> bool:
+def is_same_endpoint(first: Endpoint | None, second: Endpoint) -> bool:
     """Return whether both endpoints have the same host and port."""
-    if one is None or one.port != other.port:
+    if first is None or first.port != second.port:
         return False
-    return comparable_host(one.host) == comparable_host(other.host)
+    return comparable_host(first.host) == comparable_host(second.host)
 
 
 # A rule yields a `Decision` for each objection. If no user reads the warnings, each warning becomes a
@@ -263,12 +263,12 @@ _SEVERITY: dict[Action, int] = {"allow": 0, "warn": 1, "refuse": 2}
 
 def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
     """Return the verdict of several decisions: the strictest action, with all decisions of this action."""
-    found = tuple(decisions)
-    if not found:
+    all_decisions = tuple(decisions)
+    if not all_decisions:
         return ALLOW
-    action = max((decision.action for decision in found), key=_SEVERITY.__getitem__)
+    action = max((decision.action for decision in all_decisions), key=_SEVERITY.__getitem__)
     return Verdict(
-        action=action, decisions=tuple(decision for decision in found if decision.action == action)
+        action=action, decisions=tuple(decision for decision in all_decisions if decision.action == action)
     )
 
 

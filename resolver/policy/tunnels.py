@@ -68,8 +68,8 @@ class ProxyRoute(NamedTuple):
         return True
 
 
-def way_of(
-    url: Url, place: Endpoint | None, variables: Mapping[str, str], logins: ProxyLogins
+def find_route(
+    url: Url, endpoint: Endpoint | None, variables: Mapping[str, str], logins: ProxyLogins
 ) -> ProxyRoute | None:
     """Return the route of a URL through its proxy.
 
@@ -79,22 +79,22 @@ def way_of(
         NotConfigured: the setting is not the URL of a proxy.
         UnsupportedScheme: the proxy's protocol needs an extra that is not installed.
     """
-    proxy = proxy_for(url.scheme, place, variables)
-    if proxy is None or place is None:
+    proxy = proxy_for(url.scheme, endpoint, variables)
+    if proxy is None or endpoint is None:
         return None
-    _check_spoken(proxy)
+    _check_extra(proxy)
     row = registry.find(url.scheme)
-    relayed = row is not None and row.relayed and not proxy.socks
-    return ProxyRoute(proxy, _make_proxy(url, place, logins.find_login(proxy)) if relayed else None, logins)
+    relays = row is not None and row.relayed and not proxy.socks
+    return ProxyRoute(proxy, _make_proxy(url, endpoint, logins.find_login(proxy)) if relays else None, logins)
 
 
-def _make_proxy(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy:
-    host = f"[{place.host}]" if ":" in place.host else place.host
-    port = "" if place.port == place.default_port else f":{place.port}"
+def _make_proxy(url: Url, endpoint: Endpoint, login: HttpProxyAuth) -> ForwardProxy:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    port = "" if endpoint.port == endpoint.default_port else f":{endpoint.port}"
     return ForwardProxy(f"{url.scheme}://{host}{port}".encode("ascii"), login)
 
 
-def _check_spoken(proxy: Proxy) -> None:
+def _check_extra(proxy: Proxy) -> None:
     """Check that the extra (optional dependency) for the proxy's protocol is installed.
 
     Without the extra, the URL is refused, because a direct connection would bypass the proxy.
@@ -102,11 +102,11 @@ def _check_spoken(proxy: Proxy) -> None:
     Raises:
         UnsupportedScheme: the extra is not installed.
     """
-    if proxy.socks and not _speaks_socks():
+    if proxy.socks and not _has_socksio():
         words = f"{proxy.source} names a SOCKS5 proxy, which needs {missing_libraries('socks')}"
         raise UnsupportedScheme(proxy.scheme, words)
 
 
 @cache
-def _speaks_socks() -> bool:
+def _has_socksio() -> bool:
     return importlib.util.find_spec("socksio") is not None

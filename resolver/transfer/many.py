@@ -33,9 +33,9 @@ from protocols.text import Masked, brief, instant, quote_text
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running
-from resolver.policy.environment import proxies_here
+from resolver.policy.environment import read_proxies
 from resolver.policy.judgment import check
-from resolver.policy.schemes import at_once
+from resolver.policy.schemes import max_connections
 from resolver.policy.settings import Policy
 from resolver.policy.subject import host_key
 from resolver.transfer.batch import Batch, BatchTask, TaskResult
@@ -273,7 +273,7 @@ def judge_failed(
         origin=origin,
         referrer=referrer,
         gateways=network.gateways,
-        environment=proxies_here() if network.environment is None else network.environment,
+        environment=read_proxies() if network.environment is None else network.environment,
         proxy=network.proxy,
     )
 
@@ -351,7 +351,7 @@ def hosts_for(
     per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
 ) -> HostScheduler[BatchTask[T]]:
     """Return the host scheduler of one call, with the caller's limits per host."""
-    return HostScheduler(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
+    return HostScheduler(partial(max_connections, setting=per_host), rate=rate, lane_of=lane_of)
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:

@@ -30,10 +30,10 @@ from resolver.network.pool import ConnectionPool, Pipelines
 from resolver.network.stream_settings import Contacts
 from resolver.network.tls import Pins, Trust
 from resolver.network.url_gate import UrlGate
-from resolver.policy.environment import find_setting, proxies_here, server_of
-from resolver.policy.proxies import OF_HOST, proxy_variables
+from resolver.policy.environment import find_setting, read_proxies, server_of
+from resolver.policy.proxies import HOST_PROXY, proxy_variables
 from resolver.policy.proxy import check_proxy
-from resolver.policy.settings import NOTHING, Host, HostSettings, Policy, normal_pin
+from resolver.policy.settings import NO_SETTINGS, Host, HostSettings, Policy, normal_pin
 from resolver.policy.subject import NewsServer, endpoint_of
 from resolver.policy.tunnels import ProxyLogins
 from resolver.transfer.limits import Quota
@@ -83,7 +83,7 @@ class Network:
             if not isinstance(host, Host):
                 raise TypeError(f"hosts[{name!r}] must be a resolver.Host, got {type(host).__name__}")
             as_tuple("mirrors", host.mirrors)
-            check_proxy(host.proxy, OF_HOST)
+            check_proxy(host.proxy, HOST_PROXY)
             if host.pin is not None:
                 normal_pin(host.pin)
         policy = settings.get("policy")
@@ -138,7 +138,7 @@ class Network:
         if self.archive is not None:
             return {}
         if self.environment is None:
-            return proxies_here(self.proxy)
+            return read_proxies(self.proxy)
         return proxy_variables(self.environment, self.proxy)
 
     async def __aenter__(self) -> Network:
@@ -198,7 +198,7 @@ class Network:
         """Return the settings of the URL's host."""
         hosts = self._shared.hosts
         place = None if hosts is None else endpoint_of(url)
-        return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
+        return NO_SETTINGS if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
     def check_run(self) -> Loop | None:
         """Return the event loop of the run, bound to the run, or None if this network was not entered.

@@ -54,13 +54,13 @@ from protocols.step import (
 from protocols.text import Masked, brief, quote_text
 from protocols.wire import Rest
 from resolver.policy.addresses import literal_addresses
-from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
+from resolver.policy.environment import SERVER_HELP, NewsServerSetting, needs_server, server_of
 from resolver.policy.judgment import judge
 from resolver.policy.proxies import proxy_variables, variables_at
 from resolver.policy.schemes import no_handler, through_gateway
 from resolver.policy.settings import HostSettings, Policy
-from resolver.policy.subject import Endpoint, NewsServer, endpoint_of, no_place
-from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
+from resolver.policy.subject import Endpoint, NewsServer, endpoint_of, no_host_error
+from resolver.policy.tunnels import ProxyLogins, ProxyRoute, find_route
 from resolver.transfer import extras
 from resolver.url import registry
 from resolver.url.parsing import redact, url_of
@@ -174,7 +174,7 @@ def explain(
     if plan.error is not None:
         return plan
     try:
-        way = way_of(target, endpoint_of(target, server), beyond, ProxyLogins())
+        way = find_route(target, endpoint_of(target, server), beyond, ProxyLogins())
     except (NotConfigured, UnsupportedScheme) as error:
         return plan._replace(error=error.at(parsed.shown))
     plan = plan._replace(proxy=None if way is None else way.proxy.shown)
@@ -224,11 +224,11 @@ def _steps(
     played, failure = rehearsal_of(dialogue)
     steps = [shown for step in played for shown in _plan_steps(step, place, scheme, way)]
     if server is None and needs_server(url):
-        steps.insert(0, {"action": "note", "text": f"no news server is named: {HOW_TO_SET}"})
+        steps.insert(0, {"action": "note", "text": f"no news server is named: {SERVER_HELP}"})
     elif place is None and any(
         isinstance(step, (Connect, Acquire, JoinPipeline, OpenDatagrams)) for step in played
     ):
-        failure = no_place(url)
+        failure = no_host_error(url)
     if failure is not None and failure.url is None:
         failure = failure.at(url.shown)
     return tuple(steps), failure

@@ -17,7 +17,7 @@ from protocols.location import HostUrl, Origin, Referrer, Url
 from resolver.policy.redirects import (
     check_chain,
     check_hops,
-    is_same_place,
+    is_same_origin,
     may_carry_credentials,
     select_harmless,
 )
@@ -99,7 +99,7 @@ def next_request(
         replace(_retry(request) if carried else _drop(request.options), asked=_find_original_user(request)),
         origin="derived",
         referrer=moved.found_in or Referrer(request.url.shown, peer),
-        in_clear=in_clear and is_same_place(request.url, url),
+        in_clear=in_clear and is_same_origin(request.url, url),
         transfer=request.transfer,
         learnt=now,
         since=since,

@@ -267,6 +267,6 @@ def http_status(error: Declined) -> int:
         >>> resolver.http_status(resolver.NotFound("no such file", code="550"))
         404
     """
-    if error.code is not None and registry.is_of_the_web((error.url or "").partition(":")[0]):
+    if error.code is not None and registry.is_web((error.url or "").partition(":")[0]):
         return int(error.code)
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from protocols.contract import Url, Validators
-from resolver.policy.schemes import at_once
+from resolver.policy.schemes import max_connections
 from resolver.policy.subject import host_key
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class HostConnectionCounter:
 
     def max_connections(self, url: Url) -> int | None:
         """Return the maximum number of concurrent connections to the host, or None for no limit."""
-        return at_once(url.scheme, wanted=self._wanted)
+        return max_connections(url.scheme, setting=self._wanted)
 
     def enter(self, url: Url) -> None:
         """Count a new connection to the host."""

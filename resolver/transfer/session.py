@@ -393,7 +393,7 @@ class Resolver:
         if self._has_mirrors:
             others += self._elsewhere(first.url, origin, referrer)
         listed = wanted.get("listed")
-        if listed is not None and not registry.is_of_the_web(first.url.scheme):  # http responses have them
+        if listed is not None and not registry.is_web(first.url.scheme):  # http responses have them
             first = first._replace(options=replace(first.options, listed=listed))
         saving = saver(
             self._network,

@@ -33,7 +33,7 @@ from resolver.network.clock import Clock
 from resolver.network.url_gate import UrlGate
 from resolver.transfer.limits import LimitedBody, locate_error
 from resolver.transfer.redirects import RetrievalRequest
-from resolver.url.parsing import LONGEST, build, parse, redact
+from resolver.url.parsing import MAX_URL, build, parse, redact
 from resolver.url.tracebacks import trim_traceback
 
 # A listing as text with one line per entry, in the same format for all schemes.
@@ -284,7 +284,7 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
     of the link is `derived`, because a program may fetch the link without confirmation by the user.
     """
     referrer = entry.referrer or found_in
-    if isinstance(entry.url, BuiltUrl) and len(entry.url) <= LONGEST:
+    if isinstance(entry.url, BuiltUrl) and len(entry.url) <= MAX_URL:
         # The new entry is changed in place, because a copy takes five times as long in long listings.
         object.__setattr__(entry, "url", str(entry.url))
         object.__setattr__(entry, "origin", "derived")

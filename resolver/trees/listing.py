@@ -182,7 +182,7 @@ class DirectoryListing:
             reply.findings,
             entries=self.position,
             skipped=self._is_partial,
-            certain=not registry.is_of_the_web(place.url.scheme),
+            certain=not registry.is_web(place.url.scheme),
         )
         if listing is not None:
             inventory.list_whole(place.path, listing)

@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from protocols.errors import Refused
 from protocols.location import Finding
-from resolver.policy.files import listing_name_ok, local_path
+from resolver.policy.files import is_safe_name, local_path
 from resolver.transfer.verification import Checksum
 
 
@@ -57,7 +57,7 @@ def parts_of(name: str) -> list[bytes]:
     while octets.startswith(b"./"):
         octets = octets[2:]
     parts = octets.split(b"/")
-    if not all(map(listing_name_ok, parts)):
+    if not all(map(is_safe_name, parts)):
         raise BadItem(f"{name!r} is not a file name below the directory (S14)")
     return parts
 

@@ -21,7 +21,7 @@ from contextlib import closing
 
 from resolver.files.directory import DirectoryItem, Proven, SurplusFile, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
-from resolver.policy.files import META_SUFFIX, is_kept_beside
+from resolver.policy.files import META_SUFFIX, is_companion_name
 from resolver.trees.spool import faults
 
 _SCHEMA = """
@@ -155,10 +155,10 @@ class Pruner:
         if name.startswith(".") or (found.device, found.inode) in self._spared:
             return True
         if found.is_directory:
-            return is_kept_beside(name)
+            return is_companion_name(name)
         stem = name.removesuffix(META_SUFFIX)
         if stem != name and not self._inventory.has(self._join_path(*parts[:-1], stem)):
             name = stem  # A sidecar is surplus if its file is surplus.
-        elif is_kept_beside(name):
+        elif is_companion_name(name):
             return True
         return not found.is_file or not self._takes(name, f"{url}{name}")

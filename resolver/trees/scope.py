@@ -22,7 +22,7 @@ from protocols.scheme import Tree
 from resolver.policy.files import local_name, local_path, name_key, number_name
 from resolver.url import registry
 from resolver.url.parsing import build, parse
-from resolver.url.registry import is_of_the_web
+from resolver.url.registry import is_web
 
 #: Path components that may lead to another directory (path traversal). A decoded name must not contain them.
 _NOWHERE = frozenset({b"", b".", b".."})
@@ -95,7 +95,7 @@ def split_pattern(url: Url) -> tuple[Url, str]:
         raise NotConfigured("a pattern must not have a typecode or a fragment", url=url.shown)
     if not segment or not names_of(url):
         raise NotConfigured("expected a pattern after the last / of the URL", url=url.shown)
-    directory = parse(build(tree.directory(parse(f"{above}/" if is_of_the_web(url.scheme) else above))))
+    directory = parse(build(tree.directory(parse(f"{above}/" if is_web(url.scheme) else above))))
     if names_of(directory) != names_of(url)[:-1]:
         raise NotConfigured("the part before the pattern is not a directory", url=url.shown)
     octets = _ENCODED.sub(_as_literal, segment.encode("utf-8", "surrogateescape"))

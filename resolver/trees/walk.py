@@ -77,7 +77,7 @@ class TreeTop:
         rules = tree_of(top.url)
         self.stays = rules is not None and rules.stays
         self.host, self.scheme = host_key(top.url), top.url.scheme
-        self.is_of_the_web = registry.is_of_the_web(self.scheme)
+        self.is_web = registry.is_web(self.scheme)
         self.referrer = None if top.referrer is None else Referrer(*top.referrer)
         self.left = 0
         self.session = ConfinedSession(
@@ -167,7 +167,7 @@ class TreeItem:
         A URL from the user is always allowed. Raises `TryLater` if the rules are unknown.
         """
         robots = self._walk.robots
-        if robots is None or self.is_top or not self.tree.is_of_the_web:
+        if robots is None or self.is_top or not self.tree.is_web:
             return None
         finding = await robots.check(self.url, self.tree.top.origin, self.tree.referrer)
         if finding is None:
@@ -238,7 +238,7 @@ class TreeFile(TreeItem):
         The local path is checked only for an entry of unknown kind and for web pages, because a web server
         may redirect the URL of a file to a directory.
         """
-        is_certain = not (self._is_open or self.tree.is_of_the_web)
+        is_certain = not (self._is_open or self.tree.is_web)
         return not (self.is_top or is_certain) and is_directory(self.path)
 
 

@@ -19,7 +19,7 @@ from resolver.url.registry import SCHEMES
 #: hyphen is either part of the URL or was added for the line break. Each ambiguous hyphen doubles the number
 #: of interpretations, so 63 alternatives are enough for six hyphens. For more than six hyphens, only the
 #: interpretations with the fewest removed hyphens are returned.
-MOST_ALTERNATES = 63
+MAX_ALTERNATES = 63
 
 _WHITESPACE = r"[ \t\r\n\v\f]+"
 _LINE_END = r"[\r\n]"
@@ -57,15 +57,15 @@ def extract(text: str) -> list[Extracted]:
         >>> [found.url for found in resolver.extract("see <URL:ftp://h.example/pub/> and <a@b>")]
         ['ftp://h.example/pub/']
     """
-    found = []
+    results = []
     position = text.find("<")
     while position >= 0:
         following = text.find("<", position + 1)
         end = text.find(">", position + 1, len(text) if following < 0 else following)
         if end >= 0 and (extracted := _read(text[position + 1 : end], position)) is not None:
-            found.append(extracted)
+            results.append(extracted)
         position = following
-    return found
+    return results
 
 
 def _read(content: str, position: int) -> Extracted | None:
@@ -98,7 +98,7 @@ def _join_lines(content: str) -> tuple[str, list[int]]:
 
 def _alternates(text: str, doubtful: list[int]) -> tuple[str, ...]:
     drops = chain.from_iterable(combinations(doubtful, count + 1) for count in range(len(doubtful)))
-    readings = (_drop_characters(text, dropped) for dropped in islice(drops, MOST_ALTERNATES))
+    readings = (_drop_characters(text, dropped) for dropped in islice(drops, MAX_ALTERNATES))
     return tuple(dict.fromkeys(readings))
 
 

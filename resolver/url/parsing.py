@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 UrlLike: TypeAlias = "str | Url | PathLike[str] | PathLike[bytes] | HttpxUrl | Httpx2Url"
 
 #: Maximum number of characters of a URL.
-LONGEST = 65_536
+MAX_URL = 65_536
 
 #: Maximum number of characters of a scheme name. The longest name in IANA's registry has 27.
-LONGEST_SCHEME = 64
+MAX_SCHEME = 64
 
 _BAD_CHARACTER = r"[^!#-;=?-~]"  # a control character, a blank, `"`, `<`, `>`, or a character outside ASCII
 _BAD_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
 _BAD = re.compile(f"{_BAD_CHARACTER}|{_BAD_ESCAPE}")
-_SCHEME = re.compile(rf"(?i:url:)?(?!(?i:url:))([A-Za-z][A-Za-z0-9+.-]{{0,{LONGEST_SCHEME - 1}}}):")
+_SCHEME = re.compile(rf"(?i:url:)?(?!(?i:url:))([A-Za-z][A-Za-z0-9+.-]{{0,{MAX_SCHEME - 1}}}):")
 # `re` compiles a pattern in a string on first use. The patterns below are only for invalid URLs.
 _NOT_ASCII = r"[^\x00-\x7f]"
 _BEFORE_ZONE = r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z"
@@ -75,7 +75,7 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
         raise trim_traceback(error.at(redact(text))) from error.__cause__
 
 
-def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
+def url_of(value: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
     """Return the URL that a caller passed as text, URL object, URL of httpx or httpx2, or path.
 
     Text and the URLs of httpx and httpx2 are parsed. A path becomes the URL of a local file, relative to the
@@ -84,23 +84,23 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     Raises:
         TypeError: the value has another type.
     """
-    if isinstance(named, str):
-        return parse(named, strict=strict, origin=origin)
-    if isinstance(named, Url):
-        if origin != "user" and zone_of(named) is not None:
+    if isinstance(value, str):
+        return parse(value, strict=strict, origin=origin)
+    if isinstance(value, Url):
+        if origin != "user" and zone_of(value) is not None:
             raise InvalidUrl(
-                "bad-host", 0, "bad-host: only a URL from the user may have a zone", url=named.shown
+                "bad-host", 0, "bad-host: only a URL from the user may have a zone", url=value.shown
             )
-        return named
-    if isinstance(named, PathLike):
+        return value
+    if isinstance(value, PathLike):
         from pathlib import Path  # lazy import: few callers pass a path
 
-        return parse(Path(fsdecode(named)).absolute().as_uri())
-    if any(kind.__module__.partition(".")[0] in ("httpx", "httpx2") for kind in type(named).__mro__):
-        return parse(str(named), strict=strict, origin=origin)
+        return parse(Path(fsdecode(value)).absolute().as_uri())
+    if any(kind.__module__.partition(".")[0] in ("httpx", "httpx2") for kind in type(value).__mro__):
+        return parse(str(value), strict=strict, origin=origin)
     raise TypeError(
         "a URL must be a str, resolver.Url, httpx.URL, httpx2.URL or, for a local file, os.PathLike, got"
-        f" {type(named).__name__!r}"
+        f" {type(value).__name__!r}"
     )
 
 
@@ -114,7 +114,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     url_text = _read_common(text)
     url_text.may_have_zone = zoned
     scheme = registry.find(url_text.scheme)
-    is_ours = url_text.scheme in registry.SCHEMES
+    is_builtin = url_text.scheme in registry.SCHEMES
     url: Url
     if scheme is None:
         from protocols import other  # lazy import: only schemes without a module need `other`
@@ -123,14 +123,14 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     else:
         url_text.default_port = scheme.default_port
         url = scheme.parse(url_text)
-        if not is_ours:
+        if not is_builtin:
             from protocols import other
 
             other.place_password(url_text)  # a plug-in's parser may not record its position (S17)
     if strict and url_text.findings:
         finding, position = next(iter(url_text.findings.items()))
         raise invalid(text, finding, "not in the form of RFC 1738", position)
-    if is_ours:
+    if is_builtin:
         url_text.complete(url)
         return url
     return replace(  # a plug-in's parser may not set these values
@@ -150,18 +150,18 @@ def _read_common(text: str) -> UrlText:
     if not text:
         raise invalid(text, "empty", "text", 0)
     length = len(text)
-    if length > LONGEST:
-        raise invalid(text, "too-long", f"text of {length} characters", LONGEST)
+    if length > MAX_URL:
+        raise invalid(text, "too-long", f"text of {length} characters", MAX_URL)
     start, end = (1, length - 1) if text[0] == "<" and text[-1] == ">" else (0, length)
     bad = _BAD.search(text, start, end)
     if bad is not None:
         _check_characters(text, start, end)
-    found = _SCHEME.match(text, start, end)
-    if found is None:
+    match = _SCHEME.match(text, start, end)
+    if match is None:
         raise _explain_scheme(text, start, end)
     if bad is not None:
-        raise invalid(text, "bad-escape", _escape_wanted(text, bad.start()), bad.start())
-    begin, colon = found.span(1)
+        raise invalid(text, "bad-escape", _explain_escape(text, bad.start()), bad.start())
+    begin, colon = match.span(1)
     url_text = UrlText(text, text[begin:colon].lower(), colon + 1, end, None)
     url_text.cut("scheme", begin, colon)
     if start:
@@ -191,12 +191,12 @@ def _explain_scheme(text: str, start: int, end: int) -> InvalidUrl:
     length = 0 if good is None else good.end()
     if not name or length < len(name):
         return invalid(text, "bad-scheme", "scheme", start + length)
-    if length > LONGEST_SCHEME:
-        return invalid(text, "bad-scheme", f"scheme of {length} characters", start + LONGEST_SCHEME)
+    if length > MAX_SCHEME:
+        return invalid(text, "bad-scheme", f"scheme of {length} characters", start + MAX_SCHEME)
     return invalid(text, "bad-scheme", "scheme that is only a prefix", start)
 
 
-def _escape_wanted(text: str, sign: int) -> str:
+def _explain_escape(text: str, sign: int) -> str:
     is_zone = re.compile(_BEFORE_ZONE).search(text, 0, sign) is not None
     return "% without two hex digits (write a zone as %25eth0)" if is_zone else "% without two hex digits"
 

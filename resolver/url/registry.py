@@ -85,16 +85,16 @@ def register(scheme: Scheme) -> None:
     """
     if re.fullmatch(_NAME, scheme.name) is None:
         raise ValueError(f"{scheme.name!r} is not a lower-case scheme name")
-    there = find(scheme.name)
-    if there is None and explain_missing(scheme.name) is None:
+    existing = find(scheme.name)
+    if existing is None and explain_missing(scheme.name) is None:
         _registered[scheme.name] = scheme
-    elif there != scheme:
+    elif existing != scheme:
         raise ValueError(f"scheme {scheme.name!r} already exists and cannot be replaced")
 
 
 #: The most likely scheme for a text without a scheme. The scheme is only suggested to the user, and no
 #: request is sent.
-UNSAID: dict[str, str] = {"host": "http", "path": "file", "mailbox": "mailto"}
+LIKELY_SCHEMES: dict[str, str] = {"host": "http", "path": "file", "mailbox": "mailto"}
 
 #: The schemes that are often the first label of a host name (`ftp.example.org`).
 LABELS = frozenset({"ftp", "gopher"})
@@ -110,11 +110,11 @@ def find(name: str) -> Scheme | None:
         return scheme
     if name in _registered:
         return _registered[name]
-    found = _find_plugin(name)
-    return found if isinstance(found, Scheme) else None
+    plugin = _find_plugin(name)
+    return plugin if isinstance(plugin, Scheme) else None
 
 
-def is_ours(scheme: Scheme) -> bool:
+def is_builtin(scheme: Scheme) -> bool:
     """Return whether the scheme is built in, and not from a plug-in or registered by the program."""
     return scheme.name in SCHEMES
 
@@ -126,16 +126,16 @@ def explain_missing(name: str) -> str | None:
     """
     scheme = find(name)
     if scheme is None:
-        found = _find_plugin(name)
-        return found if isinstance(found, str) else None
-    if scheme.needs is None or _is_here(scheme.needs):
+        plugin = _find_plugin(name)
+        return plugin if isinstance(plugin, str) else None
+    if scheme.needs is None or _is_installed(scheme.needs):
         return None
     return _explain_extra(name, scheme.needs)
 
 
 def can_resolve(scheme: Scheme) -> bool:
     """Return whether the scheme has a protocol exchange, and its requirements are installed."""
-    return scheme.converse is not None and (scheme.needs is None or _is_here(scheme.needs))
+    return scheme.converse is not None and (scheme.needs is None or _is_installed(scheme.needs))
 
 
 def schemes(*, web: bool = True) -> tuple[str, ...]:
@@ -151,17 +151,15 @@ def schemes(*, web: bool = True) -> tuple[str, ...]:
         ['http', 'https']
     """
     rows = (*map(find, SCHEMES), *_registered.values())
-    return tuple(
-        row.name for row in rows if row and can_resolve(row) and (web or not is_of_the_web(row.name))
-    )
+    return tuple(row.name for row in rows if row and can_resolve(row) and (web or not is_web(row.name)))
 
 
-def is_of_the_web(name: str) -> bool:
+def is_web(name: str) -> bool:
     """Return whether the scheme is http or https."""
-    return SCHEMES.get(name, "").partition(":")[0] == SCHEMES[UNSAID["host"]].partition(":")[0]
+    return SCHEMES.get(name, "").partition(":")[0] == SCHEMES[LIKELY_SCHEMES["host"]].partition(":")[0]
 
 
-def check_tls(url: Url, wanted: str | None) -> None:
+def check_tls(url: Url, setting: str | None) -> None:
     """Check that the URL's scheme can use TLS, if the caller requires TLS (`--tls require`).
 
     The check succeeds if the scheme supports implicit TLS (TLS from the first byte) or STARTTLS. The check
@@ -171,7 +169,7 @@ def check_tls(url: Url, wanted: str | None) -> None:
     Raises:
         NotConfigured: the scheme supports only clear text.
     """
-    row = find(url.scheme) if wanted == "require" else None
+    row = find(url.scheme) if setting == "require" else None
     if row is not None and row.transport is not None and row.tls == "never":
         words = f"TLS is required, and {url.scheme} URLs do not support TLS"
         raise NotConfigured(words, url=url.shown).with_setting("tls")
@@ -203,7 +201,7 @@ def _attribute(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _is_here(extra: Extra) -> bool:
+def _is_installed(extra: Extra) -> bool:
     from importlib.util import find_spec  # lazy import: few schemes have requirements
 
     return all(find_spec(module) is not None for module in extra.modules)
@@ -234,19 +232,19 @@ def _load_plugin(name: str) -> Scheme | str | None:
     If the plug-in cannot be imported, the result is a message that names the missing requirement. If no
     plug-in defines the scheme, the result is `None`.
     """
-    lacking: str | None = None
+    problem: str | None = None
     for point in _points()[name]:
         try:
             scheme = point.load()
         except ImportError as error:
-            lacking = lacking or _not_imported(point, error)
+            problem = problem or _explain_import(point, error)
             continue
         if isinstance(scheme, Scheme) and scheme.name == name:
             return scheme
-    return lacking
+    return problem
 
 
-def _not_imported(point: EntryPoint, error: ImportError) -> str:
+def _explain_import(point: EntryPoint, error: ImportError) -> str:
     """Return the reason why a plug-in cannot be imported.
 
     An entry point may name its required extras (`name = module:object [extra]`).

@@ -15,39 +15,39 @@ from protocols.errors import InvalidUrl
 from resolver.url import registry
 from resolver.url.parsing import convert_iri, parse
 
-_MOST_SHOWN = 200  # maximum length of a suggestion in characters
+_MAX_SUGGESTION = 200  # maximum length of a suggestion in characters
 _HOST = re.compile(
     r"(?P<host>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|(?:[\w-]+\.)+[^\W\d_]{2,}\.?)"
     r"(?P<port>:[0-9]{1,5})?(?![^/?#])"
 )
 _HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![^/?#])")
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
-_OTHERS = frozenset(
+_UNSUPPORTED = frozenset(
     {"sftp", "tftp"}
 )  # the names of known schemes that are not supported, and for which no correction is suggested
-_NEAR = 0.75  # minimum similarity (difflib) of a mistyped scheme; `nttp` and `nntp` have 0.75
+_MIN_SIMILARITY = 0.75  # minimum similarity (difflib) of a mistyped scheme; `nttp` and `nntp` have 0.75
 INVALID = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 
 
 def closest_url(text: str) -> str | None:
     """Return a valid URL that is similar to the text, with its password, or None."""
-    mended = (repair for mend in _MENDED for repair in mend(text.strip()))
-    for meant in map(escape_text, (text.strip(), *mended)):
-        if meant != text and len(meant) <= _MOST_SHOWN and _is_ours(meant):
-            return meant
+    repairs = (repair for repair_text in _REPAIRS for repair in repair_text(text.strip()))
+    for candidate in map(escape_text, (text.strip(), *repairs)):
+        if candidate != text and len(candidate) <= _MAX_SUGGESTION and _is_supported(candidate):
+            return candidate
     return None
 
 
 def escape_text(text: str) -> str:
     """Percent-encode all characters that are not valid in a URL."""
-    escaped = INVALID.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    escaped = INVALID.sub(lambda match: f"%{ord(match[0]):02X}", text)
     try:
         return convert_iri(escaped)
     except InvalidUrl:
         return escaped
 
 
-def _is_ours(text: str) -> bool:
+def _is_supported(text: str) -> bool:
     """Return whether the text is a URL of a supported scheme."""
     try:
         return registry.find(parse(text).scheme) is not None
@@ -56,45 +56,45 @@ def _is_ours(text: str) -> bool:
 
 
 def _as_host(text: str) -> Iterator[str]:
-    found = _HOST.match(text) or _HOST_AND_PORT.match(text)
-    if found is not None:
-        first = found["host"].partition(".")[0].lower()
-        scheme = first if first in registry.LABELS else registry.UNSAID["host"]
-        yield f"{scheme}://{text}{'' if len(text) > found.end() else '/'}"
+    match = _HOST.match(text) or _HOST_AND_PORT.match(text)
+    if match is not None:
+        first = match["host"].partition(".")[0].lower()
+        scheme = first if first in registry.LABELS else registry.LIKELY_SCHEMES["host"]
+        yield f"{scheme}://{text}{'' if len(text) > match.end() else '/'}"
 
 
 def _as_authority(text: str) -> Iterator[str]:
     if text.startswith("//"):
-        yield f"{registry.UNSAID['host']}:{text}"
+        yield f"{registry.LIKELY_SCHEMES['host']}:{text}"
 
 
 def _as_path(text: str) -> Iterator[str]:
     if text.startswith("/"):
-        yield f"{registry.UNSAID['path']}://{text}"
+        yield f"{registry.LIKELY_SCHEMES['path']}://{text}"
 
 
 def _as_mailbox(text: str) -> Iterator[str]:
     if re.fullmatch(r"[^@:/?#]+@[^@:/?#]+\.[A-Za-z]+", text):
-        yield f"{registry.UNSAID['mailbox']}:{text}"
+        yield f"{registry.LIKELY_SCHEMES['mailbox']}:{text}"
 
 
 def _with_slashes(text: str) -> Iterator[str]:
-    found = _SCHEME.match(text)
-    if found is not None:
-        yield f"{found['scheme']}://{text[found.end() :]}"
+    match = _SCHEME.match(text)
+    if match is not None:
+        yield f"{match['scheme']}://{text[match.end() :]}"
 
 
 def _suggest_schemes(text: str) -> Iterator[str]:
-    found = _SCHEME.match(text)
-    if found is None or found["scheme"].lower() in {*_OTHERS, *registry.SCHEMES}:
+    match = _SCHEME.match(text)
+    if match is None or match["scheme"].lower() in {*_UNSUPPORTED, *registry.SCHEMES}:
         return
-    for scheme in get_close_matches(found["scheme"].lower(), registry.SCHEMES, 3, _NEAR):
-        rest = text[found.end("scheme") :]
+    for scheme in get_close_matches(match["scheme"].lower(), registry.SCHEMES, 3, _MIN_SIMILARITY):
+        rest = text[match.end("scheme") :]
         yield f"{scheme}{rest}"
         yield from _with_slashes(f"{scheme}{rest}")
 
 
-_MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
+_REPAIRS: tuple[Callable[[str], Iterator[str]], ...] = (
     _as_host,
     _as_authority,
     _as_path,

@@ -15,7 +15,7 @@ from protocols.errors import ResolveError
 
 E = TypeVar("E", bound=ResolveError)
 
-_OURS = frozenset({"protocols", "resolver"})
+_PACKAGES = frozenset({"protocols", "resolver"})
 
 
 def trim_traceback(error: E) -> E:
@@ -24,25 +24,25 @@ def trim_traceback(error: E) -> E:
     Internal frames of the error's causes are removed too.
     """
     if os.environ.get("RESOLVE_TRACEBACK") != "full":
-        for each in _chain(error):
-            if _was_here(each.__traceback__):
-                each.__traceback__ = None
+        for chained in _chain(error):
+            if _has_own_frame(chained.__traceback__):
+                chained.__traceback__ = None
     return error
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield the error, and the chained errors (cause or context) that a traceback of the error shows."""
-    seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        yield found
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    visited: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in visited:
+        visited.add(id(current))
+        yield current
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
-def _was_here(trace: TracebackType | None) -> bool:
+def _has_own_frame(trace: TracebackType | None) -> bool:
     while trace is not None:
-        if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] in _OURS:
+        if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] in _PACKAGES:
             return True
         trace = trace.tb_next
     return False

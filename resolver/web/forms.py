@@ -30,7 +30,7 @@ from protocols.errors import (
 from protocols.location import HostUrl, Url
 from resolver.network.mask import CredentialCache, Given, Place
 from resolver.policy.judgment import judge
-from resolver.policy.redirects import may_go_unasked
+from resolver.policy.redirects import may_send_early
 from resolver.policy.schemes import rules_of
 from resolver.policy.settings import Policy
 from resolver.transfer.forms import PutForm, form_at
@@ -308,7 +308,7 @@ class LoginForms:
         user = (getattr(url, "user", None) or b"").decode("utf-8", "replace")
         row = registry.find(url.scheme)
         secured = row is not None and row.tls == "always"
-        in_clear = not may_go_unasked(url.host, self._policy, tls=secured)
+        in_clear = not may_send_early(url.host, self._policy, tls=secured)
         return LoginQuestion(form_id, show_place(place), user, in_clear, has_login)
 
     async def _store_login(self, request: Request) -> Answer:

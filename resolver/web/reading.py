@@ -13,7 +13,7 @@ from protocols.contract import Entry
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import JsonValue, Referrer, Url
 from protocols.options import Options
-from resolver.policy.environment import find_setting, proxies_here
+from resolver.policy.environment import find_setting, read_proxies
 from resolver.policy.judgment import check
 from resolver.policy.subject import Verdict
 from resolver.transfer.plan import Plan, explain
@@ -90,7 +90,7 @@ class PageReader:
             news_server=None if setting is None else setting.text,
             strict=self._settings.get("strict", False),
             options=self._settings.get("options"),
-            environment=proxies_here(),
+            environment=read_proxies(),
             proxy=self._settings.get("proxy"),
             hosts=self._settings.get("hosts"),
         )
@@ -102,7 +102,7 @@ class PageReader:
             origin=source.origin,
             referrer=source.referrer,
             gateways=self._settings.get("gateways"),
-            environment=proxies_here(),
+            environment=read_proxies(),
             proxy=self._settings.get("proxy"),
         )
 

@@ -18,7 +18,7 @@ from protocols.contract import Entry
 from protocols.errors import NotConfigured
 from protocols.location import JsonValue, Origin, Referrer
 from resolver.files.atomic import MISSING, open_own, update_own
-from resolver.policy.environment import own_folder
+from resolver.policy.environment import config_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
 
@@ -260,7 +260,7 @@ def remove_bookmark(url: str) -> None:
 
 
 def _path() -> str:
-    folder = own_folder()
+    folder = config_folder()
     if folder is None:
         raise NotConfigured("cannot store bookmarks: neither XDG_CONFIG_HOME nor a home directory is known")
     return os.path.join(folder, "bookmarks.jsonl")

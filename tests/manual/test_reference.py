@@ -13,7 +13,7 @@ from resolver import Policy, Refused
 from resolver.cli.arguments import read
 from resolver.cli.rule_details import OF_RULES
 from resolver.policy.components import check_data_port
-from resolver.policy.proxies import _OF_CGI
+from resolver.policy.proxies import _CGI_VARIABLES
 from tests.resolver.cli.command import resolve
 
 
@@ -67,7 +67,7 @@ def test_environment_page_lists_variables_of_code() -> None:
     }
     assert {"NNTPSERVER", "NETRC", "XDG_STATE_HOME", "RESOLVE_TRACEBACK"} <= found
     proxies = {f"{name}_proxy" for name in ("http", "https", "ftp", "gopher", "SCHEME", "all", "no")}
-    assert told == found | set(_OF_CGI) | proxies | {"SCHEME_PROXY", "ALL_PROXY", "NO_PROXY"}
+    assert told == found | set(_CGI_VARIABLES) | proxies | {"SCHEME_PROXY", "ALL_PROXY", "NO_PROXY"}
 
 
 def test_glossary_is_sorted_and_each_term_is_unique() -> None:

@@ -305,7 +305,7 @@ async def test_http_proxy_connection_is_shared_and_tunnels_are_not(nursery: trio
 async def test_socks_proxy_without_extra_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     listener, port = silent_listener()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    resolver.policy.tunnels._speaks_socks.cache_clear()
+    resolver.policy.tunnels._has_socksio.cache_clear()
     with listener:
         for scheme in ("socks5", "socks5h"):
             environment = {"all_proxy": f"{scheme}://127.0.0.1:{port}"}
@@ -315,7 +315,7 @@ async def test_socks_proxy_without_extra_sends_nothing(monkeypatch: pytest.Monke
             assert "socksio 1 or later (the extra socks): pip install socksio" in caught.value.message
             assert caught.value.exit_code == 13
         assert not seen(listener)
-    resolver.policy.tunnels._speaks_socks.cache_clear()
+    resolver.policy.tunnels._has_socksio.cache_clear()
 
 
 async def test_ignored_proxy_variable_is_found_each_time_and_warned_once(nursery: trio.Nursery) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from resolver import Policy, Refused, check, parse
-from resolver.policy.components import FETCH, SERVICE, check_data_port, objection_to
+from resolver.policy.components import FETCH, SERVICE, check_data_port, find_objection
 from resolver.policy.judgment import judge
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, UNTRUSTED, Row
 
@@ -207,7 +207,7 @@ def label_of(text: str) -> str:
     ],
 )
 def test_s07_allows_labels_of_consistent_script(text: str) -> None:
-    assert objection_to(label_of(text)) is None
+    assert find_objection(label_of(text)) is None
     assert check(f"http://{label_of(text)}.example/", policy=UNTRUSTED).action == "allow"
 
 
@@ -240,7 +240,7 @@ def test_s07_allows_labels_of_consistent_script(text: str) -> None:
     ],
 )
 def test_s07_warns_of_deceptive_labels(label: str, words: str) -> None:
-    objection = objection_to(label)
+    objection = find_objection(label)
     assert objection is not None
     assert words in objection
     assert check(f"http://www.{label}.example/").rules == ("S07",)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from resolver import Policy, Refused, check
 from resolver.policy.files import (
     is_below,
-    is_kept_beside,
-    listing_name_ok,
+    is_companion_name,
+    is_safe_name,
     local_name,
     local_path,
     number_name,
@@ -203,7 +203,7 @@ def test_local_name_of_any_bytes_is_safe_or_refused(component: bytes) -> None:
     assert not set(octets) & set(b'\0\n\r\x1b/\\:*?"<>|')
     assert name[0] not in ".-"
     assert name[-1] not in ". "
-    assert not is_kept_beside(name)
+    assert not is_companion_name(name)
     assert local_name(octets) in (name, "_" + name)
 
 
@@ -224,7 +224,7 @@ def test_local_name_of_any_bytes_is_safe_or_refused(component: bytes) -> None:
     ],
 )
 def test_listing_name_ok_rejects_separators_and_dots(name: bytes, ok: bool) -> None:
-    assert listing_name_ok(name) is ok
+    assert is_safe_name(name) is ok
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_number_name_keeps_name_safe(component: bytes, number: int) -> None:
     except Refused:
         return
     assert len(name.encode()) + len(".part-state.new") <= 255
-    assert not is_kept_beside(name)
+    assert not is_companion_name(name)
     assert "/" not in name
     assert name[0] not in ".-"
 

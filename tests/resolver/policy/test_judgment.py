@@ -26,7 +26,7 @@ from resolver.policy.judgment import judge
 from resolver.policy.redirects import judge_hop, judge_session, judge_user_information
 from resolver.policy.subject import NewsServer, Subject
 from resolver.url import registry
-from resolver.url.parsing import LONGEST
+from resolver.url.parsing import MAX_URL
 from tests.fresh import environment
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PAGE, PUBLIC, UNTRUSTED, Row
 from tests.sampled import FULL, examples
@@ -484,6 +484,6 @@ def test_check_of_long_url_takes_linear_time(scheme: str) -> None:
 
 @pytest.mark.parametrize("url", ["file:///{}", "ftp://h.example/{}", "prospero://h.example/a;{}"])
 def test_check_reports_repeated_byte_once(url: str) -> None:
-    findings = check(url.format("%00/" * ((LONGEST - 40) // 4))).findings
+    findings = check(url.format("%00/" * ((MAX_URL - 40) // 4))).findings
     assert len(findings) <= 2, "what is in it, and that it is too long"
     assert findings[0].action == "refuse"

@@ -27,9 +27,9 @@ from fixtures.recordings import URLS
 from protocols.syntax import encode_written
 from resolver import Extracted, FtpUrl, InvalidUrl, Resolver, Url, build, extract, parse
 from resolver.url import parsing as url_module
-from resolver.url.extraction import MOST_ALTERNATES
+from resolver.url.extraction import MAX_ALTERNATES
 from resolver.url.parsing import (
-    LONGEST,
+    MAX_URL,
     UrlLike,
     display,
     join,
@@ -78,13 +78,13 @@ STEPS = [
     Good("http://h/#%41", {"fragment": "%41"}),  # as written
     Good("http://h/#a#b##", {"fragment": "a#b##"}, "unsafe-char"),
     Good("http://h/#;/?:@&=~", {"fragment": ";/?:@&=~"}),  # no scheme restricts its fragment
-    Good("http://h/" + "a" * (LONGEST - 9), {}),
+    Good("http://h/" + "a" * (MAX_URL - 9), {}),
 ]
 
 DOUBLY_WRONG = [
     # Checks in this order: length, ASCII, characters, prefix, scheme, escapes.
     Bad("→", "empty"),
-    Bad("é" * LONGEST + "→é", "too-long"),
+    Bad("é" * MAX_URL + "→é", "too-long"),
     Bad(" http://h/→é", "non-ascii"),
     Bad("<→>", "empty"),
     Bad("<URL:→>", "empty"),
@@ -722,8 +722,8 @@ def test_extract_bounds_the_number_of_alternates() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     (six,) = extract("<URL:x:" + "-\n".join(letters[:7]) + ">")
     (many,) = extract("<URL:x:" + "-\n".join(letters) + ">")
-    assert len(six.alternates) == 2**6 - 1 == MOST_ALTERNATES
-    assert len(many.alternates) == MOST_ALTERNATES
+    assert len(six.alternates) == 2**6 - 1 == MAX_ALTERNATES
+    assert len(many.alternates) == MAX_ALTERNATES
     singly = {f"x:{'-'.join(letters)}".replace(f"{letter}-", letter) for letter in letters[:-1]}
     assert singly <= set(many.alternates)  # the fewest drops come first
 

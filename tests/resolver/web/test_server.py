@@ -40,7 +40,7 @@ from tests.resolver.web.test_access import checks_without
 from tests.resolver.web.test_addresses import gopher, local_settings, path_of
 from tests.sampled import FULL, sampled
 
-UNSAID = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
+LIKELY_SCHEMES = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ async def test_public_http_cookie_has_no_secure_attribute() -> None:
         entered = await browser.enter()
         said = set((entered.header("set-cookie") or "").split("; ")[1:])
         assert said == {"Path=/", "HttpOnly", "SameSite=Strict"}
-        assert (await browser.ask("/", UNSAID)).status == 200
+        assert (await browser.ask("/", LIKELY_SCHEMES)).status == 200
         assert log == []
         for host in ("evil.example", f"localhost:{port}", f"0.0.0.0:{port}"):
-            assert (await browser.ask("/", {**UNSAID, "Host": host})).status == 421
-        assert (await browser.ask("/", {**UNSAID, "Cookie": ""})).status == 403
+            assert (await browser.ask("/", {**LIKELY_SCHEMES, "Host": host})).status == 421
+        assert (await browser.ask("/", {**LIKELY_SCHEMES, "Cookie": ""})).status == 403
         assert (
             await browser.ask("/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"})
         ).status == 403
@@ -220,7 +220,7 @@ async def test_gateway_that_refuses_or_fails_answers_in_a_sandbox() -> None:
     async with running(is_public=True) as (browser, _):
         secret = browser.server.site.keys.gateway
         for target in ("/g/x/http%3A%2F%2Fh%2F", f"/g/{secret}/gopher%3A%2F%2Fh%3A25%2F", f"/g/{secret}/x"):
-            answer = await browser.ask(target, {**UNSAID, "Cookie": ""})
+            answer = await browser.ask(target, {**LIKELY_SCHEMES, "Cookie": ""})
             assert answer.status != 200
             assert_neither_run_nor_shown(answer)
 
@@ -229,11 +229,11 @@ async def test_gateway_with_session_cookie_sends_nothing() -> None:
     async with page_server() as peer, running(is_public=True, settings=INSIDE) as (browser, log):
         target = peer.address(browser.server.site.keys.gateway)
         for cookie in (f"{browser.cookie}", f"a=b; {browser.cookie}"):
-            answer = await browser.ask(target, {**UNSAID, "Cookie": cookie})
+            answer = await browser.ask(target, {**LIKELY_SCHEMES, "Cookie": cookie})
             assert (answer.status, answer.body, peer.heard) == (403, b"", [])
             assert_neither_run_nor_shown(answer)
         assert log == ["refused GET /g/...: session cookie of the web UI"] * 2
-        assert (await browser.ask(target, {**UNSAID, "Cookie": "a=b"})).status == 200
+        assert (await browser.ask(target, {**LIKELY_SCHEMES, "Cookie": "a=b"})).status == 200
 
 
 # Slow clients, many clients, and clients that send too much: other clients still get their pages.
