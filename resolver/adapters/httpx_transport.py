@@ -48,13 +48,13 @@ from resolver.adapters.httpx_family import (
 from resolver.adapters.httpx_trace import RequestTrace
 from resolver.adapters.httpx_upgrade import AsyncUpgradedStream, UpgradedStream
 from resolver.blocking.portal import (
-    MOMENT,
-    MOST,
+    BLOCK_SIZE,
+    COLLECT_SECONDS,
     OpenResource,
     Portal,
     PortalClosed,
     PortalContext,
-    ask,
+    call_in_caller,
     make_thread_listener,
     portal,
 )
@@ -392,7 +392,7 @@ class RequestBody:
 
 async def _iterate_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the chunks of a blocking client's request body; the client's thread produces each chunk."""
-    while (octets := await ask(partial(next, pieces, None))) is not None:
+    while (octets := await call_in_caller(partial(next, pieces, None))) is not None:
         yield octets
 
 
@@ -459,9 +459,9 @@ class ResponseBody:
             Whether the body is complete.
         """
         loop = self.gate.clock.loop
-        with loop.move_on_at(loop.current_time() + MOMENT if self._has_length else -_NEVER):
+        with loop.move_on_at(loop.current_time() + COLLECT_SECONDS if self._has_length else -_NEVER):
             try:
-                while self._received < MOST:
+                while self._received < BLOCK_SIZE:
                     self._ahead.append(await self._read())
             except StopAsyncIteration:
                 return True
@@ -526,7 +526,7 @@ class HeldBody:
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
         # The `trace` function must not run within the short time limit in which `WaitingBody` collects bytes.
-        self._body = WaitingBody(body, held, MOST if body.gate.trace is None else 1)
+        self._body = WaitingBody(body, held, BLOCK_SIZE if body.gate.trace is None else 1)
         self._ahead = body.take_ahead()
         self.close = held.leave
 
@@ -673,7 +673,7 @@ class HttpxTransport(TransportBase):
         if self._kind == "Client":
 
             async def report(name: str, facts: Mapping[str, Any]) -> None:
-                await ask(partial(function, name, facts))
+                await call_in_caller(partial(function, name, facts))
 
             return RequestTrace(report)
         return RequestTrace(function)
@@ -684,13 +684,13 @@ class HttpxTransport(TransportBase):
 
     def close(self) -> None:
         """Close the pooled connections of an `httpx.Client`."""
-        if self._portal is not None and self._portal.usable:
+        if self._portal is not None and self._portal.is_usable:
             with suppress(PortalClosed):
                 self._portal.run(self.aclose)
 
     def __del__(self) -> None:
         if (home := vars(self).get("_portal")) is not None:
-            home.cast(self.aclose)
+            home.try_start(self.aclose)
 
     def _judge(
         self, request: httpx.Request, body: RequestBody, family: HttpxFamily

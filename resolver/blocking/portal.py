@@ -74,7 +74,7 @@ class Portal:
         self._home = ThreadRun()
         self._keepers = WeakSet[Keeper]()
         self.opened = WeakSet[EnteredContext]()
-        self._over = False
+        self._is_closed = False
         atexit.register(self.close)
 
     def close_at_end(self, keeper: Keeper) -> None:
@@ -83,11 +83,11 @@ class Portal:
             self._keepers.add(keeper)
 
     @property
-    def usable(self) -> bool:
-        return not self._over and not self._home.inherited
+    def is_usable(self) -> bool:
+        return not self._is_closed and not self._home.inherited
 
     @property
-    def is_here(self) -> bool:
+    def is_driving(self) -> bool:
         """Return whether the current thread is in the middle of a call, for example in a finalizer."""
         return is_driving()
 
@@ -97,7 +97,7 @@ class Portal:
             raise RuntimeError(_ENDING)
         if self._home.inherited:
             raise RuntimeError(INHERITED)
-        if self._over:
+        if self._is_closed:
             raise PortalClosed
         if is_driving():
             raise RuntimeError(_INSIDE)
@@ -119,28 +119,28 @@ class Portal:
             LocalError: The system has no thread or file descriptor left.
         """
         call = Call(self._home, operation, is_background=True)
-        if self.usable and not sys.is_finalizing():
+        if self.is_usable and not sys.is_finalizing():
             try:
                 threading.Thread(target=call.run, name="url-resolver", daemon=True).start()
             except RuntimeError as error:
                 raise LocalError(f"cannot run in the background: {error} (reduce concurrency)") from error
         return call
 
-    def cast(self, operation: Callable[[], Awaitable[object]]) -> None:
+    def try_start(self, operation: Callable[[], Awaitable[object]]) -> None:
         """Start an operation in a background thread if that is possible."""
         with suppress(LocalError):
             self.start(operation)
 
     def end(self) -> None:
         """Cancel the running calls, and reject further calls."""
-        self._over = True
+        self._is_closed = True
         for call in list(self._home.calls):
             call.cancel()
 
     def close(self) -> None:
         """Cancel the running calls, wait until they have ended, and close all connections."""
         atexit.unregister(self.close)
-        if self._home.inherited or self.is_here:
+        if self._home.inherited or self.is_driving:
             return
         self.end()
         self._home.wait_for_calls()
@@ -162,47 +162,47 @@ class Portal:
 
 
 _portal: Portal | None = None
-_starting = threading.RLock()
+_lock = threading.RLock()
 #: The portals of the parent processes. Their suspended tasks must not be garbage collected, because their
 #: ends would close connections of the parent.
-_inherited: list[Portal] = []
+_parent_portals: list[Portal] = []
 
 
 def portal() -> Portal:
     """Return the usable portal; if necessary, create a portal."""
     global _portal
-    found = _portal
-    if found is not None and found.usable:
-        return found
+    existing = _portal
+    if existing is not None and existing.is_usable:
+        return existing
     if sys.is_finalizing():
         raise RuntimeError(_ENDING)
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and any(map(monkey.is_module_patched, ("select", "socket", "threading"))):
         raise RuntimeError(_GEVENT)
-    with _starting:
-        if _portal is None or not _portal.usable:
+    with _lock:
+        if _portal is None or not _portal.is_usable:
             _portal = Portal()
         return _portal
 
 
 def _forget() -> None:
-    global _portal, _starting
+    global _portal, _lock
     if _portal is not None:
         _portal.forget()
-        _inherited.append(_portal)
-    _portal, _starting = None, threading.RLock()
+        _parent_portals.append(_portal)
+    _portal, _lock = None, threading.RLock()
 
 
 os.register_at_fork(after_in_child=_forget)
 
 
-def tell(function: Callable[[], object]) -> None:
+def notify_caller(function: Callable[[], object]) -> None:
     """Call the function in the thread that waits for the current call, or else in the current thread."""
     call = current_call()
     if call is None:
         function()
     else:
-        call.tell(function)
+        call.call_soon(function)
 
 
 def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]:
@@ -212,26 +212,26 @@ def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]
     """
 
     def report(event: A) -> None:
-        tell(partial(listener, event))
+        notify_caller(partial(listener, event))
 
     return report
 
 
-async def ask(function: Callable[[], T]) -> T:
+async def call_in_caller(function: Callable[[], T]) -> T:
     """Call the function in the thread that waits for the current call, and return its result."""
-    answered, answers = LOOP.event(), list[T]()
+    is_done, results = LOOP.event(), list[T]()
 
     def answer() -> None:
-        answers.append(function())
+        results.append(function())
         with lock:
-            answered.set()
+            is_done.set()
 
     call = current_call()
     assert call is not None, "the caller runs in a call"
     lock = call.home.lock
-    call.tell(answer)
-    await answered.wait()
-    return answers[0]
+    call.call_soon(answer)
+    await is_done.wait()
+    return results[0]
 
 
 # A blocking context manager around an asynchronous context manager. Entry, each use, and exit are separate
@@ -317,11 +317,11 @@ class PortalContext(Generic[S, T]):
         self.__exit__(None, None, None)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Trace) -> None:
-        if self._opened is None or not self.portal.usable:
+        if self._opened is None or not self.portal.is_usable:
             return
         leave = partial(self._leave, kind, error, trace)
-        if self.portal.is_here:  # The garbage collector may run this method in a call of the portal.
-            self.portal.cast(leave)
+        if self.portal.is_driving:  # The garbage collector may run this method in a call of the portal.
+            self.portal.try_start(leave)
             return
         with suppress(PortalClosed):
             self.portal.run(leave)
@@ -335,7 +335,7 @@ class PortalContext(Generic[S, T]):
 
     def __del__(self) -> None:
         if self._opened is not None:
-            self.portal.cast(partial(self._leave, None, None, None))
+            self.portal.try_start(partial(self._leave, None, None, None))
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -377,13 +377,13 @@ class PortalIterator(Generic[T]):
 
     def close(self) -> None:
         """Cancel the iteration, and wait for its end."""
-        if self._portal is not None and self._portal.usable:
+        if self._portal is not None and self._portal.is_usable:
             with suppress(PortalClosed):
                 self._portal.run(self._reader.end)
 
     def __del__(self) -> None:
         if self._portal is not None and self._reader.is_running:
-            self._portal.cast(self._reader.end)
+            self._portal.try_start(self._reader.end)
 
 
 class _BackgroundReader(Generic[T]):
@@ -396,7 +396,7 @@ class _BackgroundReader(Generic[T]):
     def __init__(self, make: Callable[[], Awaitable[ClosableIterator[T]]]) -> None:
         self._make = make
         self._call: Call[None] | None = None
-        self._given: ClosableIterator[T] | None = None
+        self._iterator: ClosableIterator[T] | None = None
         self._values: list[T] = []
         self._error: BaseException | None = None
 
@@ -410,10 +410,10 @@ class _BackgroundReader(Generic[T]):
         If the thread no longer waits for the value, the value is stored for the next call.
         """
         if self._call is None:
-            self._changed, self._wanted = LOOP.event(), LOOP.event()
+            self._changed, self._requested = LOOP.event(), LOOP.event()
             self._call = portal.start(self._read)
-        self._wanted.set()
-        self._call.attend(current_call())
+        self._requested.set()
+        self._call.forward_to(current_call())
         try:
             while not self._values:
                 if isinstance(self._error, StopAsyncIteration):
@@ -423,40 +423,40 @@ class _BackgroundReader(Generic[T]):
                 self._changed = LOOP.event()
                 await self._changed.wait()
         finally:
-            self._call.attend(None)
+            self._call.forward_to(None)
         return [self._values.pop()]
 
     async def _read(self) -> None:
         try:
-            self._given = await self._make()
+            self._iterator = await self._make()
             while True:
-                await self._wanted.wait()
-                self._values.append(await self._given.__anext__())
-                self._wanted = LOOP.event()
+                await self._requested.wait()
+                self._values.append(await self._iterator.__anext__())
+                self._requested = LOOP.event()
                 self._changed.set()
         except BaseException as error:
             self._error = PortalClosed() if isinstance(error, Cancelled) else error
             raise
         finally:
             self._changed.set()
-            if self._given is not None:  # at the exit of the process, nothing else ends its tasks
-                await self._given.aclose()
+            if self._iterator is not None:  # at the exit of the process, nothing else ends its tasks
+                await self._iterator.aclose()
 
     async def end(self) -> None:
-        if self._given is not None:
-            await self._given.aclose()
+        if self._iterator is not None:
+            await self._iterator.aclose()
         if self._call is not None:
             self._call.cancel()
 
 
 #: The size in bytes of a block, and of the buffer of a file. A forward seek by fewer bytes reads the bytes
 #: instead of opening the object again.
-MOST = 1_048_576
+BLOCK_SIZE = 1_048_576
 
 
 #: The time in seconds for which received bytes are buffered to collect a larger block. A call takes almost as
 #: much time as the receipt of a few bytes.
-MOMENT = 0.002
+COLLECT_SECONDS = 0.002
 
 
 class PortalBody:
@@ -464,14 +464,14 @@ class PortalBody:
 
     Args:
         body: the blocks of the event loop.
-        held: the response.
-        most: the number of buffered bytes after which no further block is awaited.
+        resource: the response.
+        limit: the number of buffered bytes after which no further block is awaited.
     """
 
-    def __init__(self, body: AsyncIterator[bytes], held: OpenResource, most: int = MOST) -> None:
+    def __init__(self, body: AsyncIterator[bytes], resource: OpenResource, limit: int = BLOCK_SIZE) -> None:
         self._body = body
-        self._opened = held
-        self._most = most
+        self._resource = resource
+        self._max_size = limit
         self._failure: Exception | None = None
         self._octets = b""
         self._at = 0
@@ -487,47 +487,47 @@ class PortalBody:
 
     def read(self, count: int = -1) -> bytes:
         """Return the next `count` bytes, or fewer at the end; a negative `count` returns all bytes."""
-        while count < 0 or self._held < count:
-            if not self._read_more(count - self._held if count >= 0 else 1 << 62):
+        while count < 0 or self._buffered < count:
+            if not self._read_more(count - self._buffered if count >= 0 else 1 << 62):
                 break
-        return self._take(self._held if count < 0 else count)
+        return self._take(self._buffered if count < 0 else count)
 
-    def read_some(self, most: int | None = None) -> bytes:
-        """Wait for the first byte, and return at most `most` available bytes; b"" at the end of the body."""
-        if not self._held:
+    def read_some(self, max_size: int | None = None) -> bytes:
+        """Wait for the first byte, and return at most `max_size` bytes; b"" at the end of the body."""
+        if not self._buffered:
             self._read_more(1)
-        return self._take(self._held if most is None else most)
+        return self._take(self._buffered if max_size is None else max_size)
 
     @property
-    def _held(self) -> int:
+    def _buffered(self) -> int:
         return len(self._octets) - self._at
 
     def _take(self, count: int) -> bytes:
-        whole = self._at == 0 and count >= len(self._octets)
-        octets = self._octets if whole else self._octets[self._at : self._at + count]
+        is_all = self._at == 0 and count >= len(self._octets)
+        octets = self._octets if is_all else self._octets[self._at : self._at + count]
         self._at += len(octets)
-        if not self._held:
+        if not self._buffered:
             self._octets, self._at = b"", 0
         return octets
 
-    def _read_more(self, least: int) -> bool:
-        """Buffer at least `least` more bytes, or all remaining bytes, and return whether bytes arrived."""
-        self._opened.check_open()
-        return self._opened.portal.run(partial(self._gather, least))
+    def _read_more(self, min_size: int) -> bool:
+        """Buffer at least `min_size` more bytes, or all remaining bytes, and return whether bytes arrived."""
+        self._resource.check_open()
+        return self._resource.portal.run(partial(self._gather, min_size))
 
-    async def _gather(self, least: int) -> bool:
+    async def _gather(self, min_size: int) -> bool:
         """Buffer the bytes in this object, so that a callback's exception or Ctrl-C does not lose them."""
         if self._failure is not None:
             raise self._failure
-        pieces, held = [], 0
+        pieces, size = [], 0
         try:
-            while held < least:
+            while size < min_size:
                 pieces.append(await anext(self._body))
-                held += len(pieces[-1])
-            with LOOP.move_on_after(MOMENT):
-                while held < self._most:
+                size += len(pieces[-1])
+            with LOOP.move_on_after(COLLECT_SECONDS):
+                while size < self._max_size:
                     pieces.append(await anext(self._body))
-                    held += len(pieces[-1])
+                    size += len(pieces[-1])
         except StopAsyncIteration:
             pass
         except Exception as error:

@@ -23,21 +23,20 @@ from typing import (
 from protocols.contract import Credentials, Entry, Finding, Origin, Validators
 from protocols.errors import Changed, ResolveError
 from resolver.blocking.portal import (
-    MOST,
+    BLOCK_SIZE,
     OpenResource,
     Portal,
     PortalBody,
     PortalClosed,
     PortalContext,
     PortalIterator,
-    ask,
+    call_in_caller,
     make_thread_listener,
     portal,
 )
 from resolver.network.events import OnEvent
 from resolver.network.mask import CredentialSource, GivenSource
-from resolver.transfer import functions as once
-from resolver.transfer import session
+from resolver.transfer import functions, session
 from resolver.transfer import terminal as terminal_session
 from resolver.transfer.batch import RunningBatch
 from resolver.transfer.retry import refuse_pointer
@@ -54,7 +53,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 #: Maximum number of entries, or blocks of lines, that are passed to the calling thread together.
-_MOST = 1_000
+_MAX_COLLECTED = 1_000
 
 
 class _RecordStream(Protocol[T_co]):
@@ -71,10 +70,10 @@ class _RecordStream(Protocol[T_co]):
 class BlockingIterator(Generic[T]):
     """An iterator that yields the records of a listing as soon as they arrive."""
 
-    def __init__(self, stream: _RecordStream[T], held: OpenResource) -> None:
+    def __init__(self, stream: _RecordStream[T], resource: OpenResource) -> None:
         self._stream = stream
-        self._held = held
-        self._found: list[T] = []
+        self._resource = resource
+        self._records: list[T] = []
         self._next: Iterator[T] = iter(())
         self._failure: ResolveError | None = None
 
@@ -82,14 +81,14 @@ class BlockingIterator(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        for found in self._next:
-            return found
+        for record in self._next:
+            return record
         if self._failure is None:
-            self._held.check_open()
-            self._held.portal.run(self._collect)
-        if not self._found and self._failure is not None:
+            self._resource.check_open()
+            self._resource.portal.run(self._collect)
+        if not self._records and self._failure is not None:
             raise self._failure
-        self._next, self._found = iter(self._found), []
+        self._next, self._records = iter(self._records), []
         return next(self._next)
 
     async def _collect(self) -> None:
@@ -98,8 +97,8 @@ class BlockingIterator(Generic[T]):
         An error is raised after all earlier records were returned.
         """
         try:
-            while not self._found or (self._stream.at_hand and len(self._found) < _MOST):
-                self._found.append(await anext(self._stream))
+            while not self._records or (self._stream.at_hand and len(self._records) < _MAX_COLLECTED):
+                self._records.append(await anext(self._stream))
         except StopAsyncIteration:
             pass
         except ResolveError as error:
@@ -111,17 +110,17 @@ class LiveReply(LiveFacts):
 
     body: PortalBody
 
-    def __init__(self, reply: StreamingResponse, held: OpenResource) -> None:
-        vars(self).update(vars(reply), body=PortalBody(reply.body, held))
+    def __init__(self, reply: StreamingResponse, resource: OpenResource) -> None:
+        vars(self).update(vars(reply), body=PortalBody(reply.body, resource))
         self._live = reply
-        self._opened = held
+        self._resource = resource
 
     @property
     def elapsed(self) -> float:
         async def elapsed() -> float:
             return self._live.elapsed
 
-        return self._opened.portal.run(elapsed)
+        return self._resource.portal.run(elapsed)
 
     def read(self, count: int = -1) -> bytes:
         """Return the next `count` bytes, or fewer at the end; a negative `count` returns all bytes."""
@@ -134,7 +133,7 @@ class LiveReply(LiveFacts):
 
     def entries(self) -> BlockingIterator[Entry]:
         """Return the entries of a listing. Raises `Declined` if the URL does not name a listing."""
-        return BlockingIterator(self._live.entries(), self._opened)
+        return BlockingIterator(self._live.entries(), self._resource)
 
     def lines(self, line: Line = listing_line) -> BlockingIterator[bytes]:
         """Return the entries as readable UTF-8 lines, in blocks that may contain several lines.
@@ -142,7 +141,7 @@ class LiveReply(LiveFacts):
         Args:
             line: the function that formats an entry.
         """
-        return BlockingIterator(self._live.lines(line), self._opened)
+        return BlockingIterator(self._live.lines(line), self._resource)
 
 
 # The caller's callbacks always run in the calling thread.
@@ -164,12 +163,12 @@ def wrap_source(source: GivenSource) -> CredentialSource:
     The retrieval waits for the result. If the result is awaitable, trio awaits it.
     """
 
-    def find_here(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        found = source(scheme, host, port, user)
-        return run_in_trio(found) if isinstance(found, Awaitable) else found
+    def call_source(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        credentials = source(scheme, host, port, user)
+        return run_in_trio(credentials) if isinstance(credentials, Awaitable) else credentials
 
     async def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        return await ask(partial(find_here, scheme, host, port, user))
+        return await call_in_caller(partial(call_source, scheme, host, port, user))
 
     return find
 
@@ -187,22 +186,22 @@ def wrap_callbacks(keywords: dict[str, object]) -> None:
 
 #: The keywords `await` and `async` in docstring examples, and the functions with a blocking counterpart.
 _AWAITING = re.compile(r"\b(?:await|async) ")
-_OURS = re.compile(r"\bresolver\.(?=(?:Resolver|entries|fetch|info|save|stream)\()")
+_FUNCTIONS = re.compile(r"\bresolver\.(?=(?:Resolver|entries|fetch|info|save|stream)\()")
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
 
-def copy_signature(made: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
-    """Copy the name, docstring and signature of `model` to `made`.
+def copy_signature(function: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
+    """Copy the name, docstring and signature of `model` to `function`.
 
     The `__module__` attribute becomes `resolver.blocking`, the public name for users and pickle.
     """
-    update_wrapper(made, model)
-    made.__doc__ = _OURS.sub("resolver.blocking.", _AWAITING.sub("", model.__doc__ or ""))
-    made.__module__ = "resolver.blocking"
-    return made
+    update_wrapper(function, model)
+    function.__doc__ = _FUNCTIONS.sub("resolver.blocking.", _AWAITING.sub("", model.__doc__ or ""))
+    function.__module__ = "resolver.blocking"
+    return function
 
 
 def make_blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
@@ -215,7 +214,7 @@ def make_blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
     return copy_signature(call, function)
 
 
-def opening(
+def make_context(
     function: Callable[P, AbstractAsyncContextManager[S]], wrap: Callable[[S, OpenResource], T]
 ) -> Callable[P, AbstractContextManager[T]]:
     """Return a blocking version of a function that returns an asynchronous context manager.
@@ -266,7 +265,7 @@ class _SeekableObject(io.RawIOBase):
         self._open_at = open_at
         self._opened = ExitStack()
         self._reply: LiveReply | None = None
-        self._known = Validators()
+        self._validators = Validators()
         self._position = self._at = 0
         self._close = close
         try:
@@ -276,15 +275,15 @@ class _SeekableObject(io.RawIOBase):
             self.close()
             raise
         self._size = self._reply.size
-        self._known = self._reply.validators
+        self._validators = self._reply.validators
         self._row = registry.find(self._reply.request.url.scheme)
         self.name = self._reply.url
 
     def _begin(self, start: int) -> LiveReply:
         """Open the object at offset `start`, or at offset 0 if the server does not support offsets."""
         self._opened.close()
-        reply = self._opened.enter_context(self._open_at(start, self._known))
-        if not self._known.agree(reply.validators):
+        reply = self._opened.enter_context(self._open_at(start, self._validators))
+        if not self._validators.agree(reply.validators):
             raise Changed("the object has changed since it was opened", url=reply.url)
         self._at = reply.start
         return reply
@@ -331,14 +330,14 @@ class _SeekableObject(io.RawIOBase):
     def _move(self) -> LiveReply:
         """Return a response at the file's position."""
         reply = self._reply
-        if reply is None or not 0 <= self._position - self._at <= MOST:
+        if reply is None or not 0 <= self._position - self._at <= BLOCK_SIZE:
             self._reply = None  # If opening the next response fails, `_reply` stays None.
             reply = self._reply = self._begin(self._position)
         while self._at < self._position:
-            passed = reply.body.read_some(self._position - self._at)
-            if not passed:
+            octets = reply.body.read_some(self._position - self._at)
+            if not octets:
                 break
-            self._at += len(passed)
+            self._at += len(octets)
         return reply
 
     def close(self) -> None:
@@ -354,12 +353,12 @@ class _BodyFile(io.RawIOBase):
     """A raw file that returns the bytes of a response as soon as they arrive."""
 
     def __init__(
-        self, reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
+        self, reply: LiveReply, close: Callable[[], None], make_error: Callable[[ResolveError], Exception]
     ) -> None:
         self._reply = reply
         self._close = close
-        self._worded = worded
-        self._ended = False
+        self._make_error = make_error
+        self._is_ended = False
         self._failure: Exception | None = None
         self.name = reply.url
 
@@ -370,12 +369,12 @@ class _BodyFile(io.RawIOBase):
         room = memoryview(buffer).cast("B")
         if self._failure is not None:
             raise self._failure
-        if self._ended:
+        if self._is_ended:
             return 0
         try:
             octets = self._reply.body.read_some(len(room))
         except ResolveError as error:
-            self._failure = self._worded(error)
+            self._failure = self._make_error(error)
             self._leave()
             raise self._failure from error
         if not octets:
@@ -385,7 +384,7 @@ class _BodyFile(io.RawIOBase):
 
     def _leave(self) -> None:
         """Close the response at the end of the body or after an error; many callers never close the file."""
-        self._ended = True
+        self._is_ended = True
         self._close()
 
     def close(self) -> None:
@@ -395,17 +394,17 @@ class _BodyFile(io.RawIOBase):
 
 
 def as_file(
-    reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
+    reply: LiveReply, close: Callable[[], None], make_error: Callable[[ResolveError], Exception]
 ) -> io.BufferedReader:
     """Return the body of a response as a file, for a library that gets the metadata in another way.
 
     Args:
         reply: the open response.
         close: the function that is called at the end of the body and when the file is closed, possibly twice.
-        worded: the function that converts an error to the exception that is raised. The original error is the
-            cause of this exception.
+        make_error: the function that converts an error to the exception that is raised, with the error as
+            its cause.
     """
-    return io.BufferedReader(_BodyFile(reply, close, worded))
+    return io.BufferedReader(_BodyFile(reply, close, make_error))
 
 
 def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
@@ -414,7 +413,7 @@ def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader
     If the object cannot be opened, the function raises the error. When the file is closed, the retrieval is
     closed, too.
     """
-    return io.BufferedReader(_SeekableObject(open_at, close), MOST)
+    return io.BufferedReader(_SeekableObject(open_at, close), BLOCK_SIZE)
 
 
 class _OperationRunner(Protocol[T_co]):
@@ -423,18 +422,18 @@ class _OperationRunner(Protocol[T_co]):
     def run(self, operation: Callable[[T_co], Awaitable[T]]) -> T: ...
 
 
-def _method(
+def _wrap_method(
     method: Callable[Concatenate[S, P], Awaitable[T]],
 ) -> Callable[Concatenate[_OperationRunner[S], P], T]:
     """Convert an asynchronous method to a blocking method of the wrapper."""
 
     def call(self: _OperationRunner[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.run(lambda held: method(held, *args, **kwargs))
+        return self.run(lambda target: method(target, *args, **kwargs))
 
     return copy_signature(call, method)
 
 
-def _opening(
+def _wrap_context(
     method: Callable[Concatenate[session.Resolver, P], AbstractAsyncContextManager[S]],
     wrap: Callable[[S, OpenResource], T],
 ) -> Callable[Concatenate[Resolver, P], AbstractContextManager[T]]:
@@ -444,12 +443,12 @@ def _opening(
         async def make(resolver: session.Resolver) -> AbstractAsyncContextManager[S]:
             return method(resolver, *args, **kwargs)
 
-        return PortalContext(self._home, partial(self._awaited, make), wrap)
+        return PortalContext(self._home, partial(self._run_operation, make), wrap)
 
     return copy_signature(call, method)
 
 
-def _make_iterating(
+def _wrap_iterator(
     method: Callable[Concatenate[session.Resolver, P], RunningBatch[T]],
 ) -> Callable[Concatenate[Resolver, P], PortalIterator[T]]:
     """Convert a method with an asynchronous iterator to a blocking method of `Resolver`."""
@@ -458,13 +457,13 @@ def _make_iterating(
         async def make(resolver: session.Resolver) -> RunningBatch[T]:
             return method(resolver, *args, **kwargs)
 
-        return PortalIterator(self._home, partial(self._awaited, make))
+        return PortalIterator(self._home, partial(self._run_operation, make))
 
     return copy_signature(call, method)
 
 
-def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> TerminalSession:
-    return TerminalSession(opened, held)
+def _make_terminal(session: terminal_session.TerminalSession, resource: OpenResource) -> TerminalSession:
+    return TerminalSession(session, resource)
 
 
 class Resolver:
@@ -485,17 +484,17 @@ class Resolver:
         self.policy = resolver.policy
         self.limits = resolver.limits
 
-    fetch = _method(session.Resolver.fetch)
-    info = _method(session.Resolver.info)
-    save = _method(session.Resolver.save)
-    save_attachments = _method(session.Resolver.save_attachments)
-    save_all = _make_iterating(session.Resolver.save_all)
-    save_tree = _make_iterating(session.Resolver.save_tree)
-    stream = _opening(session.Resolver.stream, LiveReply)
-    listing = _opening(session.Resolver.listing, LiveReply)
-    resume = _opening(session.Resolver.resume, LiveReply)
-    entries = _opening(session.Resolver.entries, BlockingIterator[Entry])
-    open_terminal = _opening(session.Resolver.open_terminal, _terminal)
+    fetch = _wrap_method(session.Resolver.fetch)
+    info = _wrap_method(session.Resolver.info)
+    save = _wrap_method(session.Resolver.save)
+    save_attachments = _wrap_method(session.Resolver.save_attachments)
+    save_all = _wrap_iterator(session.Resolver.save_all)
+    save_tree = _wrap_iterator(session.Resolver.save_tree)
+    stream = _wrap_context(session.Resolver.stream, LiveReply)
+    listing = _wrap_context(session.Resolver.listing, LiveReply)
+    resume = _wrap_context(session.Resolver.resume, LiveReply)
+    entries = _wrap_context(session.Resolver.entries, BlockingIterator[Entry])
+    open_terminal = _wrap_context(session.Resolver.open_terminal, _make_terminal)
 
     def open(
         self, url: UrlLike, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None
@@ -518,9 +517,9 @@ class Resolver:
         The operation runs in the calling thread. The operation can call the methods of the `Resolver`, but
         not functions of trio or asyncio, because neither of these event loops runs in the thread.
         """
-        return self._home().run(partial(self._awaited, operation))
+        return self._home().run(partial(self._run_operation, operation))
 
-    async def _awaited(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
+    async def _run_operation(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
         if self._closed:
             raise RuntimeError(_CLOSED)
         return await operation(await self._resolver.__aenter__())
@@ -534,18 +533,18 @@ class Resolver:
             self._portal.close_at_end(self._resolver)
             # The finalizer must not refer to this object, because the object would then never be garbage
             # collected.
-            self._forgotten = weakref.finalize(self, _abandon, self._portal, self._resolver)
-            self._forgotten.atexit = False
+            self._finalizer = weakref.finalize(self, _abandon, self._portal, self._resolver)
+            self._finalizer.atexit = False
         return self._portal
 
     def close(self) -> None:
         """Close the pooled connections. Retrievals in other threads continue."""
         closed, self._closed = self._closed, True
-        if closed or self._portal is None or not self._portal.usable:
+        if closed or self._portal is None or not self._portal.is_usable:
             return
-        self._forgotten.detach()
-        if self._portal.is_here:  # The garbage collector may run this method in the middle of a call.
-            self._portal.cast(self._close)
+        self._finalizer.detach()
+        if self._portal.is_driving:  # The garbage collector may run this method in the middle of a call.
+            self._portal.try_start(self._close)
             return
         with suppress(PortalClosed):  # The end of the portal has closed the connections.
             self._portal.run(self._close)
@@ -563,7 +562,7 @@ class Resolver:
 
 def _abandon(portal: Portal, resolver: session.Resolver) -> None:
     """Close the connections of a session that was garbage collected without `close`."""
-    portal.cast(partial(resolver.__aexit__, None, None, None))
+    portal.try_start(partial(resolver.__aexit__, None, None, None))
 
 
 _CLOSED = "this Resolver is closed: make a new one"
@@ -575,18 +574,18 @@ class TerminalSession:
     One thread may wait for output while another thread sends input.
     """
 
-    def __init__(self, session: terminal_session.TerminalSession, held: OpenResource) -> None:
+    def __init__(self, session: terminal_session.TerminalSession, resource: OpenResource) -> None:
         self._session = session
-        self._held = held
+        self._resource = resource
         self.peer = session.peer
         self.secured = session.secured
 
-    expect = _method(terminal_session.TerminalSession.expect)
-    read = _method(terminal_session.TerminalSession.read)
-    send = _method(terminal_session.TerminalSession.send)
-    send_line = _method(terminal_session.TerminalSession.send_line)
-    send_command = _method(terminal_session.TerminalSession.send_command)
-    resize = _method(terminal_session.TerminalSession.resize)
+    expect = _wrap_method(terminal_session.TerminalSession.expect)
+    read = _wrap_method(terminal_session.TerminalSession.read)
+    send = _wrap_method(terminal_session.TerminalSession.send)
+    send_line = _wrap_method(terminal_session.TerminalSession.send_line)
+    send_command = _wrap_method(terminal_session.TerminalSession.send_command)
+    resize = _wrap_method(terminal_session.TerminalSession.resize)
 
     @property
     def echoing(self) -> bool:
@@ -604,15 +603,15 @@ class TerminalSession:
 
     def run(self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]) -> T:
         """Return the result of a custom operation with the asynchronous session; see `Resolver.run`."""
-        self._held.check_open()
-        return self._held.portal.run(lambda: operation(self._session))
+        self._resource.check_open()
+        return self._resource.portal.run(lambda: operation(self._session))
 
 
-fetch = make_blocking(once.fetch)
-info = make_blocking(once.info)
-save = make_blocking(once.save)
-stream = opening(once.stream, LiveReply)
-entries = opening(once.entries, BlockingIterator[Entry])
+fetch = make_blocking(functions.fetch)
+info = make_blocking(functions.info)
+save = make_blocking(functions.save)
+stream = make_context(functions.stream, LiveReply)
+entries = make_context(functions.entries, BlockingIterator[Entry])
 
 
 def open(url: UrlLike, **settings: Unpack[FetchSettings]) -> io.BufferedReader:

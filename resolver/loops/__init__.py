@@ -21,7 +21,7 @@ from resolver.loops.loop import Background, CancelScope, Event, Loop, Nursery, W
 
 __all__ = ["Background", "CancelScope", "Event", "Loop", "Nursery", "Wait", "is_cancel", "prefer", "running"]
 
-_NONE_RUNS = (
+_NO_LOOP = (
     "no task of trio or asyncio is running here: use asyncio.run(main()) or trio.run(main), "
     "or without a loop resolver.blocking"
 )
@@ -29,12 +29,12 @@ _NONE_RUNS = (
 
 #: The event loops that were found, trio before asyncio. Each item is a pair of a function and a loop. The
 #: function returns whether the loop runs the current task.
-_known: list[tuple[Callable[[], bool], Loop]] = []
+_loops: list[tuple[Callable[[], bool], Loop]] = []
 
 
 def prefer(runs: Callable[[], bool], loop: Loop) -> None:
     """Check a loop before all others: blocking calls, which a task of trio or asyncio may make."""
-    _known.insert(0, (runs, loop))
+    _loops.insert(0, (runs, loop))
 
 
 def running() -> Loop:
@@ -43,7 +43,7 @@ def running() -> Loop:
     trio is checked before asyncio, because trio in guest mode runs inside an asyncio loop. Raises
     `RuntimeError` if the caller is not in a task.
     """
-    for runs, loop in _known:
+    for runs, loop in _loops:
         if runs():
             return loop
     return _find_running()
@@ -55,16 +55,16 @@ def _find_running() -> Loop:
         from resolver.loops.on_trio import is_running as runs_trio
 
         if runs_trio():
-            _known.insert("resolver.loops.on_thread" in sys.modules, (runs_trio, TRIO))
+            _loops.insert("resolver.loops.on_thread" in sys.modules, (runs_trio, TRIO))
             return TRIO
     if "asyncio" in sys.modules:
         from resolver.loops.on_asyncio import LOOP as ASYNCIO
         from resolver.loops.on_asyncio import is_running as runs_asyncio
 
         if runs_asyncio():
-            _known.append((runs_asyncio, ASYNCIO))
+            _loops.append((runs_asyncio, ASYNCIO))
             return ASYNCIO
-    raise RuntimeError(_NONE_RUNS)
+    raise RuntimeError(_NO_LOOP)
 
 
 def is_cancel(kind: type[BaseException]) -> bool:

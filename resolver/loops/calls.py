@@ -64,37 +64,37 @@ class _ThreadState(threading.local):
     spare: Poller | None = None
 
 
-_here = _ThreadState()
+_current = _ThreadState()
 
 
 def _forget_poller() -> None:
     """Forget the pipe of the forked thread, because the pipe also wakes the parent process."""
-    global _here
-    _here = _ThreadState()
+    global _current
+    _current = _ThreadState()
 
 
 os.register_at_fork(after_in_child=_forget_poller)
 
 
 def current_task() -> ThreadTask:
-    task = _here.task
+    task = _current.task
     assert task is not None, "the caller runs in a task"
     return task
 
 
 def current_call() -> Call[Any] | None:
     """Return the call to which the current task belongs, or None outside a task."""
-    return None if _here.task is None else _here.task.call
+    return None if _current.task is None else _current.task.call
 
 
 def is_running() -> bool:
     """Return whether the current code runs in a task of a blocking call."""
-    return _here.task is not None
+    return _current.task is not None
 
 
 def is_driving() -> bool:
     """Return whether the current thread runs the tasks of a blocking call."""
-    return _here.call is not None
+    return _current.call is not None
 
 
 class ThreadRun:
@@ -116,7 +116,7 @@ class ThreadRun:
     def wait_for_calls(self) -> None:
         """Wait until all calls have ended, except calls whose threads run a function of the user."""
         with self.ended:
-            self.ended.wait_for(lambda: all(call.is_away for call in self.calls))
+            self.ended.wait_for(lambda: all(call.is_in_callback for call in self.calls))
 
     def release(self) -> None:
         """Release the lock, which an interrupted thread may have acquired twice."""
@@ -144,7 +144,7 @@ class Poller:
         for fd, _ in ready:
             if fd == self._out:
                 os.read(fd, 4096)
-                return [each for each in ready if each[0] != fd]
+                return [item for item in ready if item[0] != fd]
         return ready
 
     def __del__(self) -> None:
@@ -257,7 +257,7 @@ class ThreadTask:
     def step(self) -> None:
         """Run the task until its next wait."""
         value, error, self._value, self._error = self._value, self._error, None, None
-        _here.task = self
+        _current.task = self
         try:
             if error is None:
                 aborts = self._context.run(self._coroutine.send, value)
@@ -272,7 +272,7 @@ class ThreadTask:
         except BaseException as raised:  # noqa: BLE001 - raised in the nursery or in the calling thread
             self._end(None, raised)
         finally:
-            _here.task = None
+            _current.task = None
             del error
 
     def _end(self, value: Any, error: BaseException | None) -> None:
@@ -285,7 +285,7 @@ def _interrupt(number: int, frame: types.FrameType | None) -> None:
 
     In a step, the exception could leave the shared state, such as the connection pool, half changed.
     """
-    if (call := _here.call) is None:
+    if (call := _current.call) is None:
         raise KeyboardInterrupt
     call.interrupt()
 
@@ -298,7 +298,7 @@ def _catches_interrupts() -> bool:
 
 def _take_poller() -> Poller:
     """Return an unused poller of this thread, or a new one."""
-    poller, _here.spare = _here.spare, None
+    poller, _current.spare = _current.spare, None
     try:
         return poller or Poller(*os.pipe())
     except OSError as error:
@@ -313,7 +313,7 @@ class Call(Generic[T]):
         home: the state that all calls share.
         operation: the operation.
         is_background: whether no caller waits for the call. Another call then takes over the functions of
-            this call (`attend`).
+            this call (`forward_to`).
 
     Raises:
         LocalError: the process has no file descriptor left.
@@ -322,7 +322,7 @@ class Call(Generic[T]):
         tasks: the tasks that have not ended.
         ready: the tasks that can continue.
         scopes: the cancel scopes whose blocks have not ended.
-        is_away: whether the calling thread runs a function of the user.
+        is_in_callback: whether the calling thread runs a function of the user.
     """
 
     def __init__(
@@ -332,15 +332,15 @@ class Call(Generic[T]):
         self._operation: Callable[[], Awaitable[T]] | None = operation
         self._is_background = is_background
         self._poller = _take_poller()
-        self._told: deque[Callable[[], object]] = deque()
-        self._is_deaf = False
-        self._hearer: Call[Any] | None = None
+        self._callbacks: deque[Callable[[], object]] = deque()
+        self._ignores_callbacks = False
+        self._delegate: Call[Any] | None = None
         self.tasks: set[ThreadTask] = set()
         self.ready: deque[ThreadTask] = deque()
         self.scopes: set[ThreadScope] = set()
         self._waits: dict[tuple[int, int], tuple[ThreadTask, float]] = {}
         self._next_deadline = math.inf  # no deadline is earlier
-        self._is_polling = self.is_away = self._is_interrupted = False
+        self._is_polling = self.is_in_callback = self._is_interrupted = False
         self._scope = ThreadScope()
         self._values: list[T] = []
         self._error: BaseException | None = None
@@ -364,19 +364,19 @@ class Call(Generic[T]):
 
     def run(self) -> None:
         """Run the operation, and raise only an exception in the calling thread."""
-        outer, hooks = _here.call, sys.get_asyncgen_hooks()
+        outer, hooks = _current.call, sys.get_asyncgen_hooks()
         if hooks != (None, None):  # The hooks belong to an event loop in which a task makes this call.
             sys.set_asyncgen_hooks(None, None)
         catches = _catches_interrupts()
         try:
-            _here.call = self
+            _current.call = self
             if catches:
                 _signal.signal(signal.SIGINT, _interrupt)
             self.home.lock.acquire()
             self._run_tasks()
         finally:
             try:
-                _here.call = outer
+                _current.call = outer
                 self.home.release()
                 if hooks != (None, None):
                     sys.set_asyncgen_hooks(*hooks)
@@ -384,7 +384,7 @@ class Call(Generic[T]):
                 if catches:
                     _signal.signal(signal.SIGINT, signal.default_int_handler)
             if self.tasks and not self.home.inherited:
-                threading.Thread(target=self._end_elsewhere, daemon=True).start()
+                threading.Thread(target=self._end_in_thread, daemon=True).start()
         if self._is_interrupted:
             raise KeyboardInterrupt
 
@@ -406,7 +406,7 @@ class Call(Generic[T]):
                 if self.home.inherited or interrupt is not None:
                     raise
                 interrupt = error
-                self._give_up()
+                self._abort()
         self._leave()
         if interrupt is not None:
             raise interrupt
@@ -416,18 +416,18 @@ class Call(Generic[T]):
             self._values.append(value)
         self._error = error
 
-    def _give_up(self) -> None:
+    def _abort(self) -> None:
         """Cancel the operation after an exception, which may have interrupted any method of this class."""
         self.home.release()
         self.home.lock.acquire()
-        _here.call, self.is_away, self._is_polling = self, False, False
-        self._is_deaf, self._operation = True, None
-        self._told.clear()
+        _current.call, self.is_in_callback, self._is_polling = self, False, False
+        self._ignores_callbacks, self._operation = True, None
+        self._callbacks.clear()
         self.ready.extend(task for task in self.tasks if task.abort is None and task not in self.ready)
         self._cancel_tasks()
 
-    def _end_elsewhere(self) -> None:
-        _here.call = self
+    def _end_in_thread(self) -> None:
+        _current.call = self
         with self.home.lock:
             while self.tasks:
                 self._run_ready()
@@ -437,26 +437,26 @@ class Call(Generic[T]):
     def _leave(self) -> None:
         self.home.calls.discard(self)
         if not self._waits:
-            _here.spare = self._poller
+            _current.spare = self._poller
         self.home.ended.notify_all()
 
     def _run_ready(self) -> None:
         for _ in range(len(self.ready)):
             self.ready.popleft().step()
-        while self._told and not self._is_background:
-            self._call_back(self._told.popleft())
+        while self._callbacks and not self._is_background:
+            self._call_back(self._callbacks.popleft())
 
     def _call_back(self, function: Callable[[], object]) -> None:
         """Call a function of the user; other threads may run their tasks at the same time."""
         try:
-            _here.call, self.is_away = None, True
+            _current.call, self.is_in_callback = None, True
             self.home.lock.release()
             function()
         finally:
             if self.home.inherited:
                 raise RuntimeError(INHERITED)
             self.home.lock.acquire()
-            _here.call, self.is_away = self, False
+            _current.call, self.is_in_callback = self, False
 
     def _wait(self) -> None:
         """Wait until a task can continue."""
@@ -484,18 +484,18 @@ class Call(Generic[T]):
         connect limit was earlier.
         """
         now, self._next_deadline = monotonic(), math.inf
-        passed: list[tuple[float, Callable[[], None]]] = []
+        expired: list[tuple[float, Callable[[], None]]] = []
         for scope in self.scopes:
             if scope.deadline > now:
                 self.wake_at(scope.deadline)
             elif not scope.cancelled:
-                passed.append((scope.deadline, scope.cancel))
+                expired.append((scope.deadline, scope.cancel))
         for (fd, event), (_, deadline) in self._waits.items():
             if deadline > now:
                 self.wake_at(deadline)
             else:
-                passed.append((deadline, partial(self._end_wait, fd, event, value=False)))
-        for _, end in sorted(passed, key=itemgetter(0)):
+                expired.append((deadline, partial(self._end_wait, fd, event, value=False)))
+        for _, end in sorted(expired, key=itemgetter(0)):
             end()
 
     def interrupt(self) -> None:
@@ -557,18 +557,18 @@ class Call(Generic[T]):
             if task.scope.is_cancelled:
                 task.interrupt()
 
-    def tell(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         """Let the calling thread call the function, between two steps of its tasks."""
-        hearer = self._hearer or self
-        if not hearer._is_deaf:
-            hearer._told.append(function)
-            hearer.wake()
+        delegate = self._delegate or self
+        if not delegate._ignores_callbacks:
+            delegate._callbacks.append(function)
+            delegate.wake()
 
-    def attend(self, hearer: Call[Any] | None) -> None:
+    def forward_to(self, delegate: Call[Any] | None) -> None:
         """Forward the functions of this call to another call, or with None, keep them."""
-        self._hearer = hearer
-        while hearer is not None and self._told:
-            hearer.tell(self._told.popleft())
+        self._delegate = delegate
+        while delegate is not None and self._callbacks:
+            delegate.call_soon(self._callbacks.popleft())
 
 
 async def _as_coroutine(operation: Callable[[], Awaitable[T]]) -> T:

@@ -89,7 +89,7 @@ def raise_without_thread(error: RuntimeError) -> None:
 
 
 #: The result of `socket.getaddrinfo`.
-Found: TypeAlias = "Sequence[tuple[int, int, int, str, tuple[object, ...]]]"
+AddrInfo: TypeAlias = "Sequence[tuple[int, int, int, str, tuple[object, ...]]]"
 
 
 class GetAddrInfo(Protocol):
@@ -99,7 +99,7 @@ class GetAddrInfo(Protocol):
     for an abandoned lookup.
     """
 
-    async def __call__(self, host: bytes, port: int, *, type: int) -> Found: ...
+    async def __call__(self, host: bytes, port: int, *, type: int) -> AddrInfo: ...
 
 
 class Descriptor(Protocol):

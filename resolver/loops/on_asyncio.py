@@ -20,7 +20,7 @@ from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import anyio
 
-from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery, is_ready
+from resolver.loops.loop import AddrInfo, CancelScope, Descriptor, Loop, Nursery, is_ready
 from resolver.loops.worker import start_call
 
 T = TypeVar("T")
@@ -157,19 +157,19 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     return result.result()
 
 
-async def getaddrinfo(host: bytes, port: int, *, type: int) -> Found:
+async def getaddrinfo(host: bytes, port: int, *, type: int) -> AddrInfo:
     """Implement `GetAddrInfo`."""
     return await _begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True)
 
 
-def settle(result: asyncio.Future[T], given: T | None, error: BaseException | None) -> None:
+def settle(result: asyncio.Future[T], value: T | None, error: BaseException | None) -> None:
     """Set the result or the exception of a future, except if the future was cancelled."""
     if result.done():
         return
     if error is not None:
         result.set_exception(error)
     else:
-        result.set_result(cast(T, given))
+        result.set_result(cast(T, value))
 
 
 def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
@@ -177,9 +177,9 @@ def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
-    def deliver(given: T | None, problem: BaseException | None) -> None:
+    def deliver(value: T | None, problem: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop is closed, so the result is not needed
-            loop.call_soon_threadsafe(settle, result, given, problem)
+            loop.call_soon_threadsafe(settle, result, value, problem)
 
     start_call(function, deliver, daemon=daemon)
     return result

@@ -21,7 +21,7 @@ from resolver.loops.calls import (
     suspend,
     wait_to_end,
 )
-from resolver.loops.loop import Descriptor, Found, Loop, Nursery
+from resolver.loops.loop import AddrInfo, Descriptor, Loop, Nursery
 from resolver.loops.worker import start_call
 
 T = TypeVar("T")
@@ -112,13 +112,13 @@ class ThreadLock:
     """The lock of `Loop.lock`; the tasks acquire the lock in the order of their requests."""
 
     def __init__(self) -> None:
-        self._is_held = False
+        self._is_locked = False
         self._waiting: dict[ThreadEvent, None] = {}
 
     async def __aenter__(self) -> None:
         await checkpoint_if_cancelled()
-        if not self._is_held:
-            self._is_held = True
+        if not self._is_locked:
+            self._is_locked = True
             return
         acquired = ThreadEvent()
         self._waiting[acquired] = None
@@ -134,7 +134,7 @@ class ThreadLock:
             del self._waiting[first]
             first.set()
         else:
-            self._is_held = False
+            self._is_locked = False
 
 
 class ThreadBackground:
@@ -220,11 +220,11 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     return result
 
 
-async def getaddrinfo(host: bytes, port: int, *, type: int) -> Found:
+async def getaddrinfo(host: bytes, port: int, *, type: int) -> AddrInfo:
     """Implement `GetAddrInfo`."""
     await checkpoint_if_cancelled()
-    found: Found = await suspend(_begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True))
-    return found
+    info: AddrInfo = await suspend(_begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True))
+    return info
 
 
 def _begin(function: Callable[[], object], *, daemon: bool) -> Abort:

@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class DescriptorWait:
-    """A task's wait for a descriptor; `late` is true after the deadline of the wait."""
+    """A task's wait for a descriptor; `is_late` is true after the deadline of the wait."""
 
-    __slots__ = ("deadline", "fd", "late")
+    __slots__ = ("deadline", "fd", "is_late")
 
     def __init__(self, fd: int, deadline: float) -> None:
         self.fd = fd
         self.deadline = deadline
-        self.late = False
+        self.is_late = False
 
 
 class DescriptorWatch:
@@ -35,27 +35,27 @@ class DescriptorWatch:
 
     def __init__(self) -> None:
         self.waiting: set[DescriptorWait] = set()
-        self._wakes = math.inf
+        self._wake_time = math.inf
         self._scope = trio.CancelScope()
-        trio.lowlevel.spawn_system_task(self._look)
+        trio.lowlevel.spawn_system_task(self._watch)
 
     def wake_at(self, deadline: float) -> None:
         """Wake the system task at `deadline` at the latest."""
-        if deadline < self._wakes:
-            self._wakes = self._scope.deadline = deadline
+        if deadline < self._wake_time:
+            self._wake_time = self._scope.deadline = deadline
 
-    async def _look(self) -> None:
+    async def _watch(self) -> None:
         while True:
             with self._scope:
                 await trio.sleep_forever()
-            self._scope, self._wakes = trio.CancelScope(), math.inf
+            self._scope, self._wake_time = trio.CancelScope(), math.inf
             now = trio.current_time()
-            for each in self.waiting:
-                each.late = each.late or each.deadline <= now
-                if each.late:  # also wakes other tasks that wait for this descriptor, and they wait again
-                    trio.lowlevel.notify_closing(each.fd)
+            for wait in self.waiting:
+                wait.is_late = wait.is_late or wait.deadline <= now
+                if wait.is_late:  # also wakes other tasks that wait for this descriptor, and they wait again
+                    trio.lowlevel.notify_closing(wait.fd)
                 else:
-                    self.wake_at(each.deadline)
+                    self.wake_at(wait.deadline)
 
 
 _watches: trio.lowlevel.RunVar[DescriptorWatch] = trio.lowlevel.RunVar("resolver.loops.on_trio")
@@ -68,20 +68,20 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
     except LookupError:
         watch = DescriptorWatch()
         _watches.set(watch)
-    waiting = DescriptorWait(descriptor.fileno(), deadline)
-    watch.waiting.add(waiting)
+    entry = DescriptorWait(descriptor.fileno(), deadline)
+    watch.waiting.add(entry)
     watch.wake_at(deadline)
     try:
-        while not waiting.late:
+        while not entry.is_late:
             try:
-                await wait(waiting.fd)
+                await wait(entry.fd)
             except trio.ClosedResourceError:
-                if descriptor.fileno() != waiting.fd:
+                if descriptor.fileno() != entry.fd:
                     raise
             else:
                 return True
     finally:
-        watch.waiting.discard(waiting)
+        watch.waiting.discard(entry)
     return False
 
 
@@ -100,8 +100,8 @@ class TrioBackground:
                 await function()
         finally:
             self._is_over = True
-            for each in self._waiting:
-                trio.lowlevel.reschedule(each)
+            for task in self._waiting:
+                trio.lowlevel.reschedule(task)
 
     def cancel(self) -> None:
         self._scope.cancel()

@@ -65,7 +65,7 @@ def interrupted(number: int, operation: Callable[[], object]) -> int:
         step(task)
         count += 1
         if count == number:
-            task.call.tell(interrupt)
+            task.call.call_soon(interrupt)
 
     with pytest.MonkeyPatch.context() as patched, suppress(KeyboardInterrupt):
         patched.setattr(ThreadTask, "step", count_step)

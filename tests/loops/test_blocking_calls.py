@@ -16,7 +16,7 @@ from typing import TypeVar
 import pytest
 
 from resolver import LocalError
-from resolver.blocking.portal import PortalClosed, ask, portal
+from resolver.blocking.portal import PortalClosed, call_in_caller, portal
 from resolver.loops import Event, is_cancel, running
 from resolver.loops.calls import Call, ThreadRun, current_call
 from tests.hang import HANG
@@ -67,7 +67,7 @@ def test_call_raises_sigint_of_last_step() -> None:
 @pytest.mark.usefixtures("interruptible")
 def test_call_raises_sigint_of_callback_in_callback() -> None:
     async def main() -> None:
-        await ask(lambda: signal.raise_signal(signal.SIGINT))
+        await call_in_caller(lambda: signal.raise_signal(signal.SIGINT))
 
     with pytest.raises(KeyboardInterrupt):
         run(main)

@@ -18,7 +18,7 @@ from fixtures.gopher import Behavior, GopherServer, Item, serve
 from fixtures.http import HttpServer
 from fixtures.ports import serve_connections
 from resolver import Declined, Event, Limits, Policy, Progress, Truncated, blocking
-from resolver.blocking.portal import MOST, Portal, portal
+from resolver.blocking.portal import BLOCK_SIZE, Portal, portal
 from tests.elsewhere import served
 from tests.fresh import run_alone
 from tests.hang import NEVER
@@ -26,12 +26,12 @@ from tests.resolver.blocking.conftest import allowing
 from tests.resolver.blocking.test_session import Own, tasks, url_of
 from tests.sampled import sampled
 
-LARGE = random.Random(1).randbytes(3 * MOST + 12_345)
+LARGE = random.Random(1).randbytes(3 * BLOCK_SIZE + 12_345)
 
 
 async def serve_large(nursery: trio.Nursery) -> GopherServer:
     tree = {b"/large": Item("9", b"Large", LARGE), b"/cut": Item("9", b"Cut", LARGE)}
-    return await serve(nursery, tree, behaviors={b"/cut": Behavior(reset_at=2 * MOST)})
+    return await serve(nursery, tree, behaviors={b"/cut": Behavior(reset_at=2 * BLOCK_SIZE)})
 
 
 def open_large(server: GopherServer, path: str = "/9/large") -> AbstractContextManager[blocking.LiveReply]:
@@ -64,8 +64,8 @@ def by_all(reply: blocking.LiveReply) -> bytes:
 
 def by_turns(reply: blocking.LiveReply) -> bytes:
     """Read with each method in turn."""
-    parts = [reply.read(0), reply.read(1), reply.read(MOST + 1), next(reply.body), reply.read(10)]
-    assert [len(part) for part in parts if part is not parts[3]] == [0, 1, MOST + 1, 10]
+    parts = [reply.read(0), reply.read(1), reply.read(BLOCK_SIZE + 1), next(reply.body), reply.read(10)]
+    assert [len(part) for part in parts if part is not parts[3]] == [0, 1, BLOCK_SIZE + 1, 10]
     parts += islice(reply.iter_bytes(7), 5)
     return b"".join([*parts, *reply.body])
 
@@ -150,7 +150,7 @@ def test_stream_returns_first_bytes_immediately() -> None:
     assert {ident for ident, _ in told} == {threading.get_ident()}
 
 
-@pytest.mark.parametrize("read", [0, 1, 10, 2 * MOST])
+@pytest.mark.parametrize("read", [0, 1, 10, 2 * BLOCK_SIZE])
 def test_stream_left_early_ends_its_tasks(read: int) -> None:
     before = portal().run(tasks)
     with served(serve_large) as server:
@@ -259,8 +259,8 @@ def test_portal_end_ends_its_calls(gopher: GopherServer) -> None:
             with pytest.raises(RuntimeError, match="has ended"):
                 session.fetch(f"gopher://127.0.0.1:{peer.port}/0a")
         session.close()
-    assert not first.usable
-    first.cast(tasks)
+    assert not first.is_usable
+    first.try_start(tasks)
     assert blocking.fetch(url_of(gopher), policy=policy).content
     assert portal() is not first
 

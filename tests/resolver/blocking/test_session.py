@@ -50,7 +50,7 @@ from resolver import (
     TimedOut,
     blocking,
 )
-from resolver.blocking.portal import MOST, portal
+from resolver.blocking.portal import BLOCK_SIZE, portal
 from resolver.blocking.session import wrap_callbacks
 from resolver.files.commit import Sync
 from resolver.loops.calls import current_call
@@ -281,7 +281,7 @@ async def test_credential_cache_accepts_synchronous_callback(
 
 # A URL as a file object: read, seek, and use by libraries.
 
-LARGE = random.Random(2).randbytes(4 * MOST)
+LARGE = random.Random(2).randbytes(4 * BLOCK_SIZE)
 
 
 def archive() -> bytes:
@@ -350,7 +350,7 @@ def test_open_seeks_like_local_file(server: HttpServer) -> None:
                     onwards = chance.randrange(10_000)
                     assert file.seek(onwards, io.SEEK_CUR) == beside.seek(onwards, io.SEEK_CUR)
                 case 3:
-                    count = chance.choice([0, 1, 100, MOST + 5, 2 * MOST])
+                    count = chance.choice([0, 1, 100, BLOCK_SIZE + 5, 2 * BLOCK_SIZE])
                     assert file.read(count) == beside.read(count)
             assert file.tell() == beside.tell()
         for refused in (partial(file.seek, -1), partial(file.seek, -len(ZIP) - 1, io.SEEK_END)):
