@@ -484,7 +484,9 @@ async def _serve_page(url: Url, command: Command, archive: ArchiveSource | None)
         raise UnsupportedScheme(url.scheme, message, url=url.shown) from error
     from resolver.web.access import LOOPBACK
 
-    options = make_serve_options(command, archive)._replace(address=LOOPBACK, is_public=False, certificate=None)
+    options = make_serve_options(command, archive)._replace(
+        address=LOOPBACK, is_public=False, certificate=None
+    )
     async with run_server(options) as server:
         with announce_server(server, command):
             if not command.is_quiet:

@@ -67,8 +67,8 @@ class _EscapeState(enum.Enum):
 class Screen:
     """A filter that passes text and permitted escape sequences.
 
-    After the session, `reset_sequences` resets the modes that are still on. On a UTF-8 terminal, invalid UTF-8
-    is replaced by U+FFFD. On other terminals, each byte is a character.
+    After the session, `reset_sequences` resets the modes that are still on. On a UTF-8 terminal, invalid
+    UTF-8 is replaced by U+FFFD. On other terminals, each byte is a character.
     """
 
     def __init__(self, *, utf8: bool = True) -> None:

@@ -1,8 +1,8 @@
 """Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
-Form submission has three steps, each with its own path. The form is fetched first. Then the filled-in form is
-previewed. Finally, the form is submitted once. Between the steps, the user's answers are stored in this process
-and not on a page, because answers may be secret.
+Form submission has three steps, each with its own path. The form is fetched first. Then the filled-in form
+is previewed. Finally, the form is submitted once. Between the steps, the user's answers are stored in this
+process and not on a page, because answers may be secret.
 """
 
 from __future__ import annotations

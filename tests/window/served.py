@@ -43,7 +43,9 @@ class Opened:
     def keep(self, octets: bytes, media_type: str = headers.TEXT, *, inline: bool = True) -> str:
         """Store a document in the session, as pages do, and return its URL on the content port."""
         document = ContentDocument(octets, media_type, "kept", inline)
-        kept: str = trio.from_thread.run_sync(self._server.session.store_document, document, trio_token=self._token)
+        kept: str = trio.from_thread.run_sync(
+            self._server.session.store_document, document, trio_token=self._token
+        )
         return f"{self.content}/d/{kept}/kept"
 
 

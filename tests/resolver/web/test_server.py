@@ -40,7 +40,7 @@ from tests.resolver.web.test_access import checks_without
 from tests.resolver.web.test_addresses import gopher, local_settings, path_of
 from tests.sampled import FULL, sampled
 
-LIKELY_SCHEMES = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
+NO_FETCH_METADATA = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ async def test_public_http_cookie_has_no_secure_attribute() -> None:
         entered = await browser.enter()
         said = set((entered.header("set-cookie") or "").split("; ")[1:])
         assert said == {"Path=/", "HttpOnly", "SameSite=Strict"}
-        assert (await browser.ask("/", LIKELY_SCHEMES)).status == 200
+        assert (await browser.ask("/", NO_FETCH_METADATA)).status == 200
         assert log == []
         for host in ("evil.example", f"localhost:{port}", f"0.0.0.0:{port}"):
-            assert (await browser.ask("/", {**LIKELY_SCHEMES, "Host": host})).status == 421
-        assert (await browser.ask("/", {**LIKELY_SCHEMES, "Cookie": ""})).status == 403
+            assert (await browser.ask("/", {**NO_FETCH_METADATA, "Host": host})).status == 421
+        assert (await browser.ask("/", {**NO_FETCH_METADATA, "Cookie": ""})).status == 403
         assert (
             await browser.ask("/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"})
         ).status == 403
@@ -82,8 +82,8 @@ async def test_public_http_form_requires_origin_and_token() -> None:
         looked = await browser.look("gopher://192.0.2.1/1")
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
         for where in ("", "null", "http://evil.example", f"http://127.0.0.1:{browser.server.site.port + 1}"):
-            assert (await browser.post("/open", form, {**UNSAID, "Origin": where})).status == 403
-        ours = {**UNSAID, "Origin": browser.server.site.origin}
+            assert (await browser.post("/open", form, {**NO_FETCH_METADATA, "Origin": where})).status == 403
+        ours = {**NO_FETCH_METADATA, "Origin": browser.server.site.origin}
         assert (await browser.post("/open", {**form, "csrf": "guessed"}, ours)).status == 403
         assert (await browser.post("/open", form, ours)).status == 303
     async with running(
@@ -92,7 +92,7 @@ async def test_public_http_form_requires_origin_and_token() -> None:
         browser,
         _,
     ):
-        elsewhere = {**UNSAID, "Origin": "http://evil.example"}
+        elsewhere = {**NO_FETCH_METADATA, "Origin": "http://evil.example"}
         assert (await browser.post("/history", {}, elsewhere)).status == 303, (
             "the form is accepted without these rules"
         )
@@ -210,7 +210,7 @@ async def test_gateway_without_sec_fetch_answers_in_a_sandbox(media_type: str) -
     """Over HTTP, no browser sends these headers to an address of the network."""
     async with page_server() as peer, running(is_public=True, settings=INSIDE) as (browser, _):
         target = peer.address(browser.server.site.keys.gateway, media_type)
-        answer = await browser.ask(target, {**UNSAID, "Cookie": ""})
+        answer = await browser.ask(target, {**NO_FETCH_METADATA, "Cookie": ""})
         assert (answer.status, answer.body) == (200, HOSTILE)
         assert answer.header("content-type") == (media_type or "application/octet-stream")
         assert_neither_run_nor_shown(answer)
@@ -220,7 +220,7 @@ async def test_gateway_that_refuses_or_fails_answers_in_a_sandbox() -> None:
     async with running(is_public=True) as (browser, _):
         secret = browser.server.site.keys.gateway
         for target in ("/g/x/http%3A%2F%2Fh%2F", f"/g/{secret}/gopher%3A%2F%2Fh%3A25%2F", f"/g/{secret}/x"):
-            answer = await browser.ask(target, {**LIKELY_SCHEMES, "Cookie": ""})
+            answer = await browser.ask(target, {**NO_FETCH_METADATA, "Cookie": ""})
             assert answer.status != 200
             assert_neither_run_nor_shown(answer)
 
@@ -229,11 +229,11 @@ async def test_gateway_with_session_cookie_sends_nothing() -> None:
     async with page_server() as peer, running(is_public=True, settings=INSIDE) as (browser, log):
         target = peer.address(browser.server.site.keys.gateway)
         for cookie in (f"{browser.cookie}", f"a=b; {browser.cookie}"):
-            answer = await browser.ask(target, {**LIKELY_SCHEMES, "Cookie": cookie})
+            answer = await browser.ask(target, {**NO_FETCH_METADATA, "Cookie": cookie})
             assert (answer.status, answer.body, peer.heard) == (403, b"", [])
             assert_neither_run_nor_shown(answer)
         assert log == ["refused GET /g/...: session cookie of the web UI"] * 2
-        assert (await browser.ask(target, {**LIKELY_SCHEMES, "Cookie": "a=b"})).status == 200
+        assert (await browser.ask(target, {**NO_FETCH_METADATA, "Cookie": "a=b"})).status == 200
 
 
 # Slow clients, many clients, and clients that send too much: other clients still get their pages.
