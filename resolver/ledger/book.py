@@ -219,16 +219,11 @@ def encode_text(text: str | None) -> str | bytes | None:
 def decode_text(value: object) -> str | None:
     """Return the value of a column as text, or None for a value of another type."""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogatepass") if _is_text(value) else None
+        try:
+            return value.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
     return value if isinstance(value, str) else None
-
-
-def _is_text(octets: bytes) -> bool:
-    try:
-        octets.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def decode_number(value: object) -> int:
@@ -662,11 +657,12 @@ class LedgerRecall:
         """Return for each line its finished row, or None without a finished row. Raises `LedgerFault`."""
         if self._rows_by_url is None:
             self._rows_by_url = self._read()
-        rows = [self._take(self._rows_by_url, line) for line in lines]
-        last = max((number for number, _ in filter(None, rows)), default=None)
+        rows_by_url = self._rows_by_url
+        numbered = [rows.pop(0) if (rows := rows_by_url.get(line)) else None for line in lines]
+        last = max((number for number, _ in filter(None, numbered)), default=None)
         if last is not None:
             self.continue_after(last)
-        return [None if row is None else self._if_saved(row[1]) for row in rows]
+        return [pair[1] if pair and has_size(pair[1].path, pair[1].size) else None for pair in numbered]
 
     def continue_after(self, number: int) -> None:
         """Continue the comparison after the row `number`."""
@@ -681,14 +677,3 @@ class LedgerRecall:
                 completed = CompletedRow(row.path[len(self._below) :], row.path, row.size, row.digest)
                 rows_by_url.setdefault(row.url, []).append((row.number, completed))
         return rows_by_url
-
-    @staticmethod
-    def _take(
-        rows_by_url: dict[str, list[tuple[int, CompletedRow]]], line: str
-    ) -> tuple[int, CompletedRow] | None:
-        rows = rows_by_url.get(line)
-        return rows.pop(0) if rows else None
-
-    @staticmethod
-    def _if_saved(row: CompletedRow) -> CompletedRow | None:
-        return row if has_size(row.path, row.size) else None
