@@ -275,7 +275,7 @@ class _Client:
             if octets:
                 await target.send(encode_counted(octets))
                 self._extend_deadline()
-            elif not octets and self._buffer.at_end:
+            elif self._buffer.at_end:
                 target.end_sending()
                 return
             octets = await self._stream.receive_some(_SIZE)

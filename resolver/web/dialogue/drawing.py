@@ -152,9 +152,10 @@ class _DiagramCanvas:
             message.kind == "hear" and self._exchange.kind == "plan"
         )
         label_at = self._x["client"] + 16
-        for number, (text, name) in enumerate(self._make_labels(message, is_action=is_action)):
+        labels = self._make_labels(message, is_action=is_action)
+        for number, (text, name) in enumerate(labels):
             self._shapes.append(_make_text(text, name, label_at, self._y + 11 + number * LINE))
-        self._y += len(self._make_labels(message, is_action=is_action)) * LINE + 5
+        self._y += len(labels) * LINE + 5
         start, end = self._x[message.source], self._x[message.target]
         if message.at is not None:
             self._draw_time(message.at, self._y + 4)

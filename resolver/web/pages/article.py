@@ -59,13 +59,9 @@ def split(text: str, bar: PageAddressBar) -> QuotedText:
     else:
         signature = ""
     lines = [(_count_level(line), line) for line in text.split("\n")]
-    if sum(1 for _ in groupby(lines, key=_get_level)) > _MAX_CHANGES:
+    if sum(1 for _ in groupby(lines, key=lambda line: line[0])) > _MAX_CHANGES:
         return QuotedText((_make_lines(0, [line for _, line in lines], bar),), signature)
     return QuotedText(_group_lines(lines, 0, bar), signature)
-
-
-def _get_level(line: tuple[int, str]) -> int:
-    return line[0]
 
 
 def _count_level(line: str) -> int:

@@ -277,7 +277,8 @@ def _make_crumbs(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[
     at = start + 1
     if "gophertype" in parse(text).components():
         at += 1  # the path begins after the gopher type, and ends before the search terms
-        end = next((position for position in [text.find("%09", at, end)] if position >= 0), end)
+        tab = text.find("%09", at, end)
+        end = end if tab < 0 else tab
     while at < end:
         slash = text.find("/", at, end)
         stop = end if slash < 0 else slash
