@@ -24,7 +24,7 @@ from resolver.web.pages.own import (
     start_page,
     transfers_page,
 )
-from resolver.web.pages.page import FactRow
+from resolver.web.pages.page import FactRow, parse_number
 from resolver.web.session import WebSession
 from resolver.web.transfers import TransferQueue
 
@@ -118,14 +118,9 @@ class OwnPages:
         await self._transfers.recall()
         if form.get("pause") == "all":
             self._transfers.pause(None)
-        for name, act in (
-            ("pause", self._transfers.pause),
-            ("resume", self._transfers.resume),
-            ("stop", self._transfers.stop),
-        ):
-            number = form.get(name, "")
-            if number.isascii() and number.isdigit() and len(number) < 10:
-                act(int(number))
+        self._transfers.pause(parse_number(form.get("pause", "")))
+        self._transfers.resume(parse_number(form.get("resume", "")))
+        self._transfers.stop(parse_number(form.get("stop", "")))
         return redirect("/transfers")
 
     async def _save(self, request: Request) -> Answer:

@@ -39,7 +39,7 @@ from resolver.url.parsing import redact
 from resolver.web import headers
 from resolver.web.answers import PageAnswers, get_query
 from resolver.web.pages.own import SavedTransfer, make_transfer_row
-from resolver.web.pages.page import PageAddressBar
+from resolver.web.pages.page import PageAddressBar, parse_number
 from resolver.web.reading import run_while_connected
 from resolver.web.session import UrlOrigin, new_id
 
@@ -431,7 +431,7 @@ class TransferEvents:
         self._transfers.wake()
 
     async def _answer(self, request: Request) -> Answer:
-        change = _parse_number(request.headers.get("last-event-id") or get_query(request).get("since", ""))
+        change = parse_number(request.headers.get("last-event-id") or get_query(request).get("since", ""))
         transfers = self._transfers
         if request.method != "GET" or not (transfers.are_active or transfers.list_changes(change)):
             return Answer(status_code=204)  # status 204 tells the browser not to reconnect
@@ -513,7 +513,3 @@ def _make_row(transfer: SavedTransfer, bar: PageAddressBar) -> dict[str, object]
         "error": escape_controls(shown.error),
         "buttons": shown.buttons,
     }
-
-
-def _parse_number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -34,6 +34,7 @@ from resolver.web.pages.page import (
     PageQuery,
     WebPage,
     line_of,
+    parse_number,
     refine_url,
     text_of,
 )
@@ -373,7 +374,7 @@ def _make_answer(line: AskLine, text: str) -> Answer:
         case AskQuestion.ASK_LINES:
             return tuple(row.encode() for row in text.splitlines())
         case AskQuestion.CHOOSE:
-            number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+            number = parse_number(text)
             return line.choices[number] if number < len(line.choices) else b""
         case AskQuestion.CHOOSE_FILE:
             return None

@@ -105,17 +105,18 @@ def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> PageQ
     fields = tuple(pairs)
     values = dict(fields)
     return PageQuery(
-        max(1, _parse_number(values.get("page", ""))),
+        max(1, parse_number(values.get("page", ""))),
         values.get("sort", ""),
         values.get("q", ""),
         values.get("view", ""),
         max(1, min(size, MAX_PAGE_SIZE)),
-        _parse_number(values.get("before", "")),
+        parse_number(values.get("before", "")),
         tuple(text for name, text in fields if name == "relevant")[:MAX_RELEVANT],
     )
 
 
-def _parse_number(text: str) -> int:
+def parse_number(text: str) -> int:
+    """Parse a number from a form or a URL; return 0 for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
 
 
