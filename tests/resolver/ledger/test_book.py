@@ -78,7 +78,7 @@ async def test_ledger_failed_writes_are_repeated(harm: object, words: str, tmp_p
                     refused.append(error.message)
             assert read(str(path)).left == MANY  # all rows are written in one transaction, or none
     assert refused
-    assert all(words in each for each in refused)
+    assert all(words in message for message in refused)
     report = read(str(path))
     assert (report.done, report.failed, report.left) == (MANY - MANY // 3, MANY // 3, 0)
 
@@ -96,26 +96,26 @@ async def test_ledger_admit_while_locked_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: Path) -> None:
     """With `elsewhere`, the files are stored elsewhere and need not exist."""
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    (here / "a.txt").write_bytes(b"seven..")
+    before, after = tmp_path / "here", tmp_path / "there"
+    before.mkdir()
+    (before / "a.txt").write_bytes(b"seven..")
     request = RequestRow(Masked("http://h.example/a"), "a.txt", Masked("http://h.example/a"))
-    async with Ledger(str(here / "ledger"), below=str(here), elsewhere=elsewhere) as ledger:
+    async with Ledger(str(before / "ledger"), below=str(before), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([request])
         facts = CompletedFile(
-            str(here / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
+            str(before / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
         )
         entry.record_whole(facts)()
-        await entry.record_done(str(here / "a.txt"), 7, 7, 1, skipped=False)
-    here.rename(there)
-    (row,) = list_finished(str(there / "ledger"))
+        await entry.record_done(str(before / "a.txt"), 7, 7, 1, skipped=False)
+    before.rename(after)
+    (row,) = list_finished(str(after / "ledger"))
     assert (row.path, row.final_url, row.media_type) == ("a.txt", "http://h.example/b", "text/plain")
     if elsewhere:
-        (there / "a.txt").unlink()
-    async with Ledger(str(there / "ledger"), below=str(there), elsewhere=elsewhere) as ledger:
+        (after / "a.txt").unlink()
+    async with Ledger(str(after / "ledger"), below=str(after), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([request])
         assert entry.is_done
-        assert entry.path == str(there / "a.txt")
+        assert entry.path == str(after / "a.txt")
 
 
 async def test_ledger_of_older_version_gets_new_columns(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_report_of_recursive_pages_is_bounded(tmp_path: Path) -> None:
     octets += octets[page]
     for last in (False, False, True):
         below = struct.pack(">I", len(octets) // 4_096)
-        cells = b"".join(struct.pack(">H", 4_096 - 5 * each) for each in range(1, 401))
+        cells = b"".join(struct.pack(">H", 4_096 - 5 * cell) for cell in range(1, 401))
         inner = b"\x05\0\0" + struct.pack(">HH", 400, 4_096 - 5 * 400) + b"\0" + below + cells
         inner = inner.ljust(4_096 - 5 * 400, b"\0") + (below + b"\x09") * 400
         if last:

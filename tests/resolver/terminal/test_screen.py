@@ -30,7 +30,7 @@ PASSES = [
     "text, caf\u00e9 \u65e5\u672c \u2592",
     "\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f",
     *(f"{ESC}{lone}" for lone in "78=>DEHM"),
-    *(f"{ESC}{which}{charset}" for which in "()" for charset in "0AB"),
+    *(f"{ESC}{slot}{charset}" for slot in "()" for charset in "0AB"),
     *(f"{ESC}[{final}" for final in "@ABCDEFGHIJKLMPSTXZ`abdefgmrsu"),
     f"{ESC}[1;31m red {ESC}[38;5;208m {ESC}[38:2::255:0:0m{ESC}[m",
     f"{ESC}[12;40H{ESC}[2J{ESC}[1;24r",
@@ -227,7 +227,7 @@ def shown_in_terminal(octets: bytes, shown: TerminalOutput, size: int) -> bytes:
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_recorded_sessions_show_harmless_sequences_only(path: Path) -> None:
     exchanges = json.loads(path.read_text())["exchanges"]
-    octets = b"".join(bytes.fromhex(each["hex"]) for each in exchanges if each["dir"] == "server")
+    octets = b"".join(bytes.fromhex(exchange["hex"]) for exchange in exchanges if exchange["dir"] == "server")
     if len(octets) > 40_000:
         octets = octets[:40_000]
     out = shown_in_terminal(octets, TerminalOutput(), len(octets) or 1)

@@ -41,8 +41,8 @@ def test_escape_covers_control_and_invisible_characters_only() -> None:
     unseen = {*range(0x2060, 0x2065), *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080)}
     unseen |= {0xAD, 0x180E, 0x200B, 0x2028, 0x2029, 0xFEFF}
     for code in (*range(0x3000), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0200)):
-        kept = chr(code) not in driving - {"\n", "\t"} and code not in unseen
-        assert (escape(chr(code)) == chr(code)) is kept, hex(code)
+        is_unchanged = chr(code) not in driving - {"\n", "\t"} and code not in unseen
+        assert (escape(chr(code)) == chr(code)) is is_unchanged, hex(code)
 
 
 def test_escape_line_escapes_line_ends() -> None:

@@ -17,10 +17,10 @@ class Octets:
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
-        self.most = self.read = 0
+        self.max_size = self.read = 0
 
     def read_at(self, offset: int, size: int) -> bytes:
-        self.most = max(self.most, size)
+        self.max_size = max(self.max_size, size)
         octets = self._octets[offset : offset + size]
         self.read += len(octets)
         return octets
@@ -42,7 +42,7 @@ def source_of(path: str | Path) -> Octets:
 
 def record(block: bytes = b"12345", *, length: str | None = None, **fields: str) -> bytes:
     """Return a record of type resource, or with other fields: `WARC_Type="metadata"`."""
-    said = {
+    values = {
         "WARC-Type": "resource",
         "WARC-Record-ID": "<urn:uuid:1>",
         "WARC-Date": "2026-11-22T00:00:00Z",
@@ -50,10 +50,10 @@ def record(block: bytes = b"12345", *, length: str | None = None, **fields: str)
         "Content-Length": str(len(block)) if length is None else length,
         **{name.replace("_", "-"): value for name, value in fields.items()},
     }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
+    lines = "".join(f"{name}: {value}\r\n" for name, value in values.items())
     return b"WARC/1.1\r\n" + lines.encode() + b"\r\n" + block + END
 
 
 def packed(*records: bytes) -> bytes:
     """Return the records, each compressed as a separate gzip member."""
-    return b"".join(gzip.compress(each, mtime=0) for each in records)
+    return b"".join(gzip.compress(member, mtime=0) for member in records)

@@ -42,9 +42,9 @@ def test_archive_many_parts_in_one_member_exceed_the_budget(tmp_path: Path) -> N
     path = tmp_path / "a.warc.gz"
     path.write_bytes(gzip.compress(b"".join(parts), mtime=0))
     with Archive([path]) as archive:
-        found = archive.find(parse(URL))
+        capture = archive.find(parse(URL))
         with pytest.raises(LocalError, match="damaged or overlapping"):
-            bool(found.is_whole)
+            bool(capture.is_whole)
 
 
 # The block of one record, read at its position in an archive.

@@ -17,7 +17,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("asked", "came"),
+    ("method", "response"),
     [
         (b"GET", WHOLE),
         (b"HEAD", WHOLE),
@@ -29,16 +29,16 @@ WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
 )
 @pytest.mark.parametrize("keeps", [False, True])
 def test_http_capture_masks_cookies_unless_kept(
-    asked: bytes, came: bytes, keeps: bool, tmp_path: Path
+    method: bytes, response: bytes, keeps: bool, tmp_path: Path
 ) -> None:
     spool = partial(ByteSpool, str(tmp_path))
     with closing(spool()) as answer, closing(HttpCapture("way", spool, answer)) as exchange:
-        exchange.request.write(asked + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
-        answer.write(came)
+        exchange.request.write(method + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
+        answer.write(response)
         facts = exchange.make_records(lambda octets: octets, is_whole=True, keeps_cookies=keeps)
         block = b"" if facts.object is None else b"".join(facts.object.block.pieces())
     recorded = block + b"".join(octets for _, octets in facts.events)
-    assert recorded.count(b"sekret") == (came.count(b"sekret") if keeps else 0)
+    assert recorded.count(b"sekret") == (response.count(b"sekret") if keeps else 0)
     assert (facts.masked == []) is keeps
 
 
@@ -46,15 +46,15 @@ def test_http_capture_masks_cookies_unless_kept(
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"),
+    ("value", "shown"),
     [
         (b"http://u:sekret@h.example/", b"http://u:****@h.example/"),
         (b"s" * 200 + b"://u:sekret@h.example/", b"s" * 200 + b"://u:****@h.example/"),
         (b"s" * 250_000, b"s" * 250_000),  # quadratic work would hang
     ],
 )
-def test_mask_answer_hides_password_after_long_scheme(value: bytes, kept: bytes) -> None:
+def test_mask_answer_hides_password_after_long_scheme(value: bytes, shown: bytes) -> None:
     head = b"HTTP/1.1 200 OK\r\nLink: %b\r\n\r\n"
     masked, names = mask_answer(head % value, has_secrets=False, keeps_cookies=False, hide=lambda each: each)
-    assert masked == head % kept
-    assert names == (["link"] if value != kept else [])
+    assert masked == head % shown
+    assert names == (["link"] if value != shown else [])

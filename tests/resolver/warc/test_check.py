@@ -48,8 +48,8 @@ NONE = [
 ]
 
 
-def _findings(octets: bytes, most: int = 1_000_000) -> list[ArchiveFinding]:
-    check = ArchiveCheck(most)
+def _findings(octets: bytes, max_records: int = 1_000_000) -> list[ArchiveFinding]:
+    check = ArchiveCheck(max_records)
     return [*check.read(Octets(octets), "file"), *check.end()]
 
 
@@ -141,7 +141,7 @@ def test_archive_check_accepts_references_between_files() -> None:
 
 def test_archive_check_limits_remembered_records() -> None:
     octets = b"".join(record(WARC_Record_ID=f"<{n}>", WARC_Refers_To=f"<{n + 1}>") for n in range(4))
-    (finding,) = _findings(octets, most=3)
+    (finding,) = _findings(octets, max_records=3)
     assert (finding.name, finding.is_fault) == ("warc:reference", False)
     assert "3 records" in finding.message
 
@@ -166,21 +166,23 @@ RECORDED: dict[str, list[str]] = {
 @pytest.mark.parametrize("name", RECORDED)
 def test_archive_check_recorded_files_have_no_fault(name: str) -> None:
     check = ArchiveCheck()
-    found = [*check.read(source_of(f"{name}.warc.gz"), name), *check.end()]
-    assert not any(finding.is_fault for finding in found)
-    assert [each.name for each in found if each.name != "warc:reference"] == RECORDED[name]
+    findings = [*check.read(source_of(f"{name}.warc.gz"), name), *check.end()]
+    assert not any(finding.is_fault for finding in findings)
+    assert [finding.name for finding in findings if finding.name != "warc:reference"] == RECORDED[name]
 
 
 def test_archive_check_hostile_files_have_a_fault() -> None:
     for path in (WARC / "hostile").glob("*.warc*"):
-        found = _findings(path.read_bytes())
+        findings = _findings(path.read_bytes())
         readable = {"one-member", "names", "bomb-body", "digest-unknown", "revisit-loop"}
-        assert any(each.is_fault for each in found) == (path.name.split(".")[0] not in readable), path.name
+        assert any(finding.is_fault for finding in findings) == (path.name.split(".")[0] not in readable), (
+            path.name
+        )
 
 
 @pytest.mark.parametrize("outcome", [[], {}, None, 1, "other"])
 def test_list_records_with_invalid_outcome_has_no_kind(outcome: object) -> None:
     block = f"dialogue: {json.dumps({'event': 'end', 'outcome': outcome})}\r\n".encode()
-    (found,) = list_records(Octets(record(block, WARC_Type="metadata")))
-    assert isinstance(found, ListedRecord)
-    assert found.kind == "-"
+    (listed,) = list_records(Octets(record(block, WARC_Type="metadata")))
+    assert isinstance(listed, ListedRecord)
+    assert listed.kind == "-"

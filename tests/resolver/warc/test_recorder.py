@@ -58,8 +58,8 @@ async def record(recorder: Recorder, path: Path) -> None:
 
 
 def types_of(path: Path) -> list[str | None]:
-    found = list(read_records(Octets(path.read_bytes()), Kept))
-    return [None if isinstance(each, DamagedSpan) else each.head.type for each in found]
+    items = list(read_records(Octets(path.read_bytes()), Kept))
+    return [None if isinstance(item, DamagedSpan) else item.head.type for item in items]
 
 
 CAPTURE = ["resource", "metadata"]
@@ -110,7 +110,7 @@ async def test_recorder_removes_temporary_indexes_of_killed_runs(tmp_path: Path)
     with Recorder(out) as recorder:
         await record(recorder, source)
     index = (tmp_path / "a.cdxj").read_bytes()
-    left = {f"a.warc.{number:016x}": index[: number * len(index)] for number in range(2)}
+    leftovers = {f"a.warc.{number:016x}": index[: number * len(index)] for number in range(2)}
     foreign = {
         "a.warc.00000000000000ff": b"the file of another program\n",
         "a.warc.00000000000000fe": index[:-20],
@@ -118,7 +118,7 @@ async def test_recorder_removes_temporary_indexes_of_killed_runs(tmp_path: Path)
         "a.warc.0000": index,
         "a.warc.000000000000000A": index,
     }
-    for name, octets in (left | foreign).items():
+    for name, octets in (leftovers | foreign).items():
         (tmp_path / name).write_bytes(octets)
     (tmp_path / "a.warc.00000000000000fd").symlink_to(out)
     Recorder(out).close()

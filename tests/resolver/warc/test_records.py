@@ -29,34 +29,34 @@ def _read(octets: bytes) -> list[WarcRecord[Kept] | DamagedSpan]:
 
 
 RECORDED = _lines("expected.jsonl")
-FILES = [each for each in RECORDED if "records" in each]
-BLOCKS = [each for each in RECORDED if "url" in each and each.get("type") not in (None, "http")]
+FILES = [item for item in RECORDED if "records" in item]
+BLOCKS = [item for item in RECORDED if "url" in item and item.get("type") not in (None, "http")]
 
 
 @pytest.mark.parametrize("expected", FILES, ids=lambda expected: expected["file"])
 def test_read_records_of_recorded_files_cover_the_file(expected: dict[str, Any]) -> None:
-    found = list(read_records(source_of(expected["file"]), Kept))
-    assert [type(each) for each in found] == [WarcRecord] * expected["records"]
-    ends = [each.end for each in found if isinstance(each, WarcRecord)]
-    starts = [each.offset for each in found]
+    items = list(read_records(source_of(expected["file"]), Kept))
+    assert [type(item) for item in items] == [WarcRecord] * expected["records"]
+    ends = [item.end for item in items if isinstance(item, WarcRecord)]
+    starts = [item.offset for item in items]
     assert starts == [0, *ends[:-1]]
     assert ends[-1] == expected["octets"]
 
 
 def test_read_records_blocks_have_recorded_digests() -> None:
-    seen = 0
+    count = 0
     for expected in BLOCKS:
-        for found in read_records(source_of(expected["file"]), Kept):
-            assert isinstance(found, WarcRecord)
-            head = found.head
+        for item in read_records(source_of(expected["file"]), Kept):
+            assert isinstance(item, WarcRecord)
+            head = item.head
             if head.type == "resource" and (head.target, head.get_first("WARC-Date")) == (
                 expected["url"],
                 expected["date"],
             ):
-                seen += 1
+                count += 1
                 assert head.get_first("Content-Type") == expected["type"]
-                assert f"sha256:{sha256(found.reader.block).hexdigest()}" == expected["sha256"]
-    assert seen == len(BLOCKS) > 15
+                assert f"sha256:{sha256(item.reader.block).hexdigest()}" == expected["sha256"]
+    assert count == len(BLOCKS) > 15
 
 
 #: Files of wget and wpull, and the number of records in each.
@@ -65,47 +65,47 @@ FOREIGN = {"wget-http": 32, "wget-ftp": 6, "wget-dedup": 8, "wpull": 12}
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_read_records_of_other_programs(name: str) -> None:
-    found = list(read_records(source_of(f"foreign/{name}.warc.gz"), Kept))
-    assert [type(each) for each in found] == [WarcRecord] * FOREIGN[name]
+    items = list(read_records(source_of(f"foreign/{name}.warc.gz"), Kept))
+    assert [type(item) for item in items] == [WarcRecord] * FOREIGN[name]
 
 
 @pytest.mark.parametrize("expected", _lines("hostile/expected.jsonl"), ids=lambda expected: expected["file"])
 def test_read_records_of_hostile_files_stop_at_damage(expected: dict[str, Any]) -> None:
     """Expect the number of complete records before the first damage, its position, and its kind."""
     source = source_of(expected["file"])
-    found = list(read_records(source, Kept))
-    damage = next((index for index, each in enumerate(found) if isinstance(each, DamagedSpan)), None)
-    whole = found[:damage]
+    items = list(read_records(source, Kept))
+    damage = next((index for index, item in enumerate(items) if isinstance(item, DamagedSpan)), None)
+    whole = items[:damage]
     assert len(whole) == expected["records"]
-    assert source.most <= MAX_READ
+    assert source.max_size <= MAX_READ
     if damage is not None:
-        first = found[damage]
+        first = items[damage]
         assert isinstance(first, DamagedSpan)
         assert first.offset == expected.get("good", 0)
         if b"url-resolver" in b"".join(
-            each.reader.block for each in whole[:1] if isinstance(each, WarcRecord)
+            item.reader.block for item in whole[:1] if isinstance(item, WarcRecord)
         ):
             assert first.is_cut == expected["cut"]
 
 
 def test_read_records_resumes_after_damage() -> None:
     records = [record(str(number).encode()) for number in range(4)]
-    members = [packed(each) for each in records]
+    members = [packed(item) for item in records]
     broken = bytearray(members[1])
     broken[30] ^= 0xFF
     first, damage, *rest = _read(members[0] + bytes(broken) + members[2] + members[3])
     assert isinstance(first, WarcRecord)
     assert isinstance(damage, DamagedSpan)
     assert (damage.offset, damage.resumes) == (len(members[0]), len(members[0]) + len(broken))
-    assert [each.reader.block for each in rest if isinstance(each, WarcRecord)] == [b"2", b"3"]
+    assert [item.reader.block for item in rest if isinstance(item, WarcRecord)] == [b"2", b"3"]
 
 
 def test_read_records_finds_record_after_wrong_length() -> None:
     """A length is too short in an uncompressed file."""
     good = record()
-    found = _read(good + record(b"1234567", length="3") + good)
-    assert [type(each) for each in found] == [WarcRecord, DamagedSpan, WarcRecord]
-    assert found[2].offset == len(good) + len(record(b"1234567", length="3"))
+    items = _read(good + record(b"1234567", length="3") + good)
+    assert [type(item) for item in items] == [WarcRecord, DamagedSpan, WarcRecord]
+    assert items[2].offset == len(good) + len(record(b"1234567", length="3"))
 
 
 @pytest.mark.parametrize("begin", [MAX_READ - 12, MAX_READ - 3, MAX_READ, 3 * MAX_READ - 7])
@@ -114,9 +114,9 @@ def test_read_records_finds_record_at_any_position(begin: int) -> None:
         start = octets[:3] if octets[:2] == b"\x1f\x8b" else b"WARC"
         rubbish = start + b"x" * (begin - len(start))
         rubbish = rubbish[:-4] + b"\r\n\r\n"
-        damage, found = _read(rubbish + octets)
+        damage, following = _read(rubbish + octets)
         assert isinstance(damage, DamagedSpan)
-        assert (damage.resumes, found.offset) == (begin, begin)
+        assert (damage.resumes, following.offset) == (begin, begin)
 
 
 @pytest.mark.parametrize(
@@ -165,20 +165,20 @@ def test_read_records_invalid_head_is_damage(octets: bytes, words: str) -> None:
 def test_read_records_accepts_lenient_heads() -> None:
     """Line ends without CR in a head, folded fields, names in any case, bytes that are not UTF-8."""
     octets = b"WARC/1.0\nwarc-type: RESOURCE\ncontent-length: 2\nx: a\n\tb\nWARC-Target-URI: <ftp://h/\xe9>\n\nab\r\n\r\n"
-    (found,) = _read(octets)
-    assert isinstance(found, WarcRecord)
-    assert (found.head.type, bytes(found.reader.block), found.head.get_first("X")) == (
+    (item,) = _read(octets)
+    assert isinstance(item, WarcRecord)
+    assert (item.head.type, bytes(item.reader.block), item.head.get_first("X")) == (
         "resource",
         b"ab",
         "a b",
     )
-    assert found.head.target == "ftp://h/\udce9"
+    assert item.head.target == "ftp://h/\udce9"
 
 
 def test_read_records_of_shared_member() -> None:
-    found = _read(packed(record(b"a") + record(b"b")))
-    assert [each.shares_member for each in found if isinstance(each, WarcRecord)] == [True, False]
-    assert [each.offset for each in found] == [0, 0]
+    items = _read(packed(record(b"a") + record(b"b")))
+    assert [item.shares_member for item in items if isinstance(item, WarcRecord)] == [True, False]
+    assert [item.offset for item in items] == [0, 0]
 
 
 def test_read_records_memory_is_bounded() -> None:
@@ -192,12 +192,12 @@ def test_read_records_memory_is_bounded() -> None:
     archive = packed(record(bytes(64 * 1_048_576)))
     tracemalloc.start()
     try:
-        (found,) = read_records(Octets(archive), Counting)
+        (item,) = read_records(Octets(archive), Counting)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert isinstance(found, WarcRecord)
-    assert found.reader.count == 64 * 1_048_576
+    assert isinstance(item, WarcRecord)
+    assert item.reader.count == 64 * 1_048_576
     assert peak < 1_048_576
 
 
@@ -231,18 +231,18 @@ def _dense(size: int) -> bytes:
 )
 def test_read_records_overlapping_damage_exceeds_the_budget(octets: bytes) -> None:
     source = Octets(record() + octets if octets.startswith(b"WARC") else packed(record()) + octets)
-    found = read_records(source, Kept)
-    assert isinstance(next(found), WarcRecord)
+    items = read_records(source, Kept)
+    assert isinstance(next(items), WarcRecord)
     with pytest.raises(LocalError, match="keep the records before the first damage"):
-        list(found)
+        list(items)
     assert source.read < 100_000_000
 
 
 def test_read_records_of_many_damaged_records_is_within_the_budget() -> None:
     """All lengths in a file are wrong, as after a conversion of line ends."""
     octets = record(b"12345", length="7") * 3_000
-    found = _read(octets + record())
-    assert [type(each) for each in found] == [*[DamagedSpan] * 3_000, WarcRecord]
+    items = _read(octets + record())
+    assert [type(item) for item in items] == [*[DamagedSpan] * 3_000, WarcRecord]
 
 
 SAMPLES = [(WARC / name).read_bytes() for name in ("gopher.warc.gz", "hostile/names.warc")]
@@ -252,18 +252,18 @@ SAMPLES = [(WARC / name).read_bytes() for name in ("gopher.warc.gz", "hostile/na
 @given(
     st.integers(0, len(SAMPLES) - 1), st.integers(0, 10_000), st.integers(0, 10_000), st.binary(max_size=8)
 )
-def test_read_records_of_changed_file_covers_it(which: int, start: int, end: int, instead: bytes) -> None:
+def test_read_records_of_changed_file_covers_it(index: int, start: int, end: int, instead: bytes) -> None:
     """A truncated, repeated or changed file yields records and damage in order, without errors.
 
     The first of them begins at offset 0.
     """
-    octets = SAMPLES[which]
+    octets = SAMPLES[index]
     changed = octets[:start] + instead + octets[min(start, end) :]
     try:
-        found = _read(changed)
+        items = _read(changed)
     except LocalError:
         return  # the file begins as another format does
-    offsets = [each.offset for each in found]
+    offsets = [item.offset for item in items]
     assert offsets == sorted(offsets)
     if changed:
         assert offsets[0] == 0
@@ -274,8 +274,8 @@ def test_read_records_of_changed_file_covers_it(which: int, start: int, end: int
 def test_read_records_accepts_any_bytes(octets: bytes) -> None:
     for prefix in (b"", b"WARC/1.1\r\n", packed(record())):
         with suppress(LocalError):  # the file begins as another format does
-            for found in _read(prefix + octets):
-                assert found.offset <= len(prefix + octets)
+            for item in _read(prefix + octets):
+                assert item.offset <= len(prefix + octets)
 
 
 # The payload of a record without its framing, for any segmentation of the block.
@@ -289,8 +289,8 @@ def payload_of(
 ) -> tuple[bytes, bool]:
     """Return the payload, and whether it is complete."""
     payload = Payload(RecordHead(Headers((("Content-Type", content_type),)), len(block)))
-    made = [payload.take(block[at : at + step]) for at in range(0, len(block), step)]
-    return b"".join(made), payload.is_whole
+    pieces = [payload.take(block[at : at + step]) for at in range(0, len(block), step)]
+    return b"".join(pieces), payload.is_whole
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])

@@ -33,8 +33,8 @@ RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=r
 
 
 def line(name: str = "a.warc", offset: object = 0, digest: str = f"sha1:{BASE32}", **more: object) -> bytes:
-    said = {"url": "ftp://h.example/a", "digest": digest, "offset": offset, "filename": name, **more}
-    return f"example,h)/a 20260101000000 {json.dumps(said)}\n".encode()
+    members = {"url": "ftp://h.example/a", "digest": digest, "offset": offset, "filename": name, **more}
+    return f"example,h)/a 20260101000000 {json.dumps(members)}\n".encode()
 
 
 CDX = b" CDX N b a m s k r M V g u\n"
@@ -84,22 +84,22 @@ def test_read_hints_of_other_file_raises(octets: bytes) -> None:
 def test_read_hints_accepts_any_bytes(octets: bytes) -> None:
     for prefix in (b"", CDX, line()[:-1], b"\x1f\x8b\x08"):
         try:
-            found = list(read_hints(Octets(prefix + octets)))
+            hints = list(read_hints(Octets(prefix + octets)))
         except LocalError:
             continue
-        assert all(each is None or "/" not in each.name for each in found)
+        assert all(hint is None or "/" not in hint.name for hint in hints)
 
 
-def find(folder: Path, archive: bytes, wanted: CapturedObject = TEXT, *lines: bytes) -> str | None:
+def find(folder: Path, archive: bytes, captured: CapturedObject = TEXT, *lines: bytes) -> str | None:
     """Return the ID of the record found."""
     (folder / "a.warc").write_bytes(archive)
     (folder / "a.cdxj").write_bytes(b"".join(lines) or line())
     earlier = EarlierArchives([str(folder / "a.cdxj")])
     try:
-        found = earlier.find(wanted)
+        original = earlier.find(captured)
     finally:
         earlier.close()
-    return None if found is None else found.id
+    return None if original is None else original.id
 
 
 def answer(body: bytes, *, head: bytes = b"HTTP/1.1 200 OK\r\n\r\n", **more: str) -> bytes:
@@ -111,7 +111,7 @@ CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
 
 
 @pytest.mark.parametrize(
-    ("archive", "wanted", "is_found"),
+    ("archive", "captured", "is_found"),
     [
         (record(BODY, Content_Type="text/plain"), TEXT, True),
         (packed(record(BODY, Content_Type="text/plain")), TEXT, True),
@@ -140,9 +140,9 @@ CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
     ],
 )
 def test_find_returns_only_matching_records(
-    archive: bytes, wanted: CapturedObject, is_found: bool, tmp_path: Path
+    archive: bytes, captured: CapturedObject, is_found: bool, tmp_path: Path
 ) -> None:
-    assert find(tmp_path, archive, wanted) == ("<urn:uuid:1>" if is_found else None)
+    assert find(tmp_path, archive, captured) == ("<urn:uuid:1>" if is_found else None)
 
 
 def test_find_tries_later_hints(tmp_path: Path) -> None:
@@ -256,10 +256,10 @@ def test_recorder_writes_capture_after_truncated_capture_with_same_octets(tmp_pa
     )
     sizes = []
     for truncated in ("disconnect", None, None):
-        kept = make_resource("text/plain", RecordBlock.from_octets(BODY), truncated)
+        captured = make_resource("text/plain", RecordBlock.from_octets(BODY), truncated)
         with Recorder(path, once=True) as recorder:
             before = path.stat().st_size
-            recorder.write_group(RecordGroup(subject, datetime.now(UTC), None, [], None, kept, None, b""))
+            recorder.write_group(RecordGroup(subject, datetime.now(UTC), None, [], None, captured, None, b""))
             sizes.append(path.stat().st_size - before)
     assert sizes[0] > sizes[1] > len(BODY)
     assert sizes[2] == 0

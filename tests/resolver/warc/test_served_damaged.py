@@ -51,18 +51,18 @@ def double(chance: random.Random, octets: bytearray) -> None:
 
 def lie(chance: random.Random, octets: bytearray) -> None:
     """Replace numbers in heads, protocol exchanges and protocol data."""
-    for found in sorted(chance.sample([*NUMBER.finditer(octets)], 3), key=lambda each: -each.start()):
-        octets[found.start() : found.end()] = chance.choice(
+    for match in sorted(chance.sample([*NUMBER.finditer(octets)], 3), key=lambda number: -number.start()):
+        octets[match.start() : match.end()] = chance.choice(
             (b"0", b"1", b"99999999999999999999", b"-1", b"x")
         )
 
 
 def swap(chance: random.Random, octets: bytearray) -> None:
     """Replace JSON strings of the protocol exchange."""
-    found = [*WORD.finditer(octets)]
-    for each in sorted(chance.sample(found, min(4, len(found))), key=lambda each: -each.start()):
+    matches = [*WORD.finditer(octets)]
+    for word in sorted(chance.sample(matches, min(4, len(matches))), key=lambda word: -word.start()):
         words = (b"directory", b"udp", b"dots", b"failed", b"info", b"NotFound", b"\\ud800", b"")
-        octets[each.start() : each.end()] = chance.choice(words)
+        octets[word.start() : word.end()] = chance.choice(words)
 
 
 async def ask_all(path: Path, urls: list[str]) -> int:
@@ -83,7 +83,7 @@ async def ask_all(path: Path, urls: list[str]) -> int:
 
 
 def urls_of(octets: bytes) -> list[str]:
-    return sorted({found.decode() for found in re.findall(rb"(?m)^WARC-Target-URI: (\S+)", octets)})
+    return sorted({url.decode() for url in re.findall(rb"(?m)^WARC-Target-URI: (\S+)", octets)})
 
 
 @pytest.mark.parametrize("damage", [change, cut, double, lie, swap], ids=lambda damage: damage.__name__)
