@@ -8,6 +8,7 @@ is `get`. This module checks all values, so a `Command` is always valid.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from resolver.cli.config import Configuration, load
@@ -248,9 +249,7 @@ def _check_proxy(command: Command) -> None:
     """Check the options of `proxy`; the default policy is `untrusted`."""
     if command.urls or command.lists:
         raise UsageError("proxy does not take a URL: other programs send them")
-    for row in rows():  # An option without an effect is an error, because the user may rely on it.
-        if command.configuration.sources[row.name] == "the command line" and "proxy" not in row.verbs.split():
-            raise UsageError(f"proxy does not take {row.long}")
+    _reject_options(command, {})
     policy = command.configuration.options.get("policy", PROXY_POLICY)
     if listens_to_others(command) and policy != "untrusted":
         raise UsageError("--listen with a non-loopback address requires --policy untrusted")
@@ -268,6 +267,10 @@ def _check_mcp(command: Command) -> None:
             raise UsageError("mcp: --port needs --listen")
     if listens_to_others(command):
         raise UsageError("mcp: --listen needs a loopback address, such as 127.0.0.1")
+    # Some options without an effect contain a secret, which an agent could send to any host.
+    if command.configuration.options.get("policy", "untrusted") != "untrusted":
+        raise UsageError("mcp does not take --policy: its policy is untrusted, and --allow-… overrides rules")
+    _reject_options(command, {})
 
 
 def listens_to_others(command: Command) -> bool:
@@ -278,7 +281,15 @@ def listens_to_others(command: Command) -> bool:
 
 
 def _typed_rows(command: Command) -> list[Option]:
-    return [row for row in rows() if command.configuration.options.get(row.name) not in (None, False, [])]
+    return [row for row in rows() if row.name in command.configuration.options]
+
+
+def _reject_options(command: Command, reason_by_option: Mapping[str, str]) -> None:
+    """Reject options that have no effect in the command, because the user may rely on them."""
+    for row in _typed_rows(command):
+        if command.verb not in row.verbs.split() and (row.name, command.verb) != ("policy", "mcp"):
+            reason = f": {reason_by_option[row.name]}" if row.name in reason_by_option else ""
+            raise UsageError(f"{command.verb} does not take {row.long}{reason}")
 
 
 #: Options of outbound connections, which cannot be combined with `--from-warc`.
@@ -460,16 +471,10 @@ _REASON_BY_OPTION = {
 
 
 def _check_bulk(command: Command) -> None:
-    """Check the command line of `bulk`. Raises `UsageError`.
-
-    If an option has no effect in `bulk`, it is rejected, because the user may rely on it.
-    """
+    """Check the command line of `bulk`. Raises `UsageError`."""
     if not command.lists:
         raise UsageError("bulk: expected lists of URLs (files, - for standard input, or URLs)")
-    for row in _typed_rows(command):
-        if "bulk" not in row.verbs.split():
-            reason = f": {_REASON_BY_OPTION[row.name]}" if row.name in _REASON_BY_OPTION else ""
-            raise UsageError(f"bulk does not take {row.long}{reason}")
+    _reject_options(command, _REASON_BY_OPTION)
     if any(text.startswith("quota=") for text in command.limit):
         raise UsageError("bulk does not take --limit quota: it limits one process")
     # The configured value of `warc` is ignored, because the value is a file path for other commands.

@@ -19,11 +19,9 @@ from protocols.errors import LocalError, missing_libraries
 from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.options import rows
 from resolver.cli.output import print_bytes
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
-from resolver.cli.values import UsageError
 from resolver.cli.vocabulary import MISSING_EXTRA, READER_GONE, STATUS_BY_SIGNAL
 from resolver.version import VERSION
 
@@ -92,7 +90,6 @@ def grant_of(command: Command) -> ToolGrant:
     """Return the permissions for agents that this command line grants. Raises `UsageError`."""
     from resolver.adapters.mcp import ToolGrant, limit_body
 
-    _check_given(command)
     policy = replace(policy_of(command), name="untrusted")
     return ToolGrant(
         policy=policy,
@@ -106,21 +103,6 @@ def grant_of(command: Command) -> ToolGrant:
         rate=command.rate,
         strict=command.strict,
     )
-
-
-def _check_given(command: Command) -> None:
-    """Reject options that have no effect in `mcp`. Raises `UsageError`.
-
-    The user might rely on an option without an effect. Some of the rejected options contain a secret. An
-    agent could send this secret to any host.
-    """
-    for row in rows():
-        given = command.configuration.sources[row.name] == "the command line"
-        if given and row.name == "policy" and command.policy == "untrusted":
-            continue
-        if given and "mcp" not in row.verbs.split():
-            why = "; its policy is untrusted, and --allow-… overrides rules" if row.name == "policy" else ""
-            raise UsageError(f"mcp does not take {row.long}{why}")
 
 
 class _StdinReader:

@@ -76,6 +76,7 @@ def test_get_part_without_parts_names_option(server: NewsServer, tmp_path: Path)
         ["get", "--attachments", "out", "--mirror", "nntp://h.example/a.b/1"],
         ["get", "--attachments", "out", "--exists", "resume"],
         ["get", "--attachments", "out", "--exists", "newer"],
+        ["get", "--attachments", "out", "--cut-dirs", "0"],
         ["get", "--parts"],
         ["cat", "--attachments", "out"],
     ],

@@ -90,6 +90,7 @@ def urls(stub: RunStub) -> list[str]:
         (("list", "--out", "x", "-j", "3"), "bulk --jobs"),
         (("list", "--out", "x", "-d", "y"), "bulk --directory --out"),
         (("list", "--out", "x", "-v"), "bulk --verbose"),
+        (("list", "--out", "x", "--cut-dirs", "0"), "bulk --cut-dirs"),
         (("list", "--out", "x", "--scheduler", "here"), "--scheduler local:N"),
         (("list", "--out", "x", "--scheduler", "local:0"), "--scheduler number 1"),
         (("list", "--out", "x", "--scheduler", "local:"), "--scheduler number 1"),
