@@ -411,7 +411,7 @@ class _BulkCommand:
         """Permit the use of the configured login for the target's host if the URL comes from the user."""
         if self._secrets.has_any and target.origin == "user":
             try:
-                self._secrets.admit(target.parsed(self._command))
+                self._secrets.admit(target.parse(self._command))
             except ResolveError:
                 return  # the worker reports the error as the outcome of the request
 

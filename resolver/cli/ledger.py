@@ -194,7 +194,7 @@ class CompletedRecords:
         prefix = target.url.partition(":")[0]
         scheme = self._schemes.get(prefix)
         if scheme is None:
-            scheme = target.place[1]
+            scheme = target.host_and_scheme[1]
             if scheme == prefix:
                 self._schemes[prefix] = scheme
         return scheme
@@ -210,12 +210,12 @@ def _make_row(target: CommandTarget, command: Command, naming_rule: str | None =
     from resolver.ledger.book import RequestRow
 
     options = command.url_options
-    typed_url = redact(target.url) if options or target.known is None else target.known.shown
+    typed_url = redact(target.url) if options or target.parsed_url is None else target.parsed_url.shown
     shown = typed_url
     if options:
         with suppress(ResolveError):  # the command reports the error
-            shown = target.parsed(command).shown
-    place = os.path.abspath(os.path.join(command.directory or "", target.where))
+            shown = target.parse(command).shown
+    place = os.path.abspath(os.path.join(command.directory or "", target.path))
     more = None
     if not target.is_bare:
         more = list_metadata(target._replace(mirrors=tuple(map(redact, target.mirrors))))
@@ -234,7 +234,7 @@ def _make_row(target: CommandTarget, command: Command, naming_rule: str | None =
 
 def load_saved(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
     """Return the outcome of a target whose file was saved by an earlier run."""
-    path = os.path.join(command.directory or "", target.where)
+    path = os.path.join(command.directory or "", target.path)
     path = path if os.path.abspath(path) == entry.path else entry.path
     return make_saved(_make_row(target, command).url, path, entry)
 

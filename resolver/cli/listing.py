@@ -248,7 +248,7 @@ _ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
 
 async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:
     """Return the target of a listing entry by its number, with the origin `chosen`. Raises `NotFound`."""
-    url = target.parsed(command)
+    url = target.parse(command)
     async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
         count = 0
         async for entry in reply.entries():

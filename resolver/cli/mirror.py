@@ -112,7 +112,7 @@ class Trees:
         await self._walk.room(_MAX_TREES)
         number = self._tally.add_tree(target)
         try:
-            root = self._root(target, walked_as(target.parsed(self._command)), PlannedTree(target, number))
+            root = self._root(target, walked_as(target.parse(self._command)), PlannedTree(target, number))
         except ResolveError as error:
             self._tally.remove_tree(number)
             number = self._tally.add_target(target, below=True)
@@ -149,7 +149,7 @@ class Trees:
     def _root(self, target: CommandTarget, url: Url, tree: PlannedTree) -> WalkRequest:
         """Return the request for the root of a tree. Raises `ResolveError` if the URL has no file name."""
         command = self._command
-        assert target.claim is not None
+        assert target.reservation is not None
         below, depth = os.path.join(command.directory or "", ""), command.depth or DEEPEST
         selection = Selection(tuple(command.accept), tuple(command.reject), command.accept_regex)
         if command.glob:
@@ -160,7 +160,7 @@ class Trees:
             path = target.reserve(url, command)
         else:
             path = path_of_top(url, host=command.host_directories, cut=command.cut_dirs)
-            path = target.claim.take(path, url.shown)
+            path = target.reservation.take(path, url.shown)
         return WalkRequest(
             url=url,
             below=below,

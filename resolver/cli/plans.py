@@ -20,7 +20,7 @@ def plan_of(target: CommandTarget, command: Command) -> Plan:
     setting, policy = find_setting(command.news_server), policy_of(command)
     url: str | Url = target.url
     with suppress(InvalidUrl):  # the plan reports the error
-        url = target.parsed(command)
+        url = target.parse(command)
     plan = explain(
         url,
         policy=policy,

@@ -344,12 +344,13 @@ class _RetrievalRun:
                         self._report_skipped_lines(part)
                         continue
                     target, entry = part
+                    host, scheme = target.host_and_scheme
                     number = self._tally.add_target(target)
                     if entry is not None and entry.is_done:
-                        self.report_skipped(number, load_saved(target, entry, self._command), target.place[1])
+                        self.report_skipped(number, load_saved(target, entry, self._command), scheme)
                     else:
                         work = partial(self.process_target, session, number, target, entry)
-                        yield _TargetTask(*target.place, work)
+                        yield _TargetTask(host, scheme, work)
 
     async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[list[Part], None]:
         fetched: Mapping[str, FetchedList] = {}
@@ -392,7 +393,7 @@ class _RetrievalRun:
         """Permit the use of logins for the target's host if the URL comes from the user."""
         if self._can_log_in and target.origin == "user":
             with suppress(ResolveError):  # the command reports the error
-                self._secrets.admit(target.parsed(self._command))
+                self._secrets.admit(target.parse(self._command))
 
     async def _separate(self, number: int) -> None:
         """Write the separator before a target, except before the first target or a repeated target."""

@@ -42,29 +42,29 @@ class CommandTarget(NamedTuple):
         url: the URL as typed or listed.
         origin: the origin of the URL (`user`, `chosen` or `derived`), for the policy.
         referrer: `(url, address)` of the page or list that contained the URL.
-        claim: the reservation of the file name, or None if the user chose the name.
+        reservation: the reservation of the file name, or None if the user chose the name.
         name: the file's path according to the list.
         mirrors: other URLs of the file, according to the list.
         checksum: the file's digest according to the list.
         size: the file's size in bytes according to the list.
         findings: findings about the metadata of the list.
         file: the file of a directory tree (`-r`), or None.
-        where: the path below the output directory; empty until the path is reserved.
-        known: the parsed URL, or None before the first parse.
+        path: the path below the output directory; empty until the path is reserved.
+        parsed_url: the parsed URL, or None before the first parse.
     """
 
     url: str
     origin: Origin
     referrer: tuple[str, str | None] | None
-    claim: NameReservation | None = None
+    reservation: NameReservation | None = None
     name: str | None = None
     mirrors: tuple[str, ...] = ()
     checksum: Checksum | None = None
     size: int | None = None
     findings: tuple[Finding, ...] = ()
     file: TreeFile | None = None
-    where: str = ""
-    known: Url | None = None
+    path: str = ""
+    parsed_url: Url | None = None
 
     @property
     def is_bare(self) -> bool:
@@ -84,33 +84,33 @@ class CommandTarget(NamedTuple):
             name: a file name that replaces the name in the URL, for example the server's file name.
             suffix: a suffix for the path.
         """
-        if self.where and name is None and not suffix:  # already reserved
-            return self.where
-        assert self.claim is not None
-        path = self.claim.take(self.find_path(url, command, name), url.shown)
-        return self.claim.take(path + suffix, url.shown) if suffix else path
+        if self.path and name is None and not suffix:  # already reserved
+            return self.path
+        assert self.reservation is not None
+        path = self.reservation.take(self.find_path(url, command, name), url.shown)
+        return self.reservation.take(path + suffix, url.shown) if suffix else path
 
     def find_path(self, url: Url, command: Command, name: str | None = None) -> str:
         """Return the path that `reserve` reserves if no other target has this path."""
         from resolver.transfer.naming import local_directory, local_file_name
 
-        where = local_directory(url, host=command.host_directories, cut=command.cut_dirs)
+        directory = local_directory(url, host=command.host_directories, cut=command.cut_dirs)
         if self.name is not None:
             by_url = command.host_directories or command.cut_dirs is not None
             name = self.name.rpartition("/")[2] if by_url else self.name
         name = name or local_file_name(url)
-        return os.path.join(where, name) if where else name
+        return os.path.join(directory, name) if directory else name
 
     @property
-    def place(self) -> tuple[str, str]:
+    def host_and_scheme(self) -> tuple[str, str]:
         """Return the host (see `host_key`) and the scheme, or two empty texts if the URL is not valid."""
         try:
-            url = self.known or parse(self.url, origin=self.origin)
+            url = self.parsed_url or parse(self.url, origin=self.origin)
         except InvalidUrl:
             return "", ""
         return host_key(url), url.scheme
 
-    def parsed(self, command: Command) -> Url:
+    def parse(self, command: Command) -> Url:
         """Parse the URL.
 
         `--search`, `--view` and `--type` are applied as the scheme defines.
@@ -119,8 +119,8 @@ class CommandTarget(NamedTuple):
             InvalidUrl: the URL is not valid.
             NotConfigured: an option does not apply to the scheme or to this URL (exit status 2).
         """
-        if self.known is not None:
-            return self.known
+        if self.parsed_url is not None:
+            return self.parsed_url
         url = parse(self.url, strict=command.strict, origin=self.origin)
         registry.check_tls(url, command.tls)
         options = command.url_options
@@ -177,7 +177,7 @@ def _require_one(targets: Iterator[CommandTarget], file: str) -> Iterator[Comman
     for number, target in enumerate(targets):
         if number:
             raise NotConfigured("-O FILE: expected one URL (for several use -d DIR)")
-        yield target._replace(where=file)
+        yield target._replace(path=file)
 
 
 class TargetNaming:
@@ -196,7 +196,7 @@ class TargetNaming:
         self._ledger = ledger
         self._can_rename = command.exists == "rename"
         self._names = NameReservations(self._can_reserve)
-        self._claim = partial(NameReservation, self._names)
+        self._make_reservation = partial(NameReservation, self._names)
         self._number = 0
 
     def _can_reserve(self, path: str, url: str) -> bool:
@@ -237,12 +237,12 @@ class TargetNaming:
 
     def name(self, target: CommandTarget) -> CommandTarget:
         self._number += 1
-        claim, url, where = self._claim(self._number), None, ""
+        reservation, url, path = self._make_reservation(self._number), None, ""
         if self._is_by_url:
             with suppress(ResolveError):  # the retrieval reports the error
-                url = target.parsed(self._command)
-                where = claim.take(target.find_path(url, self._command), url.shown)
-        return target._replace(claim=claim, known=url, where=where)
+                url = target.parse(self._command)
+                path = reservation.take(target.find_path(url, self._command), url.shown)
+        return target._replace(reservation=reservation, parsed_url=url, path=path)
 
 
 def _targets(

@@ -121,7 +121,7 @@ class Watcher:
         """Forget the partial file of a target, because the target starts again and uses the file."""
         if self._partials:
             with suppress(ResolveError):  # the retrieval reports the error
-                url = target.parsed(command).shown
+                url = target.parse(command).shown
                 self._partials = [file for file in self._partials if file.url != url]
 
     def close(self) -> list[LocalError]:

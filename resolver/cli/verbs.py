@@ -86,7 +86,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     if command.json:
         dry_run = command.dry_run
         with _shield_last_record():
-            await _print(summary.make_done_record(saved, target.place[1], dry_run=dry_run))
+            await _print(summary.make_done_record(saved, target.host_and_scheme[1], dry_run=dry_run))
     else:
         _report_saved(saved, command)
     return saved
@@ -99,18 +99,18 @@ async def _get_attachments(
 
     After all outcomes were reported, the error of the first failed attachment is raised.
     """
-    assert target.claim is not None
+    assert target.reservation is not None
     started = trio.current_time()
     try:
         saver = session.attachment_saver(
-            target.parsed(command),
+            target.parse(command),
             directory,
             parts=command.parts,
             exists=command.exists,
             digest=command.json,
             origin=target.origin,
             referrer=target.referrer,
-            reserve=target.claim.reserve,
+            reserve=target.reservation.reserve,
         )
         results = await saver.run()
     except ResolveError as error:
@@ -153,7 +153,7 @@ def _shield_last_record() -> AbstractContextManager[object]:
 async def _save(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     if command.format is not None:
         return await _save_mailbox(session, target, command)
-    url = target.parsed(command)
+    url = target.parse(command)
     path = await _path(session, url, target, command)
     settings: SaveSettings = {
         **_save_settings(target, command),
@@ -187,7 +187,7 @@ async def _save_mailbox(session: Resolver, target: CommandTarget, command: Comma
     from resolver.files.mailbox import Maildir, Mbox
     from resolver.trees.saving import GroupMailbox, source_of
 
-    url = target.parsed(command)
+    url = target.parse(command)
     is_file = command.format == "mbox"
     name = command.output
     if name is None:
@@ -259,12 +259,12 @@ async def _path(session: Resolver, url: Url, target: CommandTarget, command: Com
         path = _resolve_path(command.output, command)
         check_no_directory(path, command.output)
         return path
-    if target.where and not may_be_index(target.where):  # the server cannot change the reserved path
-        return _resolve_path(target.where, command)
+    if target.path and not may_be_index(target.path):  # the server cannot change the reserved path
+        return _resolve_path(target.path, command)
     name, suffix = None, ""
     if target.name is None:
         name = await session.server_name(url, origin=target.origin, referrer=target.referrer)
-    if target.name is None and name is None and may_be_index(target.where):
+    if target.name is None and name is None and may_be_index(target.path):
         suffix = await session.index_suffix(url, origin=target.origin, referrer=target.referrer)
     return _resolve_path(_reserve(url, name, suffix, target, command), command)
 
@@ -280,11 +280,11 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
     except Refused:
         from resolver.transfer.plan import opens_anything  # lazy import: refusals are rare
 
-        if opens_anything(url) or target.claim is None:
+        if opens_anything(url) or target.reservation is None:
             raise
     # A URL without a retrievable object does not have a file name either. With the generated name, the user
     # gets the error of rule S10, and not an error about a missing name.
-    return target.reserve(url, command, f"link-{target.claim.number}")
+    return target.reserve(url, command, f"link-{target.reservation.number}")
 
 
 def _report_saved(saved: Saved, command: Command) -> None:
@@ -302,7 +302,7 @@ async def _get_to_device(path: str, session: Resolver, target: CommandTarget, co
         saved = await _write_body(session, target, command, _print, device)
     saved = replace(saved, path=path)
     if command.json:
-        await _print(summary.make_done_record(saved, target.parsed(command).scheme))
+        await _print(summary.make_done_record(saved, target.parse(command).scheme))
     else:
         _report_saved(saved, command)
     return saved
@@ -313,11 +313,11 @@ async def cat(session: Resolver, target: CommandTarget, command: Command) -> Sav
     if command.during is not None or command.until is not None:
         from resolver.cli.hints import advise_login  # lazy import: few runs record a session
 
-        advise_login(target.parsed(command), quiet=command.is_quiet)
+        advise_login(target.parse(command), quiet=command.is_quiet)
     with StandardOutput() as output:
         saved = await _write_body(session, target, command, _note, output)
     if command.json:
-        await _note(summary.make_done_record(saved, target.parsed(command).scheme))
+        await _note(summary.make_done_record(saved, target.parse(command).scheme))
     return saved
 
 
@@ -329,7 +329,7 @@ async def _write_body(
     raw = session.policy.allow_raw
     output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)
     try:
-        url = target.parsed(command)
+        url = target.parse(command)
         retrier = session.retrier(url, output, output.write, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
         if target.size is not None:
@@ -353,7 +353,7 @@ async def _note(record: dict[str, JsonValue]) -> None:
 async def ls(session: Resolver, target: CommandTarget, command: Command) -> None:
     """Print the entries of a listing, one per line, as they arrive."""
     async with _record_failures(target, command):
-        url = target.parsed(command)
+        url = target.parse(command)
         async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
             try:
                 await show(reply, command, session)
@@ -366,7 +366,7 @@ async def ls(session: Resolver, target: CommandTarget, command: Command) -> None
 async def info(session: Resolver, target: CommandTarget, command: Command) -> None:
     """Print the metadata of the URL's resource, without its body."""
     async with _record_failures(target, command):
-        url = target.parsed(command)
+        url = target.parse(command)
         async with session.facts(url, origin=target.origin, referrer=target.referrer) as reply:
             entry = describe_entry(url, reply, target.origin, target.referrer)
             if command.json:
@@ -381,7 +381,7 @@ async def open_(session: Resolver, target: CommandTarget, command: Command) -> N
     from resolver.cli.open import perform  # lazy import: few runs are interactive
 
     async with _record_failures(target, command):
-        url = target.parsed(command)
+        url = target.parse(command)
         _report_findings(url.shown, await perform(session, url, target, command), command)
 
 

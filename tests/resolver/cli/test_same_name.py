@@ -225,7 +225,7 @@ def test_growing_list_is_processed_line_by_line(tmp_path: Path) -> None:
             os.write(writer, f"{url}\n".encode())
             target = next(found)
             assert target.url == url
-            assert target.reserve(target.parsed(command), command) == name
+            assert target.reserve(target.parse(command), command) == name
     finally:
         os.close(writer)
 
@@ -238,8 +238,8 @@ def test_named_target_keeps_parsed_url_and_name() -> None:
     naming = TargetNaming(command, None)
     for target, name in zip(targets(command, lambda error: None), ("n_x=1", "n_x=1.2"), strict=True):
         named = naming.name(target)
-        assert named.where == name
-        assert named.parsed(command) is named.parsed(command)
-        assert named.place == ("h", "http")
-        assert named.reserve(named.parsed(command), command) is named.where
-        assert named.reserve(named.parsed(command), command, "other") != name
+        assert named.path == name
+        assert named.parse(command) is named.parse(command)
+        assert named.host_and_scheme == ("h", "http")
+        assert named.reserve(named.parse(command), command) is named.path
+        assert named.reserve(named.parse(command), command, "other") != name

@@ -112,13 +112,13 @@ def test_missing_list_raises_local_error() -> None:
 
 def test_search_option_is_added_to_gopher_url() -> None:
     found = command("cat", "--search", "two words", "gopher://h.example/7srch")
-    assert next(targets(found, _no_fault)).parsed(found).text == "gopher://h.example/7srch%09two%20words"
+    assert next(targets(found, _no_fault)).parse(found).text == "gopher://h.example/7srch%09two%20words"
 
 
 def test_unsupported_option_raises_not_configured() -> None:
     found = command("cat", "--search", "x", "file:///etc/motd")
     with pytest.raises(NotConfigured, match=r"--search .*file URL"):
-        next(targets(found, _no_fault)).parsed(found)
+        next(targets(found, _no_fault)).parse(found)
 
 
 @pytest.mark.parametrize(
