@@ -43,28 +43,23 @@ if TYPE_CHECKING:
 #: Groups of commands, for the field `verbs` of the options.
 GET = "get"
 BODY = "get cat"
-LISTED = "get cat ls"
+LISTINGS = "get cat ls"
 FETCH = "get cat ls info"
-FETCHED = f"{FETCH} mcp open serve"
-BOUNDED = f"{FETCHED} bulk"
-OF_ARCHIVES = f"{FETCH} open serve"
+ONLINE = f"{FETCH} mcp open serve"
+ONLINE_BULK = f"{ONLINE} bulk"
+ARCHIVES = f"{FETCH} open serve"
 PLAN = f"{FETCH} explain open"
-ASKED = f"{PLAN} bulk"
-SERVED = f"{ASKED} mcp serve"
-CHECKED = f"{SERVED} proxy"
-READ = f"{PLAN} parse"
-PIPED = f"{FETCH} explain parse"
-TEXT = f"{READ} extract"
-LISTS = f"{TEXT} bulk"
-TABLES = f"{TEXT} schemes config ledger warc bulk"
-CONFIGURED = f"{TABLES} mcp serve proxy"
-ALL = f"{TABLES} mcp serve proxy man completion help"
-QUIET = f"{READ} ledger warc serve proxy bulk"
-TRIED = f"{FETCH} bulk"
-SLICED = f"{GET} bulk"
-LEFT = f"{FETCH} ledger"
-KEPT = "get ledger"
-SAVED = f"{GET} warc"
+PLANS = f"{PLAN} bulk"
+REQUESTS = f"{PLANS} mcp serve"
+NETWORK = f"{REQUESTS} proxy"
+URLS = f"{PLAN} parse"
+TEXTS = f"{URLS} extract"
+RECORDS = f"{TEXTS} schemes config ledger warc bulk"
+ALL = f"{RECORDS} mcp serve proxy man completion help"
+QUIET = f"{URLS} ledger warc serve proxy bulk"
+FETCH_BULK = f"{FETCH} bulk"
+GET_BULK = f"{GET} bulk"
+FILES = f"{GET} warc"
 
 
 class Option(NamedTuple):
@@ -141,13 +136,14 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
     ),
     "output": (
         Option(("-O", "-o", "--output"), "FILE", "write to FILE, or inside DIR/; - is standard output",
-               SAVED, kind=path),
-        Option(("-d", "--directory"), "DIR", "save below DIR, and create it if necessary", SAVED, kind=path),
-        Option(("--host-directories",), None, "save as host/path/name", SAVED),
-        Option(("--cut-dirs",), "N", "save as path/name without the first N directories", SAVED, kind=number),
+               FILES, kind=path),
+        Option(("-d", "--directory"), "DIR", "save below DIR, and create it if necessary", FILES, kind=path),
+        Option(("--host-directories",), None, "save as host/path/name", FILES),
+        Option(("--cut-dirs",), "N", "save as path/name without the first N directories", FILES, kind=number),
         Option(("-i", "--input"), "LIST", "read URLs, checksums or a Metalink from LIST (-: standard input)",
-               LISTS, "lists", True, path),
-        Option(("-0", "--null"), None, "read lists whose items end with NUL instead of a line end", PIPED),
+               f"{TEXTS} bulk", "lists", True, path),
+        Option(("-0", "--null"), None, "read lists whose items end with NUL instead of a line end",
+               f"{FETCH} explain parse"),
         Option(("--out",), "DIR", "write bodies, outcomes, ledgers below DIR or a URL (s3://)",
                "bulk", kind=path),
         Option(("--parquet",), None, "write outcomes as Parquet (default)", "bulk"),
@@ -161,18 +157,18 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--ignore-robots",), None, "with -r: ignore robots.txt", GET),
         Option(("--delete",), None, "with -r: delete local files that the source no longer has", GET),
         Option(("--yes",), None, "answer yes to the questions of --delete and -d", GET),
-        Option(("--dry-run",), None, "print the actions without performing them", SLICED),
+        Option(("--dry-run",), None, "print the actions without performing them", GET_BULK),
         Option(("--format",), "F", "with -r: save a newsgroup as a mailbox",
                GET, choices=MAILBOXES, unsaid=True),
         Option(("--failed",), "FILE", "write failed and pending URLs to FILE, for another run",
-               LEFT, kind=path),
-        Option(("--warc",), "FILE", "record requests and responses in FILE (WARC)", TRIED, kind=path),
+               f"{FETCH} ledger", kind=path),
+        Option(("--warc",), "FILE", "record requests and responses in FILE (WARC)", FETCH_BULK, kind=path),
         Option(("--warc-size",), "BYTES", "start another archive file after BYTES", FETCH, kind=size),
         Option(("--warc-dedup",), "CDX", "deduplicate against the archives in the index CDX",
                FETCH, None, True, path),
         Option(("--warc-cookies",), None, "keep cookies of servers in the archive", FETCH),
-        Option(("--meta",), None, "write metadata of the retrieval to NAME.meta.json", SAVED),
-        Option(("--exists",), "HOW", "choose the action for an existing file", SAVED, choices=EXISTS),
+        Option(("--meta",), None, "write metadata of the retrieval to NAME.meta.json", FILES),
+        Option(("--exists",), "HOW", "choose the action for an existing file", FILES, choices=EXISTS),
         Option(("--sync",), "HOW", "choose when files are flushed to disk", GET, choices=SYNC),
         Option(("-l", "--long"), None, "show kind, size, date, types and number of each entry", "ls"),
         Option(("--raw",), None, "keep bytes as the server sent them, without decoding",
@@ -180,19 +176,19 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--sort",), "KEY", "sort the entries (default: server's order)",
                "ls", choices=SORT, unsaid=True),
         Option(("--from-warc",), "FILE", "read from archive FILE instead of the network",
-               OF_ARCHIVES, None, True, path),
+               ARCHIVES, None, True, path),
         Option(("--at",), "TIME", "use the archive's state at TIME, such as 2026-11",
-               f"{OF_ARCHIVES} warc", kind=moment),
+               f"{ARCHIVES} warc", kind=moment),
         Option(("--under",), "URL", "list only records of URL, and of URLs below it", "warc"),
-        Option(("--follow",), "N", "process the target of entry N of the listing", LISTED, kind=entry),
+        Option(("--follow",), "N", "process the target of entry N of the listing", LISTINGS, kind=entry),
         Option(("--separator",), "TEXT", "write TEXT between the bodies of several URLs",
                BODY, kind=separator),
         Option(("--show-error-body",), None, "print the body of a 4xx or 5xx reply to standard error", "cat"),
-        Option(("--json",), None, "print one JSON object per line", f"{TABLES} proxy"),
+        Option(("--json",), None, "print one JSON object per line", f"{RECORDS} proxy"),
         Option(("-q", "--quiet"), None, "suppress messages and warnings, except errors",
                QUIET, twice="silent"),
         Option(("-qq", "--silent"), None, "suppress all messages, including errors", QUIET),
-        Option(("--progress",), "HOW", "choose the progress display", TRIED, choices=PROGRESS),
+        Option(("--progress",), "HOW", "choose the progress display", FETCH_BULK, choices=PROGRESS),
         Option(("-v", "--verbose"), None, "show the protocol exchange", f"{FETCH} open"),
         Option(("--trace",), "FILE", "write the exchange to FILE, with secrets as ****",
                f"{FETCH} open", kind=path),
@@ -204,72 +200,73 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-j", "--jobs"), "N", "run at most N retrievals concurrently (default 4)",
                GET, kind=count, default=4),
         Option(("--per-host",), "N", "run at most N retrievals per host (default 2; http 6; ftp up to 4)",
-               SLICED, kind=count),
+               GET_BULK, kind=count),
         Option(("--host-rate",), "N", "start at most N retrievals per second per host",
-               SLICED, kind=frequency),
+               GET_BULK, kind=frequency),
         Option(("--scheduler",), "ADDRESS", "use this Dask scheduler, or N local workers (local:N)",
                "bulk", kind=scheduler, default=LOCAL),
         Option(("--segments",), "N", "use up to N connections for a file (default 1)",
                GET, kind=count, default=1),
-        Option(("--max-size",), "BYTES", "limit the size of a body", BOUNDED, kind=size),
+        Option(("--max-size",), "BYTES", "limit the size of a body", ONLINE_BULK, kind=size),
         Option(("--connect-timeout",), "S", "limit connecting to S seconds (default 30)",
-               f"{BOUNDED} proxy", kind=seconds),
+               f"{ONLINE_BULK} proxy", kind=seconds),
         Option(("--idle-timeout",), "S", "limit waiting for data to S seconds (default 60)",
-               BOUNDED, kind=seconds),
+               ONLINE_BULK, kind=seconds),
         Option(("-t", "--tries"), "N", "stop after N attempts without new data (default 5; 1 for one URL)",
-               TRIED, kind=count, default=5),
+               FETCH_BULK, kind=count, default=5),
         Option(("--retry-delay",), "S", "wait S seconds before the first retry (default 1), then double S",
-               TRIED, kind=seconds, default=1.0),
-        Option(("--retry-all",), None, "retry errors that are probably permanent, too", TRIED),
+               FETCH_BULK, kind=seconds, default=1.0),
+        Option(("--retry-all",), None, "retry errors that are probably permanent, too", FETCH_BULK),
         Option(("--min-rate",), "BYTES", "fail if a transfer is slower than BYTES per second",
-               BOUNDED, kind=size),
-        Option(("--rate",), "BYTES", "limit all transfers together to BYTES per second", FETCHED, kind=rate),
+               ONLINE_BULK, kind=size),
+        Option(("--rate",), "BYTES", "limit all transfers together to BYTES per second", ONLINE, kind=rate),
         Option(("--max-time",), "S", "limit each URL to S seconds (default 600 if untrusted)",
-               BOUNDED, kind=seconds),
+               ONLINE_BULK, kind=seconds),
         Option(("--limit",), "NAME=VALUE", "set a limit: line, lines, entries, hops, body, …",
-               BOUNDED, many=True),
+               ONLINE_BULK, many=True),
     ),
     "proof": (
-        Option(("--ledger",), "FILE", "record outcomes in FILE; later runs resume from it", KEPT, kind=path),
+        Option(("--ledger",), "FILE", "record outcomes in FILE; later runs resume from it",
+               "get ledger", kind=path),
         Option(("--again",), "KIND", "requeue failures by error class, exit status, or all", "ledger"),
         Option(("--checksum",), "ALG:HEX", "require this digest, or the server's digest file (auto)",
                BODY, kind=checksum),
         Option(("--mirror",), "URL", "add a mirror of the same file", GET, "mirrors", True),
     ),
     "safety": (
-        Option(("--strict",), None, "reject URLs that deviate from RFC 1738", f"{READ} mcp serve bulk"),
-        Option(("--policy",), "NAME", "choose the safety policy", f"{ASKED} serve proxy", choices=POLICIES),
-        Option(("--allow-port",), "PORT", "S04: permit a blocked port", CHECKED, many=True, kind=port),
-        Option(("--allow-address",), "CIDR", "S08: permit addresses that are not public", CHECKED, many=True),
+        Option(("--strict",), None, "reject URLs that deviate from RFC 1738", f"{URLS} mcp serve bulk"),
+        Option(("--policy",), "NAME", "choose the safety policy", f"{PLANS} serve proxy", choices=POLICIES),
+        Option(("--allow-port",), "PORT", "S04: permit a blocked port", NETWORK, many=True, kind=port),
+        Option(("--allow-address",), "CIDR", "S08: permit addresses that are not public", NETWORK, many=True),
         Option(("--allow-name",), "HOST", "S07: permit a look-alike host name (homograph)",
-               CHECKED, many=True),
-        Option(("--allow-redirect",), "SCHEME", "S10: permit redirects to SCHEME", SERVED, many=True),
-        Option(("--allow-forward",), "HOST", "S11: send the credentials to HOST, too", SERVED, many=True),
-        Option(("--allowed-hosts",), "HOST", "S22: refuse every host except HOST", CHECKED, many=True),
-        Option(("--allow-password",), None, "S06: permit a password in a URL", SERVED),
-        Option(("--allow-form",), None, "S05: permit a URL that submits a form", SERVED),
-        Option(("--allow-special",), None, "S12: permit files that are not regular", SERVED),
-        Option(("--allow-raw",), None, "S15: permit control characters on a terminal", TEXT),
+               NETWORK, many=True),
+        Option(("--allow-redirect",), "SCHEME", "S10: permit redirects to SCHEME", REQUESTS, many=True),
+        Option(("--allow-forward",), "HOST", "S11: send the credentials to HOST, too", REQUESTS, many=True),
+        Option(("--allowed-hosts",), "HOST", "S22: refuse every host except HOST", NETWORK, many=True),
+        Option(("--allow-password",), None, "S06: permit a password in a URL", REQUESTS),
+        Option(("--allow-form",), None, "S05: permit a URL that submits a form", REQUESTS),
+        Option(("--allow-special",), None, "S12: permit files that are not regular", REQUESTS),
+        Option(("--allow-raw",), None, "S15: permit control characters on a terminal", TEXTS),
         Option(("--allow-server-name",), None, "S14: permit file names that the server chose", GET),
-        Option(("--trusted-proxy",), "URL", "S09: trust a proxy to check addresses", SERVED),
-        Option(("--file-root",), "DIR", "S12: restrict file URLs to files below DIR", SERVED),
+        Option(("--trusted-proxy",), "URL", "S09: trust a proxy to check addresses", REQUESTS),
+        Option(("--file-root",), "DIR", "S12: restrict file URLs to files below DIR", REQUESTS),
         Option(("--origin",), "WHO", "set the origin of the URLs for the policy",
-               ASKED, choices=("user", "chosen", "derived")),
-        Option(("--referrer",), "URL", "declare the URL that led to these URLs", ASKED, kind=referrer),
+               PLANS, choices=("user", "chosen", "derived")),
+        Option(("--referrer",), "URL", "declare the URL that led to these URLs", PLANS, kind=referrer),
     ),
     "access": (
-        Option(("-4", "--ipv4"), None, "use IPv4 only", f"{BOUNDED} proxy", "only_ipv4"),
-        Option(("-6", "--ipv6"), None, "use IPv6 only", f"{BOUNDED} proxy", "only_ipv6"),
+        Option(("-4", "--ipv4"), None, "use IPv4 only", f"{ONLINE_BULK} proxy", "only_ipv4"),
+        Option(("-6", "--ipv6"), None, "use IPv6 only", f"{ONLINE_BULK} proxy", "only_ipv6"),
         Option(("--user",), "NAME", "log in as NAME to the hosts of the command line", FETCH),
         Option(("--password-file",), "FILE", "read the password from the first line; - is stdin",
                FETCH, kind=path),
-        Option(("--netrc",), None, "read logins from $NETRC or ~/.netrc", TRIED),
-        Option(("--netrc-file",), "FILE", "read logins from FILE", TRIED, kind=path),
-        Option(("--tls",), "HOW", "choose TLS where it is optional", ASKED, choices=TLS, unsaid=True),
-        Option(("-H", "--header"), "NAME:VALUE", "add a header to http requests", ASKED, "headers", True),
-        Option(("--user-agent",), "TEXT", "set the User-Agent header (http)", SERVED),
-        Option(("--proxy",), "URL", "connect through this proxy (none: directly)", SERVED, kind=proxy),
-        Option(("--cacert",), "FILE", "trust the certificates in FILE", BOUNDED, kind=path),
+        Option(("--netrc",), None, "read logins from $NETRC or ~/.netrc", FETCH_BULK),
+        Option(("--netrc-file",), "FILE", "read logins from FILE", FETCH_BULK, kind=path),
+        Option(("--tls",), "HOW", "choose TLS where it is optional", PLANS, choices=TLS, unsaid=True),
+        Option(("-H", "--header"), "NAME:VALUE", "add a header to http requests", PLANS, "headers", True),
+        Option(("--user-agent",), "TEXT", "set the User-Agent header (http)", REQUESTS),
+        Option(("--proxy",), "URL", "connect through this proxy (none: directly)", REQUESTS, kind=proxy),
+        Option(("--cacert",), "FILE", "trust the certificates in FILE", ONLINE_BULK, kind=path),
         Option(("--cert",), "FILE", "use the client certificate and key in FILE (or CERT,KEY)",
                f"{FETCH} open", kind=path),
         Option(("--pin",), "sha256:HEX", "accept only the server certificate with this digest",
@@ -277,7 +274,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--cookies",), "FILE", "load and save cookies in FILE, as curl and wget do",
                FETCH, kind=path),
         Option(("--gateway",), "SCHEME=URL", "resolve URLs of SCHEME through the gateway URL",
-               f"{SERVED} schemes", many=True),
+               f"{REQUESTS} schemes", many=True),
         Option(("--port",), "N", "listen on port N (default 0: any free port)",
                "serve proxy mcp", kind=listening_port, default=0),
         Option(("--listen",), "ADDRESS", "listen on ADDRESS, with policy untrusted",
@@ -292,16 +289,16 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--page-size",), "N", "show N rows of a listing per page (default 500)",
                "serve", kind=page_size, default=500),
         Option(("--config",), "FILE", "use FILE as the configuration file (none: no file)",
-               CONFIGURED, kind=path),
+               f"{RECORDS} mcp serve proxy", kind=path),
     ),
     "schemes": (
         Option(("--search",), "TEXT", "search for TEXT (gopher, wais)"),
         Option(("--view",), "TYPE", "request the Gopher+ view TYPE (gopher)"),
         Option(("--type",), "CODE", "set the transfer type a, i or d (ftp)"),
-        Option(("--mlsd",), None, "list with MLSD, without checking for support (ftp)", ASKED),
+        Option(("--mlsd",), None, "list with MLSD, without checking for support (ftp)", PLANS),
         Option(("--nlst",), None, "list names only, with NLST (ftp)", f"{GET} ls"),
-        Option(("--ftp-email",), "ADDRESS", "send ADDRESS as the anonymous password (ftp)", ASKED),
-        Option(("--news-server",), "HOST[:PORT]", "use this server for news: URLs", SERVED),
+        Option(("--ftp-email",), "ADDRESS", "send ADDRESS as the anonymous password (ftp)", PLANS),
+        Option(("--news-server",), "HOST[:PORT]", "use this server for news: URLs", REQUESTS),
         Option(("--for",), "S", "record a session for S seconds (telnet)",
                "cat explain", "during", kind=seconds),
         Option(("--until",), "REGEX", "record a session until REGEX matches (telnet)", "cat explain"),
@@ -311,7 +308,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
                GET, kind=path),
         Option(("--parts",), None, "with --attachments: join files from several articles", GET),
         Option(("--entries",), "N", "request the newest N articles, or N search hits (0: all)",
-               ASKED, kind=size),
+               PLANS, kind=size),
     ),
 }  # fmt: skip
 

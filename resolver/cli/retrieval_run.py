@@ -34,7 +34,7 @@ from resolver.cli.ledger import (
     remove_row,
 )
 from resolver.cli.listing import follow
-from resolver.cli.options import LISTED
+from resolver.cli.options import LISTINGS
 from resolver.cli.output import print_bytes
 from resolver.cli.progress import display_of
 from resolver.cli.recording import archive_of, recorder_of
@@ -406,7 +406,7 @@ class _RetrievalRun:
         command = self._command
         if self._separator:
             await self._separate(position)
-        if (number := command.follow) is not None and command.verb in LISTED.split():
+        if (number := command.follow) is not None and command.verb in LISTINGS.split():
             target = await follow(session, target, command, number)
             # `--search`, `--view` and `--type` were already applied, to the URL of the listing
             command = copy(command)
