@@ -59,7 +59,7 @@ def _index(title: str, text: str, entries: dict[str, str]) -> Iterator[str]:
 
 
 def _command(verb: CommandVerb) -> Iterator[str]:
-    usage = f"resolve {verb.name} [OPTION]... {verb.takes}".rstrip()
+    usage = f"resolve {verb.name} [OPTION]... {verb.arguments}".rstrip()
     yield from (f"# resolve {verb.name}", "", f"{_make_sentence(verb.purpose)}", "", f"Usage: `{usage}`", "")
     yield from _wrap(OF_COMMANDS[verb.name])
     yield from ("", "## Example", "", f"    {verb.example}")
@@ -73,7 +73,7 @@ def _command(verb: CommandVerb) -> Iterator[str]:
 
 def _option(row: Option, verb: str) -> Iterator[str]:
     *others, last = row.flags
-    names = ", ".join(f"`{name}`" for name in (*others, f"{last} {row.takes or ''}".strip()))
+    names = ", ".join(f"`{name}`" for name in (*others, f"{last} {row.metavar or ''}".strip()))
     words = [_escape(row.purpose)]
     if row.choices is not None:
         unset = row.unset_of(verb)

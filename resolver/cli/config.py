@@ -271,7 +271,7 @@ class _ConfigurationFile:
         return parsed
 
     def _parse_unchecked(self, row: Option, value: object, table: str | None) -> object:
-        if row.takes is None:
+        if row.metavar is None:
             if not isinstance(value, bool):
                 self._raise_wrong(row.name, "expected true or false", table)
             return value
@@ -282,13 +282,13 @@ class _ConfigurationFile:
 
     def _parse_element(self, row: Option, value: object, table: str | None) -> object:
         text = _text(value)
-        if text is None or (row.kind in (str, a_path) and not isinstance(value, str)):
-            kind = "text" if row.kind in (str, a_path) else "number or text"
+        if text is None or (row.parse in (str, a_path) and not isinstance(value, str)):
+            kind = "text" if row.parse in (str, a_path) else "number or text"
             self._raise_wrong(row.name, f"expected a {kind}", table)
         if row.choices is not None and text not in row.choices:
             self._raise_wrong(row.name, f"expected one of {', '.join(row.choices)}, got {text!r}", table)
         try:
-            return row.kind(os.path.expanduser(text) if row.kind is a_path else text)
+            return row.parse(os.path.expanduser(text) if row.parse is a_path else text)
         except BadValue as error:
             self._raise_wrong(row.name, str(error), table)
 

@@ -113,7 +113,7 @@ def _parser(argv: list[str]) -> argparse.ArgumentParser:
     for row in rows():
         if len(row.flags) == 1 and row.long not in flags:
             continue
-        if row.takes is None:
+        if row.metavar is None:
             parser.add_argument(
                 *row.flags, dest=row.name, action=_SwitchAction, default=argparse.SUPPRESS, const=row
             )
@@ -123,8 +123,8 @@ def _parser(argv: list[str]) -> argparse.ArgumentParser:
                 dest=row.name,
                 action="append" if row.many else "store",
                 default=argparse.SUPPRESS,
-                metavar=row.takes,
-                type=_reader(row.kind),
+                metavar=row.metavar,
+                type=_reader(row.parse),
                 choices=row.choices,
             )
     return parser

@@ -73,7 +73,7 @@ def _format_index(width: int) -> Iterator[str]:
         width,
     )
     yield from _section(
-        "commands (default: get)", ((f"{verb.name} {verb.takes}", verb.purpose) for verb in VERBS), width
+        "commands (default: get)", ((f"{verb.name} {verb.arguments}", verb.purpose) for verb in VERBS), width
     )
     yield from _options(lambda row: True, width)
     yield from _section("exit status", ((str(status), words) for status, words in STATUSES.items()), width)
@@ -110,7 +110,9 @@ def _search(text: str, width: int) -> list[str]:
     lines = [] if advice is None else list(_entry(text, advice, width))
     terms = [word.removesuffix("s") for word in text.lower().lstrip("-").split()]  # `headers` finds `header`
     sections = {
-        "commands": [(f"{verb.name} {verb.takes}", verb.purpose, OF_COMMANDS[verb.name]) for verb in VERBS],
+        "commands": [
+            (f"{verb.name} {verb.arguments}", verb.purpose, OF_COMMANDS[verb.name]) for verb in VERBS
+        ],
         "options": [(_names(row), _purpose(row), OF_OPTIONS[row.long]) for row in rows()],
         "rules": [(rule.name, rule.sentence, " ".join(OF_RULES[rule.name])) for rule in RULES],
         "exit status": [(str(status), purpose, OF_STATUSES[status]) for status, purpose in STATUSES.items()],
@@ -132,7 +134,7 @@ def _search(text: str, width: int) -> list[str]:
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
     from resolver.cli.details import OF_COMMANDS, plain  # lazy import: each run loads this module
 
-    yield f"usage: resolve {verb.name} [OPTION]... {verb.takes}".rstrip()
+    yield f"usage: resolve {verb.name} [OPTION]... {verb.arguments}".rstrip()
     yield ""
     yield from wrap(f"{verb.name}: {verb.purpose}", width)
     yield ""
@@ -203,7 +205,7 @@ def _entry(name: str, purpose: str, width: int) -> Iterator[str]:
 
 def _names(row: Option) -> str:
     names = ", ".join(row.flags)
-    return names if row.takes is None else f"{names} {row.takes}"
+    return names if row.metavar is None else f"{names} {row.metavar}"
 
 
 def _purpose(row: Option, verb: str = "") -> str:

@@ -23,7 +23,7 @@ class CommandVerb:
 
     Attributes:
         name: the name of the command, as typed.
-        takes: the arguments of the command, for the usage line.
+        arguments: the arguments of the command, for the usage line.
         purpose: a phrase for the help page.
         example: a command line with an example host, which the user replaces by a real host.
         perform: `module:function` that runs the command; the module is in `resolver.cli`.
@@ -31,9 +31,9 @@ class CommandVerb:
     """
 
     def __init__(
-        self, name: str, takes: str, purpose: str, example: str, perform: str, online: bool = False
+        self, name: str, arguments: str, purpose: str, example: str, perform: str, online: bool = False
     ) -> None:
-        self.name, self.takes, self.purpose, self.example = name, takes, purpose, example
+        self.name, self.arguments, self.purpose, self.example = name, arguments, purpose, example
         self.perform, self.online = perform, online
 
 

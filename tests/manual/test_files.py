@@ -141,7 +141,7 @@ def test_metavariables_are_classified() -> None:
     """A new metavariable of a row must be classified as a file, a directory or neither."""
     found: dict[str, set[str]] = {}
     for row in rows():
-        found.setdefault(value_of(row), set()).add(row.takes or "")
+        found.setdefault(value_of(row), set()).add(row.metavar or "")
     assert found["path"] <= {"FILE", "LIST", "FILE|none"}
     assert found["directory"] == {"DIR"}
     assert not any(re.search("FILE|LIST|DIR", takes) for takes in found["text"] | found["words"])

@@ -55,7 +55,7 @@ def _item(name: str, words: str) -> str:
 
 
 def _verb(verb: CommandVerb) -> str:
-    words = f"{verb.name} {verb.takes}".strip()
+    words = f"{verb.name} {verb.arguments}".strip()
     return f"{_item(words, _sentence(verb.purpose))}\n{_marked(OF_COMMANDS[verb.name])}"
 
 
@@ -67,13 +67,13 @@ def _rule(rule: PolicyRule) -> str:
 
 def _option(row: Option) -> str:
     names = ", ".join(f"\\fB{_text(flag)}\\fR" for flag in row.flags)
-    takes = "" if row.takes is None else f" \\fI{_text(row.takes)}\\fR"
+    metavar = "" if row.metavar is None else f" \\fI{_text(row.metavar)}\\fR"
     words = [row.purpose]
     if row.choices is not None:
         words.append(", ".join(f"{word} (default)" if word == row.unset else word for word in row.choices))
     verbs = "" if row.name in ("help", "version") else f" Commands: {', '.join(row.verbs.split())}."
     purpose = _text(_sentence(": ".join(words)))
-    return f".TP\n{names}{takes}\n{purpose}\n{_marked(OF_OPTIONS[row.long])}{_text(verbs)}"
+    return f".TP\n{names}{metavar}\n{purpose}\n{_marked(OF_OPTIONS[row.long])}{_text(verbs)}"
 
 
 def _sentence(text: str) -> str:

@@ -25,17 +25,17 @@ def options_of(verb: str) -> list[Option]:
 
 
 def value_of(row: Option) -> Value:
-    if row.takes is None:
+    if row.metavar is None:
         return "nothing"
     if row.choices is not None:
         return "words"
-    first = row.takes.partition("|")[0]
+    first = row.metavar.partition("|")[0]
     return "path" if first in _FILES else "directory" if first in _DIRECTORIES else "text"
 
 
 def valued() -> list[Option]:
     """Return the options that have a value."""
-    return [row for row in rows() if row.takes is not None]
+    return [row for row in rows() if row.metavar is not None]
 
 
 def topics() -> list[str]:

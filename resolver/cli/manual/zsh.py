@@ -68,7 +68,7 @@ def _specs(row: Option) -> Iterator[str]:
     """Yield one spec of `_arguments` for each flag; flags exclude each other unless repeatable."""
     others = "" if row.many else f"({' '.join(row.flags)})"
     for flag in row.flags:
-        joint = "" if row.takes is None else "=" if flag.startswith("--") else "+"
+        joint = "" if row.metavar is None else "=" if flag.startswith("--") else "+"
         repeated = "*" if row.many else ""
         text = f"{others}{repeated}{flag}{joint}[{_described(row.purpose)}]{_value(row)}"
         yield "'" + text.replace("'", "'\\''") + "'"
@@ -79,12 +79,12 @@ def _value(row: Option) -> str:
         case "nothing":
             return ""
         case "words":
-            return f":{row.takes}:({' '.join(row.choices or ())})"
+            return f":{row.metavar}:({' '.join(row.choices or ())})"
         case "path":
-            return f":{_described(row.takes or '')}:_files"
+            return f":{_described(row.metavar or '')}:_files"
         case "directory":
-            return f":{row.takes}:_files -/"
-    return f":{_described(row.takes or '')}: "
+            return f":{row.metavar}:_files -/"
+    return f":{_described(row.metavar or '')}: "
 
 
 def _described(text: str) -> str:

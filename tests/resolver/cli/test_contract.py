@@ -354,7 +354,7 @@ def test_command_options_fields_match_table() -> None:
 @pytest.mark.parametrize("row", list(rows()), ids=lambda row: row.name)
 def test_command_options_field_has_type_of_row(row: Option) -> None:
     hint = get_type_hints(CommandOptions, localns=_TYPES)[row.name]
-    if row.takes is None:
+    if row.metavar is None:
         assert hint is bool
         return
     if row.many:
@@ -366,7 +366,7 @@ def test_command_options_field_has_type_of_row(row: Option) -> None:
     if row.choices is not None:
         assert set(get_args(hint)) == set(row.choices)
     else:
-        kind = str if row.kind is str else get_type_hints(row.kind, localns=_TYPES)["return"]
+        kind = str if row.parse is str else get_type_hints(row.parse, localns=_TYPES)["return"]
         assert hint is kind
 
 

@@ -88,7 +88,7 @@ def test_option_has_long_name_and_commands(row: Option) -> None:
     assert set(verbs) <= {verb.name for verb in VERBS}
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.takes is None], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in rows() if row.metavar is None], ids=lambda row: row.name)
 def test_switch_flag_sets_option(row: Option) -> None:
     if row.name in ("help", "version"):
         return
@@ -125,7 +125,7 @@ def test_help_example_is_valid_command_line(verb: CommandVerb) -> None:
     command = read(words)
     assert command is not None
     assert (program, command.verb) == ("resolve", verb.name)
-    if verb.takes.startswith("URL"):
+    if verb.arguments.startswith("URL"):
         assert [parse(url).text for url in command.urls] == list(command.urls)
 
 
@@ -135,7 +135,7 @@ def test_help_without_arguments_lists_all_options() -> None:
     assert resolve("help") == resolve("-h") == told
     assert listed_options(told.out.decode()) == set(FLAGS)
     for verb in VERBS:
-        assert f"\n  {verb.name} {verb.takes}".rstrip() in told.out.decode()
+        assert f"\n  {verb.name} {verb.arguments}".rstrip() in told.out.decode()
 
 
 @pytest.mark.parametrize("flag", FLAGS)
