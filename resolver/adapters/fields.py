@@ -17,7 +17,7 @@ import resolver
 
 Place: TypeAlias = tuple[str, str, int]
 Answer: TypeAlias = Awaitable[resolver.Credentials | None] | resolver.Credentials | None
-Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
+Source: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
 
 #: Header fields of a request that can be ignored. The URL and the connection determine the first two header
 #: fields. The other header fields permit any response that is complete, is not from a cache, and has no
@@ -34,21 +34,21 @@ class PlaceLogin(NamedTuple):
     place: Place
     credentials: resolver.Credentials
 
-    def override_source(self, given: Given | None) -> Given:
+    def override_source(self, source: Source | None) -> Source:
         """Return a function that finds the credentials for a request.
 
         For its own host and port, the function returns this login. For each other host or port, the function
-        calls `given`.
+        calls `source`.
         """
-        if given is None or isinstance(given, Mapping):
-            return {**(given or {}), self.place: self.credentials}
+        if source is None or isinstance(source, Mapping):
+            return {**(source or {}), self.place: self.credentials}
 
-        def ask(scheme: str, host: str, port: int, user: bytes | None) -> Answer:
+        def find(scheme: str, host: str, port: int, user: bytes | None) -> Answer:
             if (scheme, host, port) == self.place:
                 return self.credentials
-            return given(scheme, host, port, user)
+            return source(scheme, host, port, user)
 
-        return ask
+        return find
 
 
 def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> PlaceLogin | None:
@@ -69,13 +69,13 @@ def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> Pla
     for name, value in fields:
         field = name.lower()
         if field == "authorization":
-            login = _login(parsed, _credentials(value))
+            login = _make_login(parsed, _parse_credentials(value))
         elif field not in _SATISFIED and (field, value) not in (("accept", "*/*"), ("user-agent", own_agent)):
             raise ValueError(f"{parsed.scheme} requests cannot carry header {name} (nothing was sent)")
     return login
 
 
-def _credentials(value: str) -> resolver.Credentials:
+def _parse_credentials(value: str) -> resolver.Credentials:
     """Parse the credentials of an `Authorization` field (RFC 7617)."""
     method, _, text = value.partition(" ")
     try:
@@ -87,16 +87,16 @@ def _credentials(value: str) -> resolver.Credentials:
     raise ValueError("cannot use header Authorization: expected a Basic login (nothing was sent)")
 
 
-def _login(url: resolver.Url, held: resolver.Credentials) -> PlaceLogin | None:
+def _make_login(url: resolver.Url, credentials: resolver.Credentials) -> PlaceLogin | None:
     if isinstance(url, resolver.HostUrl) and url.user is not None:
-        if (url.user, url.password or b"") != (held.user, held.password):
+        if (url.user, url.password or b"") != (credentials.user, credentials.password):
             raise ValueError("the URL and the request have different logins (nothing was sent)")
         return None
     if not isinstance(url, resolver.HostUrl) or not _has_user(url):
         raise ValueError(
             f"cannot use Authorization: {url.scheme} URLs have no login (nothing was sent, use credentials)"
         )
-    return PlaceLogin((url.scheme, url.host, url.effective_port), held)
+    return PlaceLogin((url.scheme, url.host, url.effective_port), credentials)
 
 
 def _has_user(url: resolver.HostUrl) -> bool:

@@ -43,18 +43,18 @@ class Downloader:
         Raises the same errors as `resolver.save`.
         """
         if check_only:
-            return self._is_there(url)
+            return self._is_available(url)
         with ExitStack() as stack:
             settings = self._settings.copy()
             if self.progressbar:
-                settings["on_event"] = _drawing(stack, settings.get("on_event"))
+                settings["on_event"] = _make_listener(stack, settings.get("on_event"))
             if isinstance(output_file, (str, os.PathLike)):
                 resolver.blocking.save(url, output_file, exists="replace", **settings)
             else:
                 _copy(url, output_file, settings)
         return None
 
-    def _is_there(self, url: str) -> bool:
+    def _is_available(self, url: str) -> bool:
         try:
             resolver.blocking.info(url, **self._settings)
         except resolver.Declined:
@@ -68,7 +68,7 @@ def _copy(url: str, file: BinaryIO, settings: resolver.Settings) -> None:
             file.write(octets)
 
 
-def _drawing(stack: ExitStack, watcher: Callable[[Any], None] | None) -> Callable[[Any], None]:
+def _make_listener(stack: ExitStack, watcher: Callable[[Any], None] | None) -> Callable[[Any], None]:
     """Return an event listener that draws a progress bar for one transfer and calls `watcher`."""
     from tqdm import tqdm  # imported lazily: tqdm is an optional dependency, as in pooch
 

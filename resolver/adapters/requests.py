@@ -78,21 +78,21 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestExc
 #: The values of the attribute `version` of a urllib3 response, by HTTP version.
 _VERSIONS = {b"HTTP/1.0": 10, b"HTTP/1.1": 11, b"HTTP/2": 20}
 #: The chunk size in bytes for reading a request body from a file object; urllib3 has the same value.
-_PIECE = 65_536
+_CHUNK_SIZE = 65_536
 #: Maximum number of sessions with different settings, such as timeouts, for http and for other schemes.
 #: requests itself has the same number of connection pools.
 _MAX_SESSIONS = 10
 
 
 #: Settings of a `Resolver` that cannot be used for http with requests. The values name the replacement.
-_ELSEWHERE = {
+_UNSUPPORTED = {
     "archive": "resolver.Resolver",
     "cookies": "session.cookies",
     "credentials": "session.auth",
     "headers": "session.headers",
 }
 #: Fields of `Options` that cannot be used for http with requests. The values name the replacement.
-_OPTIONS_ELSEWHERE = {
+_UNSUPPORTED_OPTIONS = {
     "headers": "session.headers",
     "raw": "resolver.Resolver",
     "user_agent": "session.headers",
@@ -100,7 +100,7 @@ _OPTIONS_ELSEWHERE = {
 
 #: The key for the origin of a request in `PreparedRequest.hooks`. requests copies the hooks to each
 #: redirected request.
-_WAY = "resolver.way"
+_ORIGIN = "resolver.way"
 
 
 def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> Session:
@@ -115,12 +115,12 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
         _settings_of_http(settings)
     adapter = Adapter(**settings)
     for scheme in resolver.schemes(web=http):
-        own = f"{scheme}://"
-        session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix wins
+        root = f"{scheme}://"
+        session.mount(root if root in session.adapters else f"{scheme}:", adapter)  # the longest prefix wins
     # requests calls `rebuild_auth` for each redirect. If a session is copied, only the attributes in
     # `__attrs__` are copied.
-    kept = [*dict.fromkeys((*session.__attrs__, "__attrs__", "rebuild_auth"))]
-    vars(session).update(rebuild_auth=_HopMarker(session), __attrs__=kept)
+    attributes = [*dict.fromkeys((*session.__attrs__, "__attrs__", "rebuild_auth"))]
+    vars(session).update(rebuild_auth=_HopMarker(session), __attrs__=attributes)
     return session
 
 
@@ -135,7 +135,7 @@ class _HopMarker:
         self._replaced = vars(session).get("rebuild_auth")
 
     def __call__(self, request: PreparedRequest, response: Response) -> None:
-        hooks: dict[str, Any] = {**request.hooks, _WAY: _Way(response)}
+        hooks: dict[str, Any] = {**request.hooks, _ORIGIN: _RedirectOrigin(response)}
         request.hooks = hooks
         if self._replaced is None:
             type(self._session).rebuild_auth(self._session, request, response)
@@ -143,7 +143,7 @@ class _HopMarker:
             self._replaced(request, response)
 
 
-class _Way:
+class _RedirectOrigin:
     """The origin of a redirected request. `extensions` are the request extensions for `HttpxTransport`."""
 
     def __init__(self, response: Response) -> None:
@@ -176,8 +176,8 @@ class Adapter(BaseAdapter):
         super().__init__()
         resolver.Resolver(**settings)  # raises an error for invalid settings, which http would not read
         self._settings = settings
-        self._resolvers: dict[_RawHeaders, resolver.blocking.Resolver] = {}
-        self._transports: dict[_RawHeaders, resolver.HttpxTransport] = {}
+        self._resolvers: dict[_Overrides, resolver.blocking.Resolver] = {}
+        self._transports: dict[_Overrides, resolver.HttpxTransport] = {}
         self._web = {*resolver.schemes()}.difference(resolver.schemes(web=False))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class Adapter(BaseAdapter):
                 "verify must not be False, certificates are always verified (nothing was sent)"
             )
         waits = _timeout_of(timeout)
-        said = _RawHeaders(
+        overrides = _Overrides(
             Timeout.resolve_default_timeout(waits.connect_timeout),
             waits.read_timeout,
             None if verify is True else os.fspath(verify),
@@ -211,56 +211,56 @@ class Adapter(BaseAdapter):
             _proxy_of(request, proxies or {}),
             os.getpid(),
         )
-        with _translate_errors(request, said.proxy or self._settings.get("proxy")):
+        with _translate_errors(request, overrides.proxy or self._settings.get("proxy")):
             parsed = resolver.parse(request.url or "")
             if parsed.scheme not in self._web:
-                return self._send(request, said)
+                return self._send(request, overrides)
             check_files = cast(Any, HTTPAdapter.cert_verify)  # raises OSError for a missing file
             check_files(self, SimpleNamespace(), request.url or "", verify, cert)
             if not getattr(parsed, "secured", True):
-                said = said._replace(cafile=None, certfile=None)
-            return self._send_http(request, said)
+                overrides = overrides._replace(cafile=None, certfile=None)
+            return self._send_http(request, overrides)
 
     def build_response(self, request: PreparedRequest, raw: HTTPResponse) -> Response:
         """Return the response of requests for a response of urllib3, as `HTTPAdapter` does."""
         return HTTPAdapter.build_response(cast(HTTPAdapter, self), request, raw)
 
-    def _send_http(self, request: PreparedRequest, said: _RawHeaders) -> Response:
+    def _send_http(self, request: PreparedRequest, overrides: _Overrides) -> Response:
         """Send an http request unchanged, and return the response unchanged; redirects are not followed."""
-        transport = _find_session(self._transports, said, self._make_transport)
-        way = cast("_Way | None", request.hooks.get(_WAY))
-        asked = httpx.Request(
+        transport = _find_session(self._transports, overrides, self._make_transport)
+        hop = cast("_RedirectOrigin | None", request.hooks.get(_ORIGIN))
+        outgoing = httpx.Request(
             request.method or "",
             request.url or "",
             headers=[(_octets(name), _octets(value)) for name, value in request.headers.items()],
             content=_content_of(request.body),
             # The extension `target` is the unchanged request target, because httpx would normalize the URL.
-            extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
+            extensions={"target": request.path_url.encode("ascii")} if hop is None else {**hop.extensions},
         )
-        return self.build_response(request, _HttpBody(transport.handle_request(asked), asked, request))
+        return self.build_response(request, _HttpBody(transport.handle_request(outgoing), outgoing, request))
 
-    def _make_transport(self, said: _RawHeaders) -> resolver.HttpxTransport:
-        settings = _settings_of_http(said.override_settings(self._settings))
+    def _make_transport(self, overrides: _Overrides) -> resolver.HttpxTransport:
+        settings = _settings_of_http(overrides.override_settings(self._settings))
         if self._settings.get("limits") is None:  # `max_redirects` of the session limits redirects
             settings["limits"] = replace(settings.get("limits") or resolver.Limits(), hops=sys.maxsize)
         return resolver.HttpxTransport(**settings)
 
-    def _send(self, request: PreparedRequest, said: _RawHeaders) -> Response:
+    def _send(self, request: PreparedRequest, overrides: _Overrides) -> Response:
         url = request.url or ""
         if request.method != "GET" or request.body is not None:
             raise exceptions.InvalidSchema(
                 f"method {request.method} is not supported, expected GET without a body (nothing was sent)"
             )
-        way = cast("_Way | None", request.hooks.get(_WAY))
-        if way is None:  # after a redirect, the login may belong to another host (S11)
-            said = said._replace(login=_login_of(request))
-        session = _find_session(self._resolvers, said, self._make_resolver)
+        hop = cast("_RedirectOrigin | None", request.hooks.get(_ORIGIN))
+        if hop is None:  # after a redirect, the login may belong to another host (S11)
+            overrides = overrides._replace(login=_login_of(request))
+        session = _find_session(self._resolvers, overrides, self._make_resolver)
         opened = ExitStack()
         try:
             reply = opened.enter_context(
                 session.stream(url)
-                if way is None
-                else session.stream(url, origin="derived", referrer=way.referrer)
+                if hop is None
+                else session.stream(url, origin="derived", referrer=hop.referrer)
             )
         except resolver.Declined as error:
             return self._make_declined_response(request, error)
@@ -273,8 +273,8 @@ class Adapter(BaseAdapter):
         response.url = reply.url
         return response
 
-    def _make_resolver(self, said: _RawHeaders) -> resolver.blocking.Resolver:
-        return resolver.blocking.Resolver(**said.override_settings(self._settings))
+    def _make_resolver(self, overrides: _Overrides) -> resolver.blocking.Resolver:
+        return resolver.blocking.Resolver(**overrides.override_settings(self._settings))
 
     def _make_declined_response(self, request: PreparedRequest, error: resolver.Declined) -> Response:
         """Return an http error response with the error message of the server as its body."""
@@ -284,7 +284,7 @@ class Adapter(BaseAdapter):
         return self.build_response(request, raw)
 
 
-class _RawHeaders(NamedTuple):
+class _Overrides(NamedTuple):
     """The settings of a request. Requests with equal settings share a connection pool.
 
     `process` is the number of the process, because a forked process cannot use the connections of its parent.
@@ -315,14 +315,14 @@ class _RawHeaders(NamedTuple):
         return changed
 
 
-def _find_session(sessions: dict[_RawHeaders, T], said: _RawHeaders, make: Callable[[_RawHeaders], T]) -> T:
+def _find_session(sessions: dict[_Overrides, T], overrides: _Overrides, make: Callable[[_Overrides], T]) -> T:
     """Return the session for the settings of a request, and forget the least recently used session.
 
     A forgotten session closes its connections after its last request, when it is garbage collected.
     """
     # Threads that begin at the same time share the first session, because `setdefault` is atomic.
-    session = sessions.get(said) or sessions.setdefault(said, make(said))
-    sessions[said] = sessions.pop(said, session)
+    session = sessions.get(overrides) or sessions.setdefault(overrides, make(overrides))
+    sessions[overrides] = sessions.pop(overrides, session)
     for oldest in list(sessions)[:-_MAX_SESSIONS]:
         sessions.pop(oldest, None)
     return session
@@ -334,17 +334,17 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
     Raises:
         TypeError: A setting is not supported by `HttpxTransport`.
     """
-    given = {name for name in _ELSEWHERE if settings.get(name) is not None}
-    if given:
-        name = min(given)
-        raise TypeError(f"{name!r} is not supported for http by requests (use {_ELSEWHERE[name]})")
+    unsupported = {name for name in _UNSUPPORTED if settings.get(name) is not None}
+    if unsupported:
+        name = min(unsupported)
+        raise TypeError(f"{name!r} is not supported for http by requests (use {_UNSUPPORTED[name]})")
     options, default = settings.get("options") or resolver.Options(), resolver.Options()
-    for name, place in _OPTIONS_ELSEWHERE.items():
+    for name, place in _UNSUPPORTED_OPTIONS.items():
         if getattr(options, name) != getattr(default, name):
             raise TypeError(f"{name!r} of options is not supported for http by requests (use {place})")
-    known = resolver.NetworkSettings.__optional_keys__
+    names = resolver.NetworkSettings.__optional_keys__
     network = cast(
-        resolver.NetworkSettings, {name: value for name, value in settings.items() if name in known}
+        resolver.NetworkSettings, {name: value for name, value in settings.items() if name in names}
     )
     if (total := settings.get("timeout")) is not None:
         network["limits"] = replace(network.get("limits") or resolver.Limits(), total=float(total))
@@ -411,10 +411,10 @@ def _proxy_of(request: PreparedRequest, proxies: Mapping[str, str]) -> str | Non
     If the URL lacks a port, the default port of requests is added. A `Resolver` would use the default port of
     curl.
     """
-    chosen = select_proxy(request.url or "", dict(proxies))
-    if not chosen:
+    url = select_proxy(request.url or "", dict(proxies))
+    if not url:
         return None
-    proxy = parse_url(prepend_scheme_if_needed(chosen, HTTPConnectionPool.scheme))
+    proxy = parse_url(prepend_scheme_if_needed(url, HTTPConnectionPool.scheme))
     if not proxy.host:
         raise exceptions.InvalidProxyURL(
             "proxy URL must have a host, as in http://proxy.example:8080", request=request
@@ -431,7 +431,7 @@ def _content_of(body: Any) -> bytes | str | Iterator[bytes] | None:
         return body
     if isinstance(body, (bytearray, memoryview, array)):
         return bytes(memoryview(body))
-    pieces = iter(lambda: body.read(_PIECE) or None, None) if hasattr(body, "read") else body
+    pieces = iter(lambda: body.read(_CHUNK_SIZE) or None, None) if hasattr(body, "read") else body
     return (piece.encode() if isinstance(piece, str) else bytes(memoryview(piece)) for piece in pieces)
 
 
@@ -443,9 +443,9 @@ class _Body(HTTPResponse):
     """
 
     def __init__(
-        self, file: io.BufferedIOBase, fields: HTTPHeaderDict, status: int, reason: str, **known: Any
+        self, file: io.BufferedIOBase, fields: HTTPHeaderDict, status: int, reason: str, **keywords: Any
     ) -> None:
-        url = known.pop("url")
+        url = keywords.pop("url")
         super().__init__(
             cast(Any, file),
             fields,
@@ -454,7 +454,7 @@ class _Body(HTTPResponse):
             preload_content=False,
             request_url=url,
             decode_content=False,
-            **known,
+            **keywords,
         )
 
     def read(self, *args: Any, **kwargs: Any) -> bytes:
@@ -466,7 +466,7 @@ class _Body(HTTPResponse):
             return super().read1(*args, **kwargs)
 
     def stream(
-        self, amt: int | None = _PIECE, decode_content: bool | None = None
+        self, amt: int | None = _CHUNK_SIZE, decode_content: bool | None = None
     ) -> Generator[bytes, None, None]:
         """Yield the body in chunks of `amt` bytes.
 
@@ -483,19 +483,19 @@ class _HttpBody(_Body):
     `extensions` are the extensions of the httpx request, which may include the redirect mark.
     """
 
-    def __init__(self, answer: httpx.Response, asked: httpx.Request, request: PreparedRequest) -> None:
-        self.extensions = asked.extensions
+    def __init__(self, response: httpx.Response, outgoing: httpx.Request, request: PreparedRequest) -> None:
+        self.extensions = outgoing.extensions
         message = Message()
         fields = HTTPHeaderDict()
-        for name, value in answer.headers.raw:
+        for name, value in response.headers.raw:
             fields.add(name.decode("ascii"), text := value.decode("latin-1"))
             message[name.decode("ascii")] = text
         super().__init__(
-            io.BufferedReader(_Pieces(answer, request)),
+            io.BufferedReader(_Pieces(response, request)),
             fields,
-            answer.status_code,
-            answer.reason_phrase,
-            version=_VERSIONS.get(answer.extensions["http_version"], 0),
+            response.status_code,
+            response.reason_phrase,
+            version=_VERSIONS.get(response.extensions["http_version"], 0),
             request_method=request.method,
             url=request.url,
             # requests reads the cookies from the attribute `msg`
@@ -517,11 +517,11 @@ def _unwrap_errors() -> Iterator[None]:
 
 
 class _Pieces(io.RawIOBase):
-    def __init__(self, answer: httpx.Response, request: PreparedRequest) -> None:
-        self._answer = answer
-        self._pieces = answer.iter_raw()
+    def __init__(self, response: httpx.Response, request: PreparedRequest) -> None:
+        self._response = response
+        self._pieces = response.iter_raw()
         self._request = request
-        self._ahead = memoryview(b"")
+        self._buffer = memoryview(b"")
         self._failure: Exception | None = None
 
     def readable(self) -> bool:
@@ -533,20 +533,20 @@ class _Pieces(io.RawIOBase):
             raise self._failure
         try:
             with _translate_errors(self._request, in_body=True):
-                while not self._ahead and (piece := next(self._pieces, None)) is not None:
-                    self._ahead = memoryview(piece)
+                while not self._buffer and (piece := next(self._pieces, None)) is not None:
+                    self._buffer = memoryview(piece)
         except exceptions.RequestException as error:
             self._failure = error
-            self._answer.close()
+            self._response.close()
             raise
-        count = min(len(room), len(self._ahead))
-        room[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+        count = min(len(room), len(self._buffer))
+        room[:count], self._buffer = self._buffer[:count], self._buffer[count:]
         return count
 
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._answer.close()
+            self._response.close()
 
 
 @contextmanager
@@ -572,7 +572,7 @@ def _translate_error(
     *,
     in_body: bool = False,
 ) -> exceptions.RequestException:
-    kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), exceptions.RequestException)
+    kind = next((kind for base, kind in _EXCEPTIONS if isinstance(error, base)), exceptions.RequestException)
     if isinstance(error, resolver.TimedOut) and (in_body or error.setting == "connect_timeout"):
         kind = BodyTimeout if in_body else exceptions.ConnectTimeout
     elif proxy not in (None, "none") and isinstance(error, (resolver.Unreachable, resolver.Declined)):

@@ -80,21 +80,21 @@ class Handler(urllib.request.BaseHandler):
         If urllib followed a redirect to the URL, the origin of the URL is `derived`: a server chose the URL.
         """
         origin: Literal["user", "derived"] = "derived" if request.unverifiable else "user"
-        said = self._said_by(request)
-        if not said:
+        overrides = self._read_overrides(request)
+        if not overrides:
             return self._resolver.stream(request.full_url, origin=origin)
         settings = self._settings.copy()
-        settings.update(said)
+        settings.update(overrides)
         return resolver.blocking.stream(request.full_url, origin=origin, **settings)
 
-    def _said_by(self, request: urllib.request.Request) -> resolver.Settings:
-        said = resolver.Settings()
+    def _read_overrides(self, request: urllib.request.Request) -> resolver.Settings:
+        overrides = resolver.Settings()
         if isinstance(seconds := request.timeout, (int, float)):  # any other object means the default timeout
             limits = self._settings.get("limits") or resolver.Limits()
-            said["limits"] = limits.waiting(seconds, seconds)
+            overrides["limits"] = limits.waiting(seconds, seconds)
         if request.headers:  # header fields from the caller
-            said["headers"] = request.headers
-        return said
+            overrides["headers"] = request.headers
+        return overrides
 
 
 def _message(reply: resolver.blocking.LiveReply) -> HTTPMessage:

@@ -43,10 +43,10 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await self._lookups.resolve(host, port, family)
-        addresses = [each["host"] for each in found]
-        left = resolver.guard(host, addresses, policy=self._policy)
-        return [each for each in found if each["host"] in left]
+        results = await self._lookups.resolve(host, port, family)
+        addresses = [result["host"] for result in results]
+        allowed = resolver.guard(host, addresses, policy=self._policy)
+        return [result for result in results if result["host"] in allowed]
 
     async def close(self) -> None:
         await self._lookups.close()

@@ -37,7 +37,7 @@ def create_connection(
     host, port = address
     return connect_first(
         look_up(host, port, scheme=scheme, policy=policy),
-        lambda each: socket.create_connection((each, port), timeout, source_address),
+        lambda ip: socket.create_connection((ip, port), timeout, source_address),
         all_errors=all_errors,
     )
 
@@ -60,8 +60,8 @@ def look_up(
     try:
         return resolver.guard(host, port=port, scheme=scheme, policy=policy)
     except resolver.Unreachable:  # all checks have passed except the check of the DNS lookup result
-        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-        return resolver.guard(host, dict.fromkeys(found), port=port, scheme=scheme, policy=policy)
+        addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        return resolver.guard(host, dict.fromkeys(addresses), port=port, scheme=scheme, policy=policy)
 
 
 def connect_first(

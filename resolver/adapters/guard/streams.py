@@ -46,15 +46,15 @@ async def getaddrinfo(
         return list(await loop.getaddrinfo(name, port, family=family, type=type, proto=proto, flags=flags))
 
     try:
-        wanted = resolver.guard(host, port=port, scheme=scheme, policy=policy)
+        usable = resolver.guard(host, port=port, scheme=scheme, policy=policy)
     except resolver.Unreachable:  # all checks have passed except the check of the DNS lookup result
-        found = await find(host)
-        left = resolver.guard(
-            host, [str(info[4][0]) for info in found], port=port, scheme=scheme, policy=policy
+        infos = await find(host)
+        permitted = resolver.guard(
+            host, [str(info[4][0]) for info in infos], port=port, scheme=scheme, policy=policy
         )
-        return [info for info in found if info[4][0] in left]
-    of_family = [each for each in wanted if family in (0, socket.AF_INET6 if ":" in each else socket.AF_INET)]
-    return [info for address in of_family or wanted for info in await find(address)]
+        return [info for info in infos if info[4][0] in permitted]
+    of_family = [ip for ip in usable if family in (0, socket.AF_INET6 if ":" in ip else socket.AF_INET)]
+    return [info for address in of_family or usable for info in await find(address)]
 
 
 async def open_connection(

@@ -58,13 +58,13 @@ async def convert_html(source: str, url: str, limit: ConversionLimit) -> Markdow
     """
     # `-P` keeps the worker's directory off the import path, so that `import` does not find modules there
     command = [sys.executable, "-P", _WORKER]
-    given = json.dumps({"url": url, "source": source}).encode()
+    page = json.dumps({"url": url, "source": source}).encode()
     converted = None
     try:
         async with limit.turns:
-            done = await anyio.run_process(command, input=given, check=False)
-        if done.returncode == 0:
-            converted = MarkdownPage(**json.loads(done.stdout))
+            process = await anyio.run_process(command, input=page, check=False)
+        if process.returncode == 0:
+            converted = MarkdownPage(**json.loads(process.stdout))
     except* (OSError, anyio.BrokenResourceError):  # the process did not start, or did not read its input
         pass
     return converted

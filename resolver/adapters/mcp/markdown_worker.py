@@ -91,11 +91,11 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        given = json.load(sys.stdin.buffer)
-        found = convert(given["source"].encode("utf-8", "replace").decode(), given["url"])
-        if len(found["text"] or "") > _MAX_TEXT:
+        request = json.load(sys.stdin.buffer)
+        page = convert(request["source"].encode("utf-8", "replace").decode(), request["url"])
+        if len(page["text"] or "") > _MAX_TEXT:
             return 1
-        sys.stdout.buffer.write(json.dumps(found).encode())
+        sys.stdout.buffer.write(json.dumps(page).encode())
         sys.stdout.buffer.flush()
     except (MemoryError, RecursionError):
         return 1

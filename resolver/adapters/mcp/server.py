@@ -55,13 +55,13 @@ from starlette.applications import Starlette
 import resolver
 from resolver.adapters.mcp.tools import (
     INSTRUCTIONS,
-    MOST_LENGTH,
+    MAX_LENGTH,
     TOOLS,
     ToolAnswer,
     ToolGrant,
     Tools,
     describe_grant,
-    hear_progress,
+    listen_to_progress,
 )
 
 #: Maximum number of concurrent tool calls; further calls wait.
@@ -152,7 +152,7 @@ async def _call(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_report_progress, context, receiver)
         async with session.turns, sender:
-            with hear_progress(partial(_send_latest, sender)):
+            with listen_to_progress(partial(_send_latest, sender)):
                 return await session.tools.call(name, arguments)
     raise AssertionError("the task group does not suppress errors")
 
@@ -187,8 +187,8 @@ def _content(answer: ToolAnswer) -> list[ContentBlock]:
     if isinstance(content, str):
         return [TextContent(text=content)]
     media_type, data = str(answer.record["media_type"] or ""), b64encode(content).decode()
-    whole = len(content) == answer.record["total"]
-    if whole and media_type.startswith("image/"):
+    is_complete = len(content) == answer.record["total"]
+    if is_complete and media_type.startswith("image/"):
         return [ImageContent(data=data, mime_type=media_type)]
     blob = BlobResourceContents(uri=str(answer.record["url"]), mime_type=media_type or None, blob=data)
     return [EmbeddedResource(resource=blob)]
@@ -257,7 +257,7 @@ async def _read_resource(
         return ReadResourceResult(
             contents=[TextResourceContents(uri=uri, mime_type="application/json", text=words)]
         )
-    answer = await _call(context, "fetch", {"url": uri, "characters": MOST_LENGTH})
+    answer = await _call(context, "fetch", {"url": uri, "characters": MAX_LENGTH})
     record = answer.record
     if answer.failed:
         error = record["error"]
@@ -294,28 +294,28 @@ async def serve(
         version: The version that the server reports.
     """
     served = server(grant, version=version)
-    heard_in, heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
-    said, said_out = anyio.create_memory_object_stream[SessionMessage]()
+    requests_in, requests = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    replies, replies_out = anyio.create_memory_object_stream[SessionMessage]()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_hear, lines, heard_in, said.clone())
-        tasks.start_soon(_say, said_out, put)
-        async with heard, said:
-            await served.run(heard, said, served.create_initialization_options())
+        tasks.start_soon(_receive, lines, requests_in, replies.clone())
+        tasks.start_soon(_send, replies_out, put)
+        async with requests, replies:
+            await served.run(requests, replies, served.create_initialization_options())
 
 
-async def _hear(
+async def _receive(
     lines: AsyncIterator[bytes | None],
-    heard: ObjectSendStream[SessionMessage | Exception],
-    said: ObjectSendStream[SessionMessage],
+    requests: ObjectSendStream[SessionMessage | Exception],
+    replies: ObjectSendStream[SessionMessage],
 ) -> None:
-    async with heard, said:
+    async with requests, replies:
         async for line in lines:
             try:
                 message = _message(line)
                 if message is None:
-                    await said.send(SessionMessage(_NOT_JSON))
+                    await replies.send(SessionMessage(_NOT_JSON))
                 else:
-                    await heard.send(message)
+                    await requests.send(message)
             except anyio.BrokenResourceError:  # the SDK's server no longer reads messages
                 return
 
@@ -345,7 +345,7 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-async def _say(said: ObjectReceiveStream[SessionMessage], put: Callable[[bytes], Awaitable[None]]) -> None:
-    async with said:
-        async for each in said:
-            await put(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+async def _send(queue: ObjectReceiveStream[SessionMessage], put: Callable[[bytes], Awaitable[None]]) -> None:
+    async with queue:
+        async for reply in queue:
+            await put(reply.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")

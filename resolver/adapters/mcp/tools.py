@@ -55,10 +55,10 @@ class Record(dict[str, object]):
     server: a redirect URL, a reason phrase or a media type may have 64 KiB each.
     """
 
-    def __init__(self, told: Mapping[str, object]) -> None:
-        self._left = RECORD
+    def __init__(self, members: Mapping[str, object]) -> None:
+        self._remaining = RECORD
         self._shortened = False
-        super().__init__({name: self._value(value) for name, value in told.items()})
+        super().__init__({name: self._value(value) for name, value in members.items()})
         if self._shortened:
             self["shortened"] = True
 
@@ -67,10 +67,10 @@ class Record(dict[str, object]):
 
         A result page has its own size limit, so the size limit of the record does not apply to these members.
         """
-        whole = Record({})
-        whole.update(self)
-        whole.update(facts)
-        return whole
+        record = Record({})
+        record.update(self)
+        record.update(facts)
+        return record
 
     def _value(self, value: object) -> object:
         match value:
@@ -78,34 +78,34 @@ class Record(dict[str, object]):
                 return self._text(value)
             case Mapping():
                 return {
-                    self._text(str(name)): self._value(each)
-                    for name, each in self._take_fitting(value.items())
+                    self._text(str(name)): self._value(member)
+                    for name, member in self._take_fitting(value.items())
                 }
             case list() | tuple():
-                return [self._value(each) for each in self._take_fitting(value)]
-        self._left -= len(str(value))
+                return [self._value(member) for member in self._take_fitting(value)]
+        self._remaining -= len(str(value))
         return value
 
     def _take_fitting(self, members: Iterable[T]) -> Iterator[T]:
         """Yield the members of a nested value until the size limit of the record is reached."""
-        for each in members:
-            if self._left <= 0:
+        for member in members:
+            if self._remaining <= 0:
                 self._shortened = True
                 return
-            self._left -= 1
-            yield each
+            self._remaining -= 1
+            yield member
 
     def _text(self, text: str) -> str:
-        most = min(TEXT, max(self._left, 0))
-        shown = cut(safe_text(text), most)
-        self._shortened |= len(shown) > most
-        self._left -= len(shown)
+        max_length = min(TEXT, max(self._remaining, 0))
+        shown = cut(safe_text(text), max_length)
+        self._shortened |= len(shown) > max_length
+        self._remaining -= len(shown)
         return shown
 
 
-def cut(text: str, most: int) -> str:
-    """Truncate a text to `most` characters; a truncated text ends in `…`."""
-    return text if len(text) <= most else f"{text[:most]}…"
+def cut(text: str, max_length: int) -> str:
+    """Truncate a text to `max_length` characters; a truncated text ends in `…`."""
+    return text if len(text) <= max_length else f"{text[:max_length]}…"
 
 
 # Pagination of results, with stored objects and cursors.
@@ -115,7 +115,7 @@ def cut(text: str, most: int) -> str:
 # stored. If an object was discarded, the agent must fetch the URL again.
 
 #: Approximate maximum size in bytes of all stored objects together.
-HELD = 33_554_432
+STORE_LIMIT = 33_554_432
 #: The maximum number of bytes of binary data on a page, before base64 encoding. The encoding adds a third.
 OCTETS = 262_144
 
@@ -144,7 +144,7 @@ class ResultPage(NamedTuple):
     The last page does not have a cursor (None).
     """
 
-    held: StoredResult
+    result: StoredResult
     content: Content
     position: int
     cursor: str | None
@@ -157,7 +157,7 @@ class ResultPage(NamedTuple):
 
         The member `next` is a sentence for the model: how to get the next page.
         """
-        total = len(self.held.content)
+        total = len(self.result.content)
         facts: dict[str, object] = {"position": self.position, "total": total, "next_cursor": self.cursor}
         if self.cursor is not None:
             end = self.position + len(self.content)
@@ -169,17 +169,17 @@ class ResultPage(NamedTuple):
 class ResultStore:
     """A cache of retrieved objects for further pages; the newest object is last."""
 
-    def __init__(self, most: int = HELD) -> None:
-        self._most = most
-        self._held: dict[int, StoredResult] = {}
+    def __init__(self, max_size: int = STORE_LIMIT) -> None:
+        self._max_size = max_size
+        self._results: dict[int, StoredResult] = {}
         self._count = 0
 
-    def store_first_page(self, held: StoredResult, length: int, width: int) -> ResultPage:
+    def store_first_page(self, result: StoredResult, length: int, width: int) -> ResultPage:
         """Return the first page of an object, and store the object if it has further pages."""
-        page = self._page(self._count + 1, held, 0, length, width)
+        page = self._page(self._count + 1, result, 0, length, width)
         if page.cursor is not None:
             self._count += 1
-            self._held[self._count] = held
+            self._results[self._count] = result
             self._make_room()
         return page
 
@@ -191,26 +191,26 @@ class ResultStore:
         """
         match = re.fullmatch(r"([0-9]{1,18})-([0-9]{1,18})", cursor, re.ASCII)
         number, position = (int(match[1]), int(match[2])) if match else (0, 0)
-        held = self._held.get(number)
-        if held is None or not 0 < position < len(held.content):
+        result = self._results.get(number)
+        if result is None or not 0 < position < len(result.content):
             raise NoSuchPage("cursor is invalid, or its pages were dropped (call again with the URL)")
-        return self._page(number, held, position, length, width)
+        return self._page(number, result, position, length, width)
 
-    def _page(self, number: int, held: StoredResult, position: int, length: int, width: int) -> ResultPage:
-        end = _end(held.content, position, length, width)
-        cursor = f"{number}-{end}" if end < len(held.content) else None
-        return ResultPage(held, held.content[position:end], position, cursor)
+    def _page(self, number: int, result: StoredResult, position: int, length: int, width: int) -> ResultPage:
+        end = _end(result.content, position, length, width)
+        cursor = f"{number}-{end}" if end < len(result.content) else None
+        return ResultPage(result, result.content[position:end], position, cursor)
 
     def _make_room(self) -> None:
         """Discard the oldest objects until the cache is below its size limit.
 
         The newest object is never discarded. The limits of a retrieval already limit the size of an object.
         """
-        left = sum(held.weight for held in self._held.values())
-        for number in list(self._held)[:-1]:
-            if left <= self._most:
+        size = sum(result.weight for result in self._results.values())
+        for number in list(self._results)[:-1]:
+            if size <= self._max_size:
                 return
-            left -= self._held.pop(number).weight
+            size -= self._results.pop(number).weight
 
 
 def _end(content: Content, position: int, length: int, width: int) -> int:
@@ -235,8 +235,8 @@ def _text_end(text: str, position: int, end: int) -> int:
     if end == len(text):
         return end
     for mark in "\n ":
-        if found := text.rfind(mark, position + (end - position) // 2, end) + 1:
-            return found
+        if stop := text.rfind(mark, position + (end - position) // 2, end) + 1:
+            return stop
     escape = text.rfind("\\", max(position + 1, end - _MAX_UNIT), end)
     if escape >= 0 and (match := _ESCAPE.match(text, escape)) and match.end() > end:
         return escape
@@ -259,9 +259,9 @@ def _count_fitting(entries: tuple[dict[str, object], ...], length: int) -> int:
 _ESCAPE, _MAX_UNIT = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"), 10
 
 #: The default and maximum number of characters on a page of text.
-LENGTH, MOST_LENGTH = 20_000, 100_000
+LENGTH, MAX_LENGTH = 20_000, 100_000
 #: The default and maximum number of entries on a page.
-WIDTH, MOST_WIDTH = 100, 1_000
+WIDTH, MAX_WIDTH = 100, 1_000
 #: Limits of a listing: the maximum number of entries, of characters in all entries, and of characters in one
 #: name.
 ENTRIES, ENTRY_CHARACTERS, NAME = 10_000, 8_388_608, 1_000
@@ -321,18 +321,18 @@ class ToolGrant:
             news_server=self.news_server,
             rate=self.rate,
             strict=self.strict,
-            on_event=_hear,
+            on_event=_report_progress,
         )
 
 
 def describe_grant(grant: ToolGrant) -> dict[str, object]:
     """Return the permissions of an agent, without local paths, proxy addresses and mail addresses."""
     policy = {
-        each.name: sorted(value)
-        if isinstance(value := getattr(grant.policy, each.name), frozenset)
+        member.name: sorted(value)
+        if isinstance(value := getattr(grant.policy, member.name), frozenset)
         else value
-        for each in fields(grant.policy)
-        if each.name not in ("file_root", "ftp_email", "trusted_proxy")
+        for member in fields(grant.policy)
+        if member.name not in ("file_root", "ftp_email", "trusted_proxy")
     }
     limits = {"body": grant.limits.body, "total": grant.policy.bound(grant.limits).total}
     return {"policy": policy, "limits": limits}
@@ -340,22 +340,22 @@ def describe_grant(grant: ToolGrant) -> dict[str, object]:
 
 #: The function that receives the progress events of the current tool call. A context variable is necessary,
 #: because the URL of an event does not identify the tool call: two calls may fetch the same URL.
-_HEARS: ContextVar[Callable[[resolver.Progress], None] | None] = ContextVar("_HEARS", default=None)
+_LISTENER: ContextVar[Callable[[resolver.Progress], None] | None] = ContextVar("_LISTENER", default=None)
 
 
 @contextmanager
-def hear_progress(hear: Callable[[resolver.Progress], None]) -> Iterator[None]:
-    """Call `hear` with each progress event of the tool call in the `with` block."""
-    token = _HEARS.set(hear)
+def listen_to_progress(listener: Callable[[resolver.Progress], None]) -> Iterator[None]:
+    """Call `listener` with each progress event of the tool call in the `with` block."""
+    token = _LISTENER.set(listener)
     try:
         yield
     finally:
-        _HEARS.reset(token)
+        _LISTENER.reset(token)
 
 
-def _hear(event: object) -> None:
-    if isinstance(event, resolver.Progress) and (hear := _HEARS.get()) is not None:
-        hear(event)
+def _report_progress(event: object) -> None:
+    if isinstance(event, resolver.Progress) and (listener := _LISTENER.get()) is not None:
+        listener(event)
 
 
 class BadToolArguments(Exception):
@@ -379,9 +379,9 @@ ToolFunction: TypeAlias = "Callable[[Arguments], Awaitable[ToolAnswer]]"
 class Arguments:
     """The arguments of a tool call. Each method raises `BadToolArguments` for an invalid argument."""
 
-    def __init__(self, values: Mapping[str, object], known: frozenset[str]) -> None:
+    def __init__(self, values: Mapping[str, object], names: frozenset[str]) -> None:
         self._values = values
-        unknown = sorted(set(values) - known)
+        unknown = sorted(set(values) - names)
         if unknown:
             raise BadToolArguments(f"unknown argument {unknown[0][:100]!r}")
 
@@ -391,13 +391,13 @@ class Arguments:
             return value
         raise BadToolArguments(f"{name} must be a string")
 
-    def count(self, name: str, default: int, most: int) -> int:
+    def count(self, name: str, default: int, maximum: int) -> int:
         value = self._values.get(name)
         if value is None:
             return default
-        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= maximum:
             return value
-        raise BadToolArguments(f"{name} must be an integer from 1 to {most}")
+        raise BadToolArguments(f"{name} must be an integer from 1 to {maximum}")
 
     @property
     def url(self) -> str:
@@ -428,11 +428,11 @@ class Arguments:
 
     @property
     def length(self) -> int:
-        return self.count("characters", LENGTH, MOST_LENGTH)
+        return self.count("characters", LENGTH, MAX_LENGTH)
 
     @property
     def width(self) -> int:
-        return self.count("entries", WIDTH, MOST_WIDTH)
+        return self.count("entries", WIDTH, MAX_WIDTH)
 
 
 class Tools:
@@ -441,7 +441,7 @@ class Tools:
     def __init__(self, grant: ToolGrant, session: resolver.Resolver) -> None:
         self._grant = grant
         self._session = session
-        self._shelf = ResultStore()
+        self._store = ResultStore()
         self._conversions = ConversionLimit()
         self._tools: Mapping[str, tuple[ToolFunction, str]] = {
             "fetch": (self._fetch, "url cursor characters entries raw"),
@@ -457,9 +457,9 @@ class Tools:
         Raises:
             KeyError: The tool does not exist.
         """
-        tool, known = self._tools[name]
+        tool, names = self._tools[name]
         try:
-            return await tool(Arguments(values, frozenset(known.split())))
+            return await tool(Arguments(values, frozenset(names.split())))
         except (BadToolArguments, NoSuchPage) as error:
             return _make_misuse_answer(str(error))
         except resolver.ResolveError as error:
@@ -468,34 +468,34 @@ class Tools:
     async def _fetch(self, arguments: Arguments) -> ToolAnswer:
         cursor = arguments.cursor
         if cursor is not None:
-            return _make_answer(self._shelf.find_page(cursor, arguments.length, arguments.width))
+            return _make_answer(self._store.find_page(cursor, arguments.length, arguments.width))
         length, width, raw = arguments.length, arguments.width, arguments.raw
         response = await self._session.fetch(arguments.url)
         page = None
         if not raw and response.entries is None and response.text and is_html(response.media_type):
             page = await convert_html(response.text, response.url, self._conversions)
-        return _make_answer(self._shelf.store_first_page(_make_stored_result(response, page), length, width))
+        return _make_answer(self._store.store_first_page(_make_stored_result(response, page), length, width))
 
     async def _list(self, arguments: Arguments) -> ToolAnswer:
         cursor = arguments.cursor
         if cursor is not None:
-            return _make_answer(self._shelf.find_page(cursor, arguments.length, arguments.width))
+            return _make_answer(self._store.find_page(cursor, arguments.length, arguments.width))
         length, width = arguments.length, arguments.width
-        return _make_answer(self._shelf.store_first_page(await self._listing(arguments.url), length, width))
+        return _make_answer(self._store.store_first_page(await self._listing(arguments.url), length, width))
 
     async def _listing(self, url: str) -> StoredResult:
-        found: list[dict[str, object]] = []
+        records: list[dict[str, object]] = []
         characters = 0
-        whole = True
+        is_complete = True
         async with self._session.entries(url) as entries:
             async for entry in entries:
-                if len(found) >= ENTRIES or characters > ENTRY_CHARACTERS:
-                    whole = False
+                if len(records) >= ENTRIES or characters > ENTRY_CHARACTERS:
+                    is_complete = False
                     break
-                found.append(_entry(entry))
-                characters += len(str(found[-1]))
-        record = Record({"url": resolver.parse(url).shown, "complete": whole})
-        return StoredResult(record, tuple(found), characters)
+                records.append(_entry(entry))
+                characters += len(str(records[-1]))
+        record = Record({"url": resolver.parse(url).shown, "complete": is_complete})
+        return StoredResult(record, tuple(records), characters)
 
     async def _info(self, arguments: Arguments) -> ToolAnswer:
         return ToolAnswer(_entry(await self._session.info(arguments.url)))
@@ -537,8 +537,8 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
 def _make_answer(page: ResultPage) -> ToolAnswer:
     """Return the tool result for a page; listing entries become members of the JSON object."""
     if isinstance(page.content, tuple):
-        return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
-    return ToolAnswer(page.held.record.with_page(page.facts), page.content)
+        return ToolAnswer(page.result.record.with_page({**page.facts, "entries": list(page.content)}))
+    return ToolAnswer(page.result.record.with_page(page.facts), page.content)
 
 
 def _make_stored_result(response: resolver.Response, page: MarkdownPage | None) -> StoredResult:
@@ -565,7 +565,7 @@ def _make_stored_result(response: resolver.Response, page: MarkdownPage | None) 
     if response.entries is not None:
         entries = tuple(_entry(entry) for entry in response.entries)
         return StoredResult(
-            record.with_page({"form": "entries"}), entries, sum(len(str(each)) for each in entries)
+            record.with_page({"form": "entries"}), entries, sum(len(str(item)) for item in entries)
         )
     text = _text(response) if page is None else safe_text(page.text)
     if text is None:
@@ -592,9 +592,9 @@ def _text(response: resolver.Response) -> str | None:
 
 def _entry(entry: resolver.Entry) -> Record:
     """Return the metadata of a listing entry; a long name is truncated."""
-    whole = entry.as_json()
+    members = entry.as_json()
     record: dict[str, object] = {
-        name: whole[name] for name in ("name", "url", "kind", "size", "modified", "title")
+        name: members[name] for name in ("name", "url", "kind", "size", "modified", "title")
     }
     extra = {name: value for name, value in (entry.extra or {}).items() if value is not None}
     if extra and len(json.dumps(extra)) <= NAME:
@@ -616,7 +616,7 @@ def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
 
     The members (class, message, rule, exit status) are the same as in the output of `--json`.
     """
-    code = next(each.__name__ for each in type(error).__mro__ if each.__name__ in resolver.__all__)
+    code = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in resolver.__all__)
     reason: dict[str, object] = {"code": code, "message": error.message}
     rule = "S01" if isinstance(error, resolver.InvalidUrl) else getattr(error, "rule", None)
     if rule is not None:
@@ -648,13 +648,13 @@ _PAGED = {
     "characters": {
         "type": "integer",
         "minimum": 1,
-        "maximum": MOST_LENGTH,
+        "maximum": MAX_LENGTH,
         "description": f"maximum characters on this page (default {LENGTH})",
     },
     "entries": {
         "type": "integer",
         "minimum": 1,
-        "maximum": MOST_WIDTH,
+        "maximum": MAX_WIDTH,
         "description": f"maximum entries on this page (default {WIDTH})",
     },
 }

@@ -21,7 +21,7 @@ from fixtures.ports import serve_connections
 from protocols.text import Masked
 from resolver.adapters.mcp import ToolGrant, server
 from resolver.adapters.mcp.server import _report_progress
-from resolver.adapters.mcp.tools import MOST_LENGTH, TOOLS
+from resolver.adapters.mcp.tools import MAX_LENGTH, TOOLS
 from tests.hang import HANG
 from tests.resolver.adapters.guard.network import POLICY, PUBLIC, servers
 from tests.resolver.adapters.mcp.half import serve_half
@@ -198,7 +198,7 @@ async def test_resources_are_policy_and_content_of_urls(nursery: trio.Nursery) -
         with pytest.raises(MCPError, match="S08") as refused:
             await client.read_resource("http://10.0.0.1/")
         assert refused.value.data["exit"] == 9
-        assert LONG > MOST_LENGTH
+        assert LONG > MAX_LENGTH
 
 
 async def test_allowed_hosts_refuses_other_hosts_and_redirects(nursery: trio.Nursery) -> None:

@@ -152,12 +152,12 @@ async def test_record_of_long_header_values_is_bounded(page: Page, tool: str, nu
     ("tool", "arguments"),
     [
         ("fetch", {"url": "x:", "characters": 0}),
-        ("fetch", {"url": "x:", "characters": tools.MOST_LENGTH + 1}),
+        ("fetch", {"url": "x:", "characters": tools.MAX_LENGTH + 1}),
         ("fetch", {"url": "x:", "characters": True}),
         ("list", {"url": "x:", "entries": "5"}),
         ("list", {"url": "x:", "raw": True}),
         ("fetch", {"url": "x:", "raw": "yes"}),
-        ("list", {"url": "x:", "entries": tools.MOST_WIDTH + 1}),
+        ("list", {"url": "x:", "entries": tools.MAX_WIDTH + 1}),
         ("list", {"cursor": "1-1"}),
         ("info", {"url": "x:", "policy": "default"}),
         ("check", {"url": "x:", "allow_address": "0.0.0.0/0"}),
@@ -303,7 +303,7 @@ def test_find_page_with_invalid_cursor_raises(cursor: str) -> None:
 
 
 def test_result_store_evicts_oldest_and_keeps_newest() -> None:
-    shelf = ResultStore(most=10)
+    shelf = ResultStore(max_size=10)
     cursors = [
         shelf.store_first_page(StoredResult(Record({}), "abc", weight), 1, 1).cursor
         for weight in (4, 4, 4, 40)
