@@ -132,6 +132,7 @@ class DirectoryListing:
         self._is_loop = False
         self._is_too_deep = False
         self._is_partial = False
+        self._unusable = ""
         self._left_out: list[str] = []
         self.known = Validators()
         self.position = 0
@@ -164,6 +165,8 @@ class DirectoryListing:
             raise LimitExceeded("entries", words, url=place.url.shown)
         if self._failed is not None:
             raise self._failed.at(place.url.shown)
+        if self._unusable:
+            self._report("no-url", f"entries without a usable URL are skipped: {self._unusable}")
         self._take_stock(reply)
         return self._list_directory(reply)
 
@@ -217,6 +220,7 @@ class DirectoryListing:
         self._drop()
         self._likeness = DirectoryDigest()
         self._is_partial = False
+        self._unusable = ""
         self._left_out.clear()
         self.position = 0
 
@@ -274,7 +278,11 @@ class DirectoryListing:
     def _row(self, entry: Entry) -> SpooledEntry | None:
         """Return the spool row of an entry, or None if the entry is outside the tree or not selected."""
         if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
-            self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
+            if entry.kind in _DIRECTORIES | _FILES | {Kind.UNKNOWN, Kind.ERROR}:  # perhaps part of the tree
+                self._is_partial = True
+                reason = (entry.extra or {}).get("unusable")
+                if isinstance(reason, str) and not self._unusable:
+                    self._unusable = f"{entry.name!r}, {reason}"
             return None
         try:
             url = parse(entry.url)

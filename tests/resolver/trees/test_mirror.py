@@ -290,6 +290,16 @@ async def test_prune_of_gopher_menu_needs_proven_end(
     assert (found.failed, paths(surplus), said) == ({}, gone, not gone)
 
 
+async def test_prune_keeps_file_whose_menu_line_has_no_url(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """The file may still exist; a finding names the skipped entry."""
+    menu = Item("1", b"d", members=(b"/d/a", b"0b\t/d/b\t{host}"))
+    server = await serve_gopher(nursery, {**BURROW, b"/d": menu})
+    plant(tmp_path / "top", {"b": b"x"})
+    found, surplus = await _surplus(server.url("1/d"), tmp_path)
+    assert (found.fetched, surplus) == ([server.url("0/d/a%09%09+")], [])
+    assert "gopher:no-url" in found.rules
+
+
 TRUNCATED = (Finding("ftp:listing-cut", "warn", "the server truncated the listing"),)
 
 
