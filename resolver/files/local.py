@@ -250,7 +250,8 @@ class OpenedFile:
         self._opened_at = found.st_mtime_ns
         self._regular = stat.S_ISREG(found.st_mode)
         status = _status(found)
-        if status.kind is Kind.UNKNOWN or (status.size == 0 and self._holds_something()):
+        is_unsure = self._regular and not found.st_blocks
+        if status.kind is Kind.UNKNOWN or (is_unsure and self._is_size_wrong(found.st_size)):
             status = FileStatus(Kind.DOCUMENT, None, status.modified)
         self.status = status
 
@@ -258,10 +259,10 @@ class OpenedFile:
     def _loop(self) -> Loop:
         return running()
 
-    def _holds_something(self) -> bool:
-        """Return whether a file has content although its size is 0, such as a file in /proc."""
+    def _is_size_wrong(self, size: int) -> bool:
+        """Return whether the size is not the number of bytes: it is 0 in /proc, and 4096 in /sys."""
         with suppress(OSError):
-            return os.pread(self._fd, 1, 0) != b""
+            return (os.pread(self._fd, 1, max(0, size - 1)) == b"") == (size > 0)
         return False
 
     async def read(self) -> bytes:

@@ -71,10 +71,23 @@ async def test_file_reports_modification_since_open(tmp_path: Path, root: Path |
     file.close()
 
 
-async def test_proc_file_has_no_size() -> None:
-    file = opened("/proc/self/status")
+@pytest.mark.parametrize(
+    ("path", "start"), [("/proc/self/status", b"Name:"), ("/sys/devices/system/cpu/online", b"0")]
+)
+async def test_file_of_kernel_has_no_size(path: str, start: bytes) -> None:
+    """The kernel reports the size 0 in /proc and 4096 in /sys; neither is the number of bytes."""
+    file = opened(path)
     assert file.status.size is None
-    assert (await file.read()).startswith(b"Name:")
+    assert (await file.read()).startswith(start)
+    file.close()
+
+
+async def test_sparse_file_has_a_size(tmp_path: Path) -> None:
+    """The file has no allocated blocks, as files in /proc and /sys, but its size is right."""
+    (tmp_path / "it").touch()
+    os.truncate(tmp_path / "it", 100_000)
+    file = opened(tmp_path / "it")
+    assert file.status.size == 100_000
     file.close()
 
 
