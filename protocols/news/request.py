@@ -116,6 +116,9 @@ def _get_numbered(
         yield from _select_group(session, url.group)
     ideal = NntpResponse(221 if facts else 220, b"%d <>" % number, block=True)
     response = yield from _require_success(session, ideal)
+    reported = response.text.split(maxsplit=1)[:1]
+    if reported and is_number(reported[0]) and int(reported[0]) not in (0, number):
+        raise _make_mismatch_error(command, response)
     return (yield from _read_article(session, url, message_id_of(response), facts, block))
 
 
@@ -129,8 +132,12 @@ def _get_identified(
     )
     reported = message_id_of(response)
     if reported not in (None, message_id):
-        raise ProtocolError(f"{command} was answered with another article: {response.shown}")
+        raise _make_mismatch_error(command, response)
     return (yield from _read_article(session, url, reported, facts, block))
+
+
+def _make_mismatch_error(command: NntpCommand, response: NntpResponse) -> ProtocolError:
+    return ProtocolError(f"{command} was answered with another article: {response.shown}")
 
 
 def _read_article(
