@@ -36,7 +36,7 @@ def find_pattern_hint(text: str) -> Masked | None:
     """
     scheme = text.partition(":")[0].lower()
     row = registry.find(scheme)
-    path = text.partition("#")[0]
+    path = re.split("#|%09", text)[0]  # %09: a search or a Gopher+ form, such as `%09%09?`
     name = (path.partition("?")[0] if registry.is_web(scheme) else path).rpartition("/")[2]
     if row is None or row.tree is None or not _WILDCARD.search(name):
         return None

@@ -458,3 +458,4 @@ def test_missing_name_with_wildcard_suggests_glob(name: str, at: dict[str, str],
     assert "--glob" not in resolve("-q", "--origin", "derived", url).messages
     assert "--glob" not in resolve("-q", f"{at['ftp']}/pub/%2A.none").messages
     assert "--glob" not in resolve("-q", f"{at['http']}/none?*").messages
+    assert "--glob" not in resolve("-q", f"{at['gopher']}/0none%09%09?").messages
