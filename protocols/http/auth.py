@@ -104,7 +104,7 @@ class HttpLogin:
         jar = cast("Jar | None", self._options.memory.get(JAR)) if self._has_cookies else None
         if jar is None or not jar.cookies or not (value := jar.header(self._url)):
             return request
-        return request._replace(headers=(*request.headers, (b"Cookie", value)))
+        return request.add_fields(((b"Cookie", value),))
 
     def take_head(self, head: ResponseHead, request: HttpRequest) -> None:
         """Store the cookies in a response head, and check the server's proof of the password."""

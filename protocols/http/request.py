@@ -57,8 +57,9 @@ def _is_secret(name: bytes) -> bool:
 class HttpRequest(NamedTuple):
     """A request to send.
 
-    A request whose body is a stream can be sent only once. `told` contains the header fields for a proxy. The
-    pool key does not contain the fields for a proxy, because each proxy login has separate connections.
+    A request whose body is a stream can be sent only once. `told` contains the header fields that are not
+    part of the pool key: the cookies of the run, which each response may change, and the fields for a proxy,
+    because each proxy login has separate connections.
     """
 
     method: bytes
@@ -92,8 +93,8 @@ class HttpRequest(NamedTuple):
         return self._replace(target=place + self.target) if self.target.startswith(b"/") else self
 
     def add_fields(self, fields: Headers) -> HttpRequest:
-        """Return the request with the header fields for a proxy."""
-        return self._replace(headers=(*self.headers, *fields), told=fields)
+        """Return the request with header fields that are not part of the pool key."""
+        return self._replace(headers=(*self.headers, *fields), told=(*self.told, *fields))
 
     @property
     def repeatable(self) -> bool:

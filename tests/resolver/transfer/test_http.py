@@ -105,6 +105,18 @@ async def test_session_reuses_connection(nursery: trio.Nursery) -> None:
     assert (len(server.requests), server.connections) == (8, 1)
 
 
+async def test_session_reuses_connection_if_cookies_change(nursery: trio.Nursery) -> None:
+    """Some load balancers set another value at each response."""
+    server = await serve(
+        nursery, {f"/{n}": Page(b"x", headers=(("Set-Cookie", f"a={n}"),)) for n in range(4)}
+    )
+    async with Resolver() as session:
+        for number in range(4):
+            await session.fetch(server.url(f"/{number}"))
+    sent = [request.values("cookie") for request in server.requests]
+    assert (sent, server.connections) == ([[], ["a=0"], ["a=1"], ["a=2"]], 1)
+
+
 async def test_fetch_function_closes_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for _ in range(2):
