@@ -322,6 +322,7 @@ class Call(Generic[T]):
         tasks: the tasks that have not ended.
         ready: the tasks that can continue.
         scopes: the cancel scopes whose blocks have not ended.
+        background: the cancel scopes of the background tasks, which the end of the operation cancels.
         is_in_callback: whether the calling thread runs a function of the user.
     """
 
@@ -338,6 +339,7 @@ class Call(Generic[T]):
         self.tasks: set[ThreadTask] = set()
         self.ready: deque[ThreadTask] = deque()
         self.scopes: set[ThreadScope] = set()
+        self.background: set[ThreadScope] = set()
         self._waits: dict[tuple[int, int], tuple[ThreadTask, float]] = {}
         self._next_deadline = math.inf  # no deadline is earlier
         self._is_polling = self.is_in_callback = self._is_interrupted = False
@@ -415,6 +417,8 @@ class Call(Generic[T]):
         if error is None:
             self._values.append(value)
         self._error = error
+        for scope in self.background:
+            scope.cancel()
 
     def _abort(self) -> None:
         """Cancel the operation after an exception, which may have interrupted any method of this class."""

@@ -140,16 +140,18 @@ class ThreadLock:
 class ThreadBackground:
     """The implementation of `Background`: a task of the call that started the task.
 
-    The call ends after the task.
+    The end of the operation cancels the task. The call ends after the task.
     """
 
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
         self._scope = ThreadScope(call=current_task().call)
         self.cancel = self._scope.cancel
         self._ended = ThreadEvent()
+        current_task().call.background.add(self._scope)
         ThreadTask(current_task().call, function(), self._scope, self._end)
 
     def _end(self, task: ThreadTask, value: object, error: BaseException | None) -> None:
+        task.call.background.discard(self._scope)
         self._scope.call = None
         self._ended.set()
 

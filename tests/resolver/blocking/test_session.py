@@ -483,6 +483,18 @@ def test_save_all_left_early_is_closed_by_garbage_collection(http: HttpServer, t
             pass
 
 
+def test_run_cancels_batch_that_operation_left_open(http: HttpServer, tmp_path: Path) -> None:
+    before = portal().run(tasks)
+
+    async def save_first(session: resolver.Resolver) -> resolver.Outcome:
+        return await anext(session.save_all([http.url("/about.txt")] * 50, directory=tmp_path))
+
+    with blocking.Resolver() as session:
+        assert session.run(save_first).status == "done"
+        assert portal().run(tasks) == before
+        assert session.fetch(http.url("/about.txt")).status == 200
+
+
 # A telnet session in a blocking session.
 
 
