@@ -52,7 +52,7 @@ def _reporter(command: Command) -> Callable[[ProxyDecision], None]:
         if command.json:
             streams.print_line(json.dumps(decision._asdict()))
             streams.flush()
-        elif not command.is_quiet:
+        elif not command.is_quiet and streams.accepts_line():
             streams.note(own_text(_line(decision)))
 
     return report

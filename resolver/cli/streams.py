@@ -157,6 +157,14 @@ def is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def accepts_line() -> bool:
+    """Return whether standard error accepts 4,096 bytes without a wait for its reader (pipe(7), PIPE_BUF)."""
+    waiting = select.poll()
+    if sys.stderr is not None:
+        waiting.register(sys.stderr.fileno(), select.POLLOUT)
+    return bool(waiting.poll(0))
+
+
 def size() -> tuple[int, int]:
     """Return the current columns and rows of the terminal on standard error."""
     try:

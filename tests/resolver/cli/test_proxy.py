@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from itertools import product
 from urllib.parse import urlsplit
 
@@ -67,6 +69,25 @@ async def test_proxy_refuses_private_address_and_ends_on_signal(
     else:
         assert out == b""
         assert errors.startswith(b"refused CONNECT 10.0.0.1 port 443 for 127.0.0.1: S08: ")
+
+
+async def test_proxy_goes_on_if_nobody_reads_standard_error() -> None:
+    unread, full = os.pipe()
+    os.set_blocking(full, False)
+    with suppress(BlockingIOError):
+        while os.write(full, bytes(4_096)):
+            pass
+    os.set_blocking(full, True)
+    with trio.fail_after(HANG):
+        process = await trio.lowlevel.open_process([*RUN], stdout=subprocess.PIPE, stderr=full)
+        os.close(full)
+        assert process.stdout is not None
+        url = (await process.stdout.receive_some()).decode().strip()
+        answer = await refuse(url)
+        process.terminate()
+        assert await process.wait() == 143
+    os.close(unread)
+    assert answer.startswith(b"HTTP/1.1 403 ")
 
 
 @pytest.mark.parametrize(
