@@ -398,7 +398,7 @@ class EmitBody(NamedTuple):
     what: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CopyBody:
     """Copy bytes of a connection or a file into the body as they arrive.
 

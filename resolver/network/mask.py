@@ -106,7 +106,7 @@ class Mask:
     def facts(self, facts: Facts) -> dict[str, Any]:
         """Return the metadata by field name.
 
-        Each string is returned as `Masked`.
+        Each string is returned as `Masked`. Header fields are unchanged if no secret was sent.
 
         An entity tag or file name that contains a secret is omitted, because the masked text would name
         another object. Cookie values from the server are not masked, because the caller needs the values.
@@ -119,7 +119,6 @@ class Mask:
         for name in _TEXTS:  # Most retrievals send no secret, so this loop makes few calls.
             if found[name] is not None:
                 found[name] = Masked(found[name])
-        found["meta"] = facts.meta and tuple([(Masked(name), Masked(value)) for name, value in facts.meta])
         return found
 
     def _hide_in_facts(self, found: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from protocols.contract import Entry, Facts
 from protocols.errors import AccessDenied, Declined, LoginRequired, NotFound, TryLater
@@ -73,7 +73,7 @@ def decode_text(octets: bytes, charset: str | None) -> str:
         return octets.decode("latin-1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class Retrieved(Facts):
     """The common attributes of all completed responses: metadata and provenance. All URLs are redacted.
 
@@ -107,6 +107,13 @@ class Retrieved(Facts):
     proxy: Masked | None = None
     chain: tuple[Masked, ...] = ()
 
+    @classmethod
+    def of(cls, members: dict[str, Any]) -> Self:
+        """Return a response with all its members, faster than `__init__`, which sets them one by one."""
+        made = cls.__new__(cls)
+        vars(made).update(members)
+        return made
+
     def as_json(self) -> dict[str, JsonValue]:
         """Return all attributes as JSON values by name.
 
@@ -116,7 +123,7 @@ class Retrieved(Facts):
         return {**members, "meta": [[name, mask_cookie(name, value)] for name, value in self.meta]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Response(Retrieved):
     """A complete response: the body in memory, and its metadata.
 
@@ -168,7 +175,7 @@ class Response(Retrieved):
         return record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Saved(Retrieved):
     """The result of `save`: a complete object in a file.
 

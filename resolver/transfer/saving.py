@@ -375,7 +375,7 @@ class Saver:
             turn.rest()
         await sink.commit(reply.modified, meta, ready)
         finished["elapsed"] = self._clock.elapsed
-        return Saved(**finished)
+        return Saved.of(finished)
 
     async def _bring(
         self, sink: PartialFile, proof: ExpectedDigest

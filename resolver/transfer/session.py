@@ -234,7 +234,8 @@ class Resolver:
             raise trim_traceback(locate_error(error, request.url.shown)) from error.__cause__
         content = memory.content()
         finished = reply.finished(*retrier.findings)
-        return Response(**finished, content=content, entries=entries, raw=reply.raw(content))
+        finished |= {"content": content, "entries": entries, "raw": reply.raw(content)}
+        return Response.of(finished)
 
     def retrier(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
@@ -528,6 +529,7 @@ class StreamingResponse(LiveFacts):
             "findings": (*self.findings, *findings),
             "verified": tuple(sorted({*retrieval.reply.verified, *proved})),
             "elapsed": retrieval.clock.elapsed,
+            "retrieved": datetime.now(UTC),
             "peer": self.peer,
             "proxy": retrieval.url_gate.proxy,
             "chain": self.chain if retrieval.earlier else (),

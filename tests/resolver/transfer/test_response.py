@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from dataclasses import FrozenInstanceError, fields, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -87,6 +89,15 @@ def response(**changed: object) -> Response:
         "elapsed": 0.1,
     }
     return Response(**{**members, **changed})  # type: ignore[arg-type]
+
+
+def test_response_of_its_members_equals_a_constructed_response() -> None:
+    made = replace(response(), raw=b"caf", peer="127.0.0.1")
+    same = Response.of({each.name: getattr(made, each.name) for each in fields(Response)})
+    assert same == made
+    assert pickle.loads(pickle.dumps(same)) == made
+    with pytest.raises(FrozenInstanceError):
+        same.content = b""  # type: ignore[misc]
 
 
 def test_response_has_retrieval_time() -> None:
