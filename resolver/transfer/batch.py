@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import ResolveError, TryLater
 from resolver.loops import Background, Event, Loop, running
+from resolver.network.connecting import unwrap_group
 from resolver.network.task import Requeue, TaskContext, enter
 from resolver.transfer.queue import HostScheduler, QueuedTask
 
@@ -142,7 +143,6 @@ class Batch(Generic[T]):
         self._until = until
         self._under_way = 0
         self._ended = False
-        self._error: BaseException | None = None
         self._looks = False
         self._is_lowered = False
         self._taken: deque[QueuedTask[BatchTask[T]]] = deque()
@@ -159,27 +159,17 @@ class Batch(Generic[T]):
         self.now = self._loop.current_time
         self._changed = self._loop.event()
         self._read_on = self._loop.event()
+        problem: BaseException | None = None
         try:
             async with self._loop.open_nursery() as nursery:
                 # Each task gets the context variables of the batch, even if another task has started it.
-                begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
-                self._begin = partial(copy_context().run, begin)
-                nursery.start_soon(self._record_error, partial(self._read, source))
+                self._begin = partial(copy_context().run, nursery.start_soon, self._work, take)
+                nursery.start_soon(self._read, source)
                 await self._start_all()
-        except BaseExceptionGroup:
-            if self._error is None:
-                raise
-            raise self._error from None
-
-    async def _record_error(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Record the first error, so that `run` raises this error instead of an exception group."""
-        try:
-            await work()
-        except self._loop.cancelled:
-            raise
-        except BaseException as error:
-            self._error = self._error or error
-            raise
+        except BaseExceptionGroup as group:
+            problem = unwrap_group(group)
+        if problem is not None:
+            raise problem  # raised outside `except`, so that the group does not become the `__context__`
 
     async def _read(self, source: AsyncIterator[BatchTask[T]]) -> None:
         async with aclosing(source) if isinstance(source, AsyncGenerator) else nullcontext():
