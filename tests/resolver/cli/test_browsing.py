@@ -20,7 +20,7 @@ from tests.fresh import environment
 from tests.hang import HANG
 from tests.resolver.cli.command import resolve
 from tests.resolver.warc.archives import WARC
-from tests.resolver.web.client import OWN
+from tests.resolver.web.client import SAME_ORIGIN
 
 URL = "gopher://me:secret@127.0.0.1/1/a%20b"
 ENTRY = re.compile(r"http://127\.0\.0\.1:([0-9]+)/enter\?t=[\w-]{43}")
@@ -166,7 +166,7 @@ def start_page(entry: re.Match[str]) -> str:
     """Return the first page that a browser sees after the entry address."""
     with urlopen(entry[0], timeout=HANG) as entered:
         cookie = entered.headers["Set-Cookie"].partition(";")[0]
-    asked = Request(f"http://127.0.0.1:{entry[1]}/", headers={**OWN, "Cookie": cookie})
+    asked = Request(f"http://127.0.0.1:{entry[1]}/", headers={**SAME_ORIGIN, "Cookie": cookie})
     with urlopen(asked, timeout=HANG) as page:
         text: str = page.read().decode()
     return text

@@ -17,7 +17,7 @@ from resolver.web.access import LOOPBACK
 from resolver.web.server import ServeOptions, WebServer, run_server
 from tests.hang import HANG
 
-OWN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 
 class Answer(NamedTuple):
@@ -28,9 +28,9 @@ class Answer(NamedTuple):
     body: bytes
 
     def header(self, name: str) -> str | None:
-        found = [value for key, value in self.headers if key == name]
-        assert len(found) < 2, f"{name} twice"
-        return found[0] if found else None
+        values = [value for key, value in self.headers if key == name]
+        assert len(values) < 2, f"{name} twice"
+        return values[0] if values else None
 
     @property
     def text(self) -> str:
@@ -38,9 +38,9 @@ class Answer(NamedTuple):
 
     def field(self, name: str) -> str:
         """Return the value of the first hidden field with this name in the content of the page."""
-        found = re.search(f'name="{name}" value="([^"]*)"', self.text[max(0, self.text.find("<main")) :])
-        assert found is not None, f"no field {name} in {self.text}"
-        return unescape(found[1])
+        match = re.search(f'name="{name}" value="([^"]*)"', self.text[max(0, self.text.find("<main")) :])
+        assert match is not None, f"no field {name} in {self.text}"
+        return unescape(match[1])
 
 
 async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
@@ -49,7 +49,7 @@ async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
     reader.send(h11.Request(method=method, target="/", headers=[("host", "x")]))
     reader.send(h11.EndOfMessage())
     status, body = 0, b""
-    said: tuple[tuple[str, str], ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
     with trio.fail_after(HANG):
         async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
             await stream.send_all(octets)
@@ -57,7 +57,7 @@ async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
                 event = reader.next_event()
                 if isinstance(event, h11.Response):
                     status = event.status_code
-                    said = tuple((name.decode(), value.decode()) for name, value in event.headers)
+                    fields = tuple((name.decode(), value.decode()) for name, value in event.headers)
                 elif isinstance(event, h11.Data):
                     body += event.data
                 elif event is h11.NEED_DATA:
@@ -69,7 +69,7 @@ async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
                         return Answer(0, (), b"")
                     reader.receive_data(data)
                 elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
-                    return Answer(status, said, body)
+                    return Answer(status, fields, body)
 
 
 class Browser:
@@ -96,11 +96,15 @@ class Browser:
     ) -> Answer:
         """Send a request as a page of the web UI does, without headers that are empty."""
         at = self.server.site.port if port is None else port
-        said = {"Host": f"{LOOPBACK}:{at}", **OWN, **({"Cookie": self.cookie} if self.cookie else {})}
-        said |= {} if method != "POST" else {"Content-Type": "application/x-www-form-urlencoded"}
-        said |= {"Content-Length": str(len(body))} if body else {}
-        said |= headers or {}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in said.items() if value)
+        fields = {
+            "Host": f"{LOOPBACK}:{at}",
+            **SAME_ORIGIN,
+            **({"Cookie": self.cookie} if self.cookie else {}),
+        }
+        fields |= {} if method != "POST" else {"Content-Type": "application/x-www-form-urlencoded"}
+        fields |= {"Content-Length": str(len(body))} if body else {}
+        fields |= headers or {}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value)
         head = f"{method} {target} HTTP/1.1\r\n{lines}\r\n"
         return await exchange(at, head.encode() + body, method)
 
@@ -113,11 +117,11 @@ class Browser:
 
     async def go(self, url: str, shown: str = "", **more: str) -> Answer:
         """Submit the address bar of a page that shows `shown`; the redirect is not followed."""
-        found = re.search(
+        match = re.search(
             r'action="/go".*?name="csrf" value="([^"]*)"', (await self.ask("/")).text, re.DOTALL
         )
-        assert found is not None
-        return await self.post("/go", {"csrf": found[1], "shown": shown, "url": url, **more})
+        assert match is not None
+        return await self.post("/go", {"csrf": match[1], "shown": shown, "url": url, **more})
 
     async def open(self, looked: Answer) -> Answer:
         """Submit the form of a preview and follow its redirect."""
@@ -135,11 +139,11 @@ class LogLines(list[str]):
 
 
 @asynccontextmanager
-async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, LogLines]]:
+async def running(**changes: Any) -> AsyncIterator[tuple[Browser, LogLines]]:
     """Run a server; yield a browser that has its session cookie, and the server's log."""
     log = LogLines()
-    given = {"settings": Settings(), "log": log.append, **wishes}
-    async with run_server(ServeOptions(**given)) as server:
+    options = {"settings": Settings(), "log": log.append, **changes}
+    async with run_server(ServeOptions(**options)) as server:
         browser = Browser(server)
         await browser.enter()
         yield browser, log

@@ -46,8 +46,8 @@ RECORDINGS = sorted((FOLDER / "gateway").glob("*.json"))
 
 
 def defense(recording: Path) -> str:
-    said: str = json.loads(recording.read_text())["defense"]
-    return said
+    name: str = json.loads(recording.read_text())["defense"]
+    return name
 
 
 def recorded_request(recording: Path, browser: Browser, proof: str | None = None) -> bytes:
@@ -58,8 +58,8 @@ def recorded_request(recording: Path, browser: Browser, proof: str | None = None
     assert browser.cookie is not None
     head = head.replace(b"__Host-resolve-9401=SESSION", browser.cookie.encode()).replace(b"9401", port)
     action = urlsplit(head.split()[1]).path.decode()
-    given = browser.server.site.keys.make_csrf(action) if proof is None else proof
-    whole = body.replace(b"TOKEN", given.encode())
+    token = browser.server.site.keys.make_csrf(action) if proof is None else proof
+    whole = body.replace(b"TOKEN", token.encode())
     head = head.replace(b"Content-Length: %d\r" % len(body), b"Content-Length: %d\r" % len(whole))
     return head + b"\r\n\r\n" + whole
 
@@ -72,13 +72,13 @@ def classify(answer: Answer) -> str:
 
 
 async def replay(recording: Path, browser: Browser, proof: str | None = None) -> Answer:
-    asked = recorded_request(recording, browser, proof)
-    return await exchange(browser.server.site.port, asked, asked.split()[0].decode())
+    octets = recorded_request(recording, browser, proof)
+    return await exchange(browser.server.site.port, octets, octets.split()[0].decode())
 
 
 def test_recordings_cover_every_defense() -> None:
     defenses = [defense(recording) for recording in RECORDINGS]
-    assert {each: defenses.count(each) for each in defenses} == {"refuse": 42, "ask": 3, "allow": 4}
+    assert {name: defenses.count(name) for name in defenses} == {"refuse": 42, "ask": 3, "allow": 4}
 
 
 async def test_recorded_request_gets_expected_response() -> None:
@@ -93,8 +93,14 @@ async def test_recorded_request_gets_expected_response() -> None:
 async def list_allowed(checks: tuple[Check, ...], *, csrf: bool = True, proof: str | None = None) -> set[str]:
     """Return the recordings of untrusted requests that a server with only these rules allows."""
     async with running(checks=checks, csrf=csrf) as (browser, _):
-        found = [(each, classify(await replay(each, browser, proof))) for each in RECORDINGS]
-    return {each.stem for each, became in found if became == "allow" and defense(each) != "allow"}
+        outcomes = [
+            (recording, classify(await replay(recording, browser, proof))) for recording in RECORDINGS
+        ]
+    return {
+        recording.stem
+        for recording, became in outcomes
+        if became == "allow" and defense(recording) != "allow"
+    }
 
 
 def checks_without(*rules: Check) -> tuple[Check, ...]:
@@ -146,8 +152,8 @@ STRANGE_HOSTS = (
 async def head(browser: Browser, *lines: str, method: str = "GET") -> int:
     """Return the status of a request with exactly these lines."""
     port = browser.server.site.port
-    said = "".join(f"{line}\r\n" for line in lines).replace("{port}", str(port))
-    return (await exchange(port, f"{said}\r\n".encode(), method)).status
+    lines_sent = "".join(f"{line}\r\n" for line in lines).replace("{port}", str(port))
+    return (await exchange(port, f"{lines_sent}\r\n".encode(), method)).status
 
 
 async def test_host_other_than_numeric_address_is_refused() -> None:
@@ -184,8 +190,8 @@ async def test_access_without_host_rule_allows_any_host() -> None:
 )
 async def test_request_with_proxy_target_or_other_method_is_refused(line: str, status: int) -> None:
     async with running() as (browser, log):
-        asked = (line, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}")
-        assert await head(browser, *asked) == status
+        request = (line, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}")
+        assert await head(browser, *request) == status
         assert len(log) == 1
 
 
@@ -220,9 +226,9 @@ async def test_http2_upgrade_is_refused() -> None:
             with trio.fail_after(HANG):
                 async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
                     await stream.send_all(f"{lines}\r\n".replace("{port}", str(port)).encode() + HTTP2)
-                    heard = b""
-                    while len(heard.partition(b"\r\n\r\n")[2]) < 200:
-                        heard += await stream.receive_some()
+                    received = b""
+                    while len(received.partition(b"\r\n\r\n")[2]) < 200:
+                        received += await stream.receive_some()
             assert ("refused GET /: HTTP/2" in log) is is_told
 
 
@@ -241,8 +247,8 @@ async def test_http2_with_prior_knowledge_is_refused() -> None:
                 peer = H2Connection()
                 peer.initiate_connection()
                 headers = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", path)]
-                own = [(b":authority", place % port), (b"cookie", browser.cookie.encode())]
-                peer.send_headers(1, [*headers, *own], end_stream=True)
+                fields = [(b":authority", place % port), (b"cookie", browser.cookie.encode())]
+                peer.send_headers(1, [*headers, *fields], end_stream=True)
                 await stream.send_all(peer.data_to_send())
                 statuses: list[bytes] = []
                 while not statuses:
@@ -254,7 +260,7 @@ async def test_http2_with_prior_knowledge_is_refused() -> None:
 
 async def test_forwarding_headers_are_ignored() -> None:
     """The forwarding headers change neither the client's address nor the server's name."""
-    said = {
+    fields = {
         "X-Forwarded-For": "203.0.113.7",
         "X-Forwarded-Host": "evil.example",
         "X-Forwarded-Proto": "https",
@@ -266,7 +272,7 @@ async def test_forwarding_headers_are_ignored() -> None:
     }
     async with running() as (browser, log):
         for target in ("/settings", "/look", "/help"):
-            plain, forwarded = await browser.ask(target), await browser.ask(target, said)
+            plain, forwarded = await browser.ask(target), await browser.ask(target, fields)
             assert (forwarded.status, forwarded.header("location")) == (
                 plain.status,
                 plain.header("location"),
@@ -282,18 +288,18 @@ async def test_websocket_is_refused() -> None:
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
     upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key)
     async with running() as (browser, log):
-        asked = ("GET / HTTP/1.1", "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}", *upgrade)
-        assert await head(browser, *asked) == 403
+        request = ("GET / HTTP/1.1", "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}", *upgrade)
+        assert await head(browser, *request) == 403
         assert log == ["refused a websocket connection"]
 
 
-@pytest.mark.parametrize("said", ["cross-site", "same-site", "Same-Origin", "none, cross-site", "null"])
-async def test_request_with_other_sec_fetch_site_is_refused(said: str) -> None:
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Same-Origin", "none, cross-site", "null"])
+async def test_request_with_other_sec_fetch_site_is_refused(site: str) -> None:
     async with running() as (browser, log):
         for mode, destination in (("cors", "empty"), ("navigate", "iframe"), ("no-cors", "document")):
-            where = {"Sec-Fetch-Site": said, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
+            where = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
             assert (await browser.ask("/", where)).status == 403
-        where = {"Sec-Fetch-Site": said, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        where = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
         assert (await browser.ask("/open", where, method="POST", body=b"csrf=x")).status == 403
         assert len(log) == 4
 
@@ -301,9 +307,9 @@ async def test_request_with_other_sec_fetch_site_is_refused(said: str) -> None:
 async def test_cross_site_navigation_shows_question() -> None:
     async with running() as (browser, _):
         where = {"Sec-Fetch-Site": "cross-site", "Cookie": ""}
-        asked = await browser.ask("/u/gopher%3A%2F%2F127.0.0.1%2F1", where)
-        assert "gopher://127.0.0.1/1" in asked.text
-        assert 'href="/look?url=gopher%3A%2F%2F127.0.0.1%2F1&amp;from=asked"' in asked.text
+        answer = await browser.ask("/u/gopher%3A%2F%2F127.0.0.1%2F1", where)
+        assert "gopher://127.0.0.1/1" in answer.text
+        assert 'href="/look?url=gopher%3A%2F%2F127.0.0.1%2F1&amp;from=asked"' in answer.text
         again = await browser.ask("/look?url=gopher%3A%2F%2F127.0.0.1%2F1", where)
         assert 'href="/look?url=gopher%3A%2F%2F127.0.0.1%2F1&amp;from=asked"' in again.text
 
@@ -312,9 +318,9 @@ async def test_cookie_other_than_of_this_run_is_refused() -> None:
     async with running() as (browser, log):
         assert browser.cookie is not None
         name = browser.cookie.partition("=")[0]
-        for given in ("", f"{name}=", f"{name}=x", "session=1", browser.cookie[:-1], f"X{browser.cookie}"):
-            answer = await browser.ask("/", {"Cookie": given})
-            assert (given, answer.status, answer.header("set-cookie")) == (given, 403, None)
+        for cookie in ("", f"{name}=", f"{name}=x", "session=1", browser.cookie[:-1], f"X{browser.cookie}"):
+            answer = await browser.ask("/", {"Cookie": cookie})
+            assert (cookie, answer.status, answer.header("set-cookie")) == (cookie, 403, None)
             assert answer.header("www-authenticate") is None
         assert len(log) == 6
         assert (await browser.ask("/", {"Cookie": f"lax=1; {browser.cookie}"})).status == 200
@@ -333,9 +339,9 @@ async def test_entry_token_is_accepted_once() -> None:
         assert (first.status, first.header("referrer-policy")) == (200, "no-referrer")
         assert first.header("location") is None
         assert 'content="0;url=/"' in first.text
-        given = first.header("set-cookie") or ""
-        assert given.startswith(f"__Host-resolve-{browser.server.site.port}=")
-        assert {"Path=/", "Secure", "HttpOnly", "SameSite=Strict"} == set(given.split("; ")[1:])
+        cookie = first.header("set-cookie") or ""
+        assert cookie.startswith(f"__Host-resolve-{browser.server.site.port}=")
+        assert {"Path=/", "Secure", "HttpOnly", "SameSite=Strict"} == set(cookie.split("; ")[1:])
         token = entry.partition("t=")[2]
         second = await browser.ask(entry, {"Cookie": ""})
         assert (second.status, second.header("set-cookie")) == (403, None)
@@ -356,16 +362,16 @@ async def test_post_requires_csrf_token_media_type_and_origin() -> None:
         right = form["csrf"]
         wrong = ("", "x", right[:-1], browser.server.site.keys.make_csrf("/login"))
         del log[:]
-        for given in wrong:
-            assert (await browser.post("/open", {**form, "csrf": given})).status == 403
+        for token in wrong:
+            assert (await browser.post("/open", {**form, "csrf": token})).status == 403
         for kind in ("text/plain", "multipart/form-data; boundary=x", ""):
             assert (await browser.post("/open", form, {"Content-Type": kind})).status == 403
         unsaid = {"Sec-Fetch-Site": ""}
         for where in ("", "null", "http://evil.example", "http://127.0.0.1:1"):
             assert (await browser.post("/open", form, {**unsaid, "Origin": where})).status == 403
         assert len(log) == 11
-        ours = {**unsaid, "Origin": browser.server.site.origin}
-        assert (await browser.post("/open", form, ours)).status == 303
+        fields = {**unsaid, "Origin": browser.server.site.origin}
+        assert (await browser.post("/open", form, fields)).status == 303
     async with running(csrf=False, checks=checks_without(check_origin)) as (browser, _):
         assert (await browser.post("/open", {"url": "x"}, {"Sec-Fetch-Site": ""})).status == 400
 
@@ -491,16 +497,16 @@ _AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <
 )
 async def test_request_of_another_user_is_refused() -> None:
     """The other user may know the cookie, as from a list of processes."""
-    for checks, said in ((CHECKS, "HTTP/1.1 403"), (checks_without(check_peer), "HTTP/1.1 200")):
+    for checks, status_line in ((CHECKS, "HTTP/1.1 403"), (checks_without(check_peer), "HTTP/1.1 200")):
         async with running(checks=checks) as (browser, _):
             port = browser.server.site.port
-            asked = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {browser.cookie}\r\n\r\n"
+            request = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {browser.cookie}\r\n\r\n"
             other = ("setpriv", "--reuid=65534", "--clear-groups", "bash", "-c", _AS_ANOTHER, "bash")
             with trio.fail_after(HANG):
-                done = await trio.run_process(
-                    [*other, str(port), asked], capture_stdout=True, capture_stderr=True
+                completed = await trio.run_process(
+                    [*other, str(port), request], capture_stdout=True, capture_stderr=True
                 )
-            assert done.stdout.decode() == said
+            assert completed.stdout.decode() == status_line
 
 
 @ON_LINUX
@@ -509,8 +515,8 @@ async def test_peer_with_own_port_at_another_address_is_refused() -> None:
     """Every port is free at 127.0.0.2, also a port that the user's browser holds at 127.0.0.1."""
     async with running() as (browser, log):
         place = LOOPBACK, browser.server.site.port
-        with socket.create_connection(place) as own, socket_of_another_user() as other:
-            other.bind(("127.0.0.2", own.getsockname()[1]))
+        with socket.create_connection(place) as connection, socket_of_another_user() as other:
+            other.bind(("127.0.0.2", connection.getsockname()[1]))
             other.settimeout(HANG)
             other.connect(place)
             head = f"GET / HTTP/1.1\r\nHost: {LOOPBACK}:{place[1]}\r\nCookie: {browser.cookie}\r\n\r\n"

@@ -56,8 +56,8 @@ def gopher(menu: str = "0About\tabout\t127.0.0.1\tPORT\n") -> AbstractAsyncConte
 
 def local_settings(peer: Gopher) -> Settings:
     """Return settings that let pages link to the peer's port on this machine."""
-    own = frozenset({"127.0.0.0/8"})
-    return Settings(policy=Policy(allow_address=own, allow_port=frozenset({peer.port})))
+    loopback = frozenset({"127.0.0.0/8"})
+    return Settings(policy=Policy(allow_address=loopback, allow_port=frozenset({peer.port})))
 
 
 def path_of(url: str) -> str:
@@ -168,19 +168,19 @@ async def test_suggestion_for_link_has_origin_of_link() -> None:
     """A link on a public page with a mistyped scheme must not lead to a typed URL of this machine."""
     async with running() as (browser, _):
         text = "htp://127.0.0.1:8000/"
-        found = browser.server.session.add_link(
+        link_id = browser.server.session.add_link(
             SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
         )
         for target in (
-            f"{path_of(text)}?from={found}",
-            f"/look?url={quote(text, safe='')}&from={found}",
+            f"{path_of(text)}?from={link_id}",
+            f"/look?url={quote(text, safe='')}&from={link_id}",
             f"/look?url={quote(text, safe='')}&from=asked",
         ):
             page = (await browser.ask(target)).text
             href = unescape(page.split('Did you mean <a href="')[1].partition('"')[0])
             assert not href.endswith("&from=")
             meant = (await browser.ask(href)).text
-            assert found not in target or ("S08" in meant and 'action="/open"' not in meant)
+            assert link_id not in target or ("S08" in meant and 'action="/open"' not in meant)
 
 
 async def test_cross_site_url_sends_no_request() -> None:
@@ -189,9 +189,9 @@ async def test_cross_site_url_sends_no_request() -> None:
         await browser.ask(path_of(peer.url), where)
         await browser.ask(path_of(peer.url), {**where, "Sec-Fetch-Dest": "iframe"})
         await browser.ask(path_of(peer.url), {**where, "Cookie": ""})
-        asked = await browser.ask(f"/look?url={quote(peer.url, safe='')}&from=asked")
+        answer = await browser.ask(f"/look?url={quote(peer.url, safe='')}&from=asked")
         assert peer.heard == []
-        assert (await browser.open(asked)).status == 200
+        assert (await browser.open(answer)).status == 200
         assert len(peer.heard) == 1
 
 
@@ -210,8 +210,8 @@ async def test_local_file_opens_only_if_typed(tmp_path: Path) -> None:
         assert "the words of a local file" in (await browser.typed(url)).text
         menu = await browser.typed(peer.url)
         assert f'href="{path_of(url)}' not in menu.text
-        found = browser.server.session.add_link(SessionLink(Referrer(peer.url, LOOPBACK)))
-        for target in (path_of(url), f"{path_of(url)}?from={found}", f"{path_of(url)}?from=forgotten"):
+        link_id = browser.server.session.add_link(SessionLink(Referrer(peer.url, LOOPBACK)))
+        for target in (path_of(url), f"{path_of(url)}?from={link_id}", f"{path_of(url)}?from=forgotten"):
             refused = await browser.ask(target)
             # The user may preview the URL; the policy is checked again before a request.
             if refused.status == 303:
@@ -225,10 +225,10 @@ async def test_local_file_opens_only_if_typed(tmp_path: Path) -> None:
 async def test_link_of_public_page_to_private_network_is_refused(inner: str) -> None:
     async with gopher() as peer, running() as (browser, _):
         url = inner.replace("PORT", str(peer.port))
-        found = browser.server.session.add_link(
+        link_id = browser.server.session.add_link(
             SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
         )
-        answer = await browser.ask(f"{path_of(url)}?from={found}")
+        answer = await browser.ask(f"{path_of(url)}?from={link_id}")
         assert answer.status in (303, 403)
         assert answer.status == 303 or "S08" in answer.text
         assert peer.heard == []
@@ -308,8 +308,8 @@ async def test_fetch_ends_when_its_browser_disconnects() -> None:
     async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
         peer.silent = True
         lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.site.authority}")
-        own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
-        head = "".join(f"{line}\r\n" for line in (*lines, *own))
+        fields = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
+        head = "".join(f"{line}\r\n" for line in (*lines, *fields))
         stream = await trio.open_tcp_stream(LOOPBACK, browser.server.site.port)
         await stream.send_all(f"{head}\r\n".encode())
         await peer.come.wait()

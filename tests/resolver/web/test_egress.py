@@ -23,16 +23,16 @@ HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\nKeep
 
 
 def test_egress_proxy_needs_no_extra() -> None:
-    found = run_alone("import resolver.cli.proxy, resolver.web.egress, sys; print(*sys.modules)").split()
-    assert "resolver.web.egress" in found
-    assert {"starlette", "hypercorn", "jinja2", "socksio"}.isdisjoint(found)
+    modules = run_alone("import resolver.cli.proxy, resolver.web.egress, sys; print(*sys.modules)").split()
+    assert "resolver.web.egress" in modules
+    assert {"starlette", "hypercorn", "jinja2", "socksio"}.isdisjoint(modules)
 
 
 class Site:
     """A target that records all that it receives, a proxy in front of it, and the proxy's decisions."""
 
     def __init__(self) -> None:
-        self.heard = bytearray()
+        self.received = bytearray()
         self.connections = self.port = self.proxy = 0
         self.decisions: list[ProxyDecision] = []
         self.names: list[str] = []
@@ -43,8 +43,8 @@ class Site:
         self.connections += 1
         sent = False
         async for octets in stream:
-            self.heard += octets
-            if b"\r\n\r\n" in self.heard and not sent:
+            self.received += octets
+            if b"\r\n\r\n" in self.received and not sent:
                 sent = True
                 await stream.send_all(self.answer)
                 if self.closes:
@@ -78,14 +78,14 @@ async def running(head: float = NEVER, idle: float = NEVER) -> AsyncIterator[Sit
             allow_port=frozenset({site.port}),
             allow_address=frozenset({"127.0.0.1"}),
         )
-        given = ProxySettings(
+        options = ProxySettings(
             Settings(policy=policy),
             site.decisions.append,
             resolve=site.look_up,
             head_timeout=head,
             idle_timeout=idle,
         )
-        async with run_proxy(given) as site.proxy:
+        async with run_proxy(options) as site.proxy:
             yield site
         nursery.cancel_scope.cancel()
 
@@ -132,9 +132,11 @@ async def test_egress_refused_target_gets_no_connection(sent: bytes, rule: str) 
     else:
         assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
         assert rule.encode() + b": " in answer
-    assert [(each.action, each.rule, each.address) for each in site.decisions] == [("refused", rule, None)]
+    assert [(decision.action, decision.rule, decision.address) for decision in site.decisions] == [
+        ("refused", rule, None)
+    ]
     assert site.connections == 0
-    assert site.heard == b""
+    assert site.received == b""
 
 
 _SECRETS = (b"open-sesame", b"t0ken", b"k3y-of-the-api")
@@ -176,9 +178,9 @@ async def test_egress_invalid_head_is_answered_and_not_forwarded(sent: bytes) ->
     async with running() as site:
         answer = await site.talk(sent)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
-    assert [each.action in ("invalid", "refused") for each in site.decisions] == [True]
+    assert [decision.action in ("invalid", "refused") for decision in site.decisions] == [True]
     assert site.connections == 0
-    assert site.heard == b""
+    assert site.received == b""
 
 
 async def test_egress_large_head_is_answered_with_431() -> None:
@@ -198,7 +200,7 @@ async def test_egress_rebound_name_is_checked_for_each_connection() -> None:
     assert answer == b"HTTP/1.1 200 Connection established\r\n\r\nthe end"
     assert site.decisions[-1].address == "127.0.0.1"
     assert site.names.count("rebound.example") == 1  # the checked address is the connected one
-    assert site.heard == b"hi"
+    assert site.received == b"hi"
 
 
 async def test_egress_defect_ends_one_connection() -> None:
@@ -206,7 +208,7 @@ async def test_egress_defect_ends_one_connection() -> None:
         site.answers["inside.example"] = []  # the name server of the test has no addresses: IndexError
         assert await site.talk(connect(b"inside.example:%d" % site.port)) == b""
         await site.talk(connect(b"127.0.0.1:%d" % site.port))
-    assert [(each.action, each.reason) for each in site.decisions] == [
+    assert [(decision.action, decision.reason) for decision in site.decisions] == [
         ("failed", "internal error: IndexError"),
         ("allowed", None),
     ]
@@ -219,10 +221,12 @@ async def test_egress_forwards_one_request_without_proxy_fields() -> None:
     )
     async with running() as site:
         answer = await site.talk(first + b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n")
-    assert site.heard == b"GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % site.port
+    assert (
+        site.received == b"GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % site.port
+    )
     assert answer.endswith(b"\r\n\r\nhello")
     assert b"Keep-Alive" not in answer
-    assert [each.action for each in site.decisions] == ["allowed"]
+    assert [decision.action for decision in site.decisions] == ["allowed"]
 
 
 async def test_egress_body_is_framed_again() -> None:
@@ -235,8 +239,8 @@ async def test_egress_body_is_framed_again() -> None:
     assert answer.startswith(b"HTTP/1.1 200 ")
     head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\ntransfer-encoding: chunked\r\nConnection: close\r\n\r\n"
     body = b"2\r\nhi\r\n0\r\n\r\n"
-    assert (head % site.port + body).lower().startswith(bytes(site.heard).lower())
-    assert b"smuggled" not in site.heard
+    assert (head % site.port + body).lower().startswith(bytes(site.received).lower())
+    assert b"smuggled" not in site.received
 
 
 async def test_egress_early_response_ends_an_incomplete_request() -> None:
@@ -260,9 +264,9 @@ async def test_egress_early_response_ends_an_incomplete_request() -> None:
 async def test_egress_invalid_response_is_answered_with_502(answer: bytes) -> None:
     async with running() as site:
         site.answer = answer
-        found = await site.talk(b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n")
-    assert found.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
-    assert [each.action for each in site.decisions] == ["allowed", "failed"]
+        reply = await site.talk(b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+    assert [decision.action for decision in site.decisions] == ["allowed", "failed"]
 
 
 async def test_egress_relays_response_of_target_that_closes_during_the_request() -> None:
@@ -281,7 +285,7 @@ async def test_egress_tunnel_is_half_closed() -> None:
         tunnel = await site.talk(socks(b"\x01\x7f\x00\x00\x01", site.port))
     assert answer == b"HTTP/1.1 200 Connection established\r\n\r\nthe end"
     assert tunnel == b"\x05\x00" + b"\x05\x00\x00\x01" + bytes(6) + b"the end"
-    assert site.heard == b"secretsecret"
+    assert site.received == b"secretsecret"
 
 
 async def test_egress_slow_head_is_answered_with_408() -> None:
@@ -289,7 +293,7 @@ async def test_egress_slow_head_is_answered_with_408() -> None:
         await stream.send_all(b"GET http://")
         with trio.fail_after(HANG):
             assert (await stream.receive_some()).startswith(b"HTTP/1.1 408 ")
-    assert [each.action for each in site.decisions] == ["invalid"]
+    assert [decision.action for decision in site.decisions] == ["invalid"]
 
 
 async def test_egress_idle_tunnel_is_closed() -> None:
@@ -327,13 +331,16 @@ async def test_egress_serves_real_clients(words: tuple[str, ...]) -> None:
     async with running() as site:
         places = {"PROXY": f"127.0.0.1:{site.proxy}", "TARGET": f"127.0.0.1:{site.port}"}
         command = [
-            each.replace("PROXY", places["PROXY"]).replace("TARGET", places["TARGET"]) for each in words
+            decision.replace("PROXY", places["PROXY"]).replace("TARGET", places["TARGET"])
+            for decision in words
         ]
         env = {"PATH": "/usr/bin:/bin"}
         with trio.fail_after(HANG):
-            done = await trio.run_process(command, capture_stdout=True, stdin=subprocess.DEVNULL, env=env)
-    assert done.stdout == b"hello"
-    assert [each.action for each in site.decisions] == ["allowed"]
+            completed = await trio.run_process(
+                command, capture_stdout=True, stdin=subprocess.DEVNULL, env=env
+            )
+    assert completed.stdout == b"hello"
+    assert [decision.action for decision in site.decisions] == ["allowed"]
 
 
 @pytest.mark.slow
@@ -349,7 +356,7 @@ async def test_egress_serves_chromium(scheme: str, tmp_path: Path) -> None:
             *("--dump-dom", place),
         ]
         with trio.fail_after(HANG):
-            done = await trio.run_process(command, capture_stdout=True, capture_stderr=True)
-    assert b"hello" in done.stdout
-    allowed = {(each.host, each.port) for each in site.decisions if each.action == "allowed"}
+            completed = await trio.run_process(command, capture_stdout=True, capture_stderr=True)
+    assert b"hello" in completed.stdout
+    allowed = {(decision.host, decision.port) for decision in site.decisions if decision.action == "allowed"}
     assert allowed == {("127.0.0.1", site.port)}

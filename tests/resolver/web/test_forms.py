@@ -31,7 +31,7 @@ class LoginServer:
 
     def __init__(self) -> None:
         self.port = 0
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         self.leads_to = ""
 
     @property
@@ -40,7 +40,7 @@ class LoginServer:
 
     @property
     def given(self) -> list[str]:
-        return [login for _, login in self.asked if login]
+        return [login for _, login in self.requests if login]
 
     async def answer(self, stream: trio.SocketStream) -> None:
         octets = b""
@@ -50,7 +50,7 @@ class LoginServer:
             octets += more
         lines = octets.decode().split("\r\n")
         login = "".join(line[15:] for line in lines if line.lower().startswith("authorization: "))
-        self.asked.append((lines[0].split()[1], login))
+        self.requests.append((lines[0].split()[1], login))
         status, fields, body = "401 No", 'WWW-Authenticate: Basic realm="x"\r\n', "no"
         if self.leads_to:
             status, fields = "302 There", f"Location: {self.leads_to}\r\n"
@@ -92,7 +92,7 @@ async def test_login_opens_page_and_is_shown_nowhere() -> None:
             f"/dialogue/{dialogue}.json",
             f"/look?url={quote(server.url)}",
         ]
-        shown = [opened.text, *[(await browser.ask(each)).text for each in targets], *log]
+        shown = [opened.text, *[(await browser.ask(target)).text for target in targets], *log]
         basic = RIGHT.removeprefix("Basic ")
         assert not any(word in text for text in shown for word in ("friend", basic))
         assert server.given[-1] == RIGHT
@@ -182,7 +182,7 @@ async def test_login_form_from_another_origin_is_refused(action: str) -> None:
         page = await browser.typed(server.url)
         csrf = browser.server.site.keys.make_csrf(action)
         form = {"login": page.field("login"), "user": USER, "password": PASSWORD, "place": "all"}
-        for fields, said in (
+        for fields, headers_sent in (
             (form, {}),
             ({**form, "csrf": "x"}, {}),
             ({**form, "csrf": browser.server.site.keys.make_csrf("/save")}, {}),
@@ -191,7 +191,7 @@ async def test_login_form_from_another_origin_is_refused(action: str) -> None:
             ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "", "Origin": "null"}),
             ({**form, "csrf": csrf}, {"Cookie": ""}),
         ):
-            assert (await browser.post(action, fields, said)).status == 403
+            assert (await browser.post(action, fields, headers_sent)).status == 403
         assert (await browser.ask(f"{action}?user={USER}&password=x")).status == 405
         forged = {**form, "csrf": csrf, "login": "none"}
         assert (await browser.post(action, forged)).header("location") in ("/", "/settings")
@@ -202,8 +202,8 @@ async def test_login_form_from_another_origin_is_refused(action: str) -> None:
 
 async def test_gateway_sends_no_login_of_the_session() -> None:
     async with login_server() as server:
-        own = Policy(allow_address=frozenset({"127.0.0.0/8"}))
-        async with running(settings=Settings(policy=own)) as (browser, _):
+        policy = Policy(allow_address=frozenset({"127.0.0.0/8"}))
+        async with running(settings=Settings(policy=policy)) as (browser, _):
             assert (await log_in(browser, await browser.typed(server.url))).status == 200
             count = len(server.given)
             path = browser.server.site.gateway.partition("/g/")[2].partition("/")[0]
@@ -221,7 +221,7 @@ async def test_login_form_for_url_with_password_is_omitted() -> None:
 
 # Searches and forms on pages: input is sent once, and only after the user confirms it.
 
-SAID = {
+ANSWERS = {
     "answer1": "Sam",
     "answer2": "speak friend",
     "answer3": "one\r\ntwo",
@@ -252,37 +252,39 @@ async def test_form_is_sent_once_after_its_preview(server: GopherServer) -> None
         form = await open_form(browser, server)
         assert "What is your name?" in form.text
         assert 'value="Frodo"' in form.text
-        looked = await browser.post("/form", {"csrf": form.field("csrf"), "form": form.field("form"), **SAID})
+        looked = await browser.post(
+            "/form", {"csrf": form.field("csrf"), "form": form.field("form"), **ANSWERS}
+        )
         assert "Send this form?" in looked.text
         assert "speak friend" not in looked.text
-        assert not any(BLOCK in bytes(heard) for heard in server.heard)
-        said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
-        done = await browser.post("/send", said)
-        assert (done.status, "Thank you." in done.text) == (200, True)
-        before, _, said_back = done.text.partition('<pre class="text">')
+        assert not any(BLOCK in bytes(request) for request in server.heard)
+        confirmation = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
+        answer = await browser.post("/send", confirmation)
+        assert (answer.status, "Thank you." in answer.text) == (200, True)
+        before, _, said_back = answer.text.partition('<pre class="text">')
         assert "speak friend" not in before
         assert "speak friend" in said_back  # The server itself returns the answer.
-        again = await browser.post("/send", said)
+        again = await browser.post("/send", confirmation)
         assert (again.status, again.header("location")) == (303, "/")
-        assert sum(BLOCK in bytes(heard) for heard in server.heard) == 1
+        assert sum(BLOCK in bytes(request) for request in server.heard) == 1
 
 
 async def test_form_answer_page_shows_exchange_without_hidden_input(server: GopherServer) -> None:
     """The page and its downloads show the bytes as on every other page; the hidden input is masked."""
     async with running(settings=settings_for(server)) as (browser, log):
         form = await open_form(browser, server)
-        filled = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID}
+        filled = {"csrf": form.field("csrf"), "form": form.field("form"), **ANSWERS}
         looked = await browser.post("/form", filled)
-        said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
-        done = await browser.post("/send", said)
-        _, _, beside = done.text.partition("<summary>Protocol exchange")
+        confirmation = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
+        answer = await browser.post("/send", confirmation)
+        _, _, beside = answer.text.partition("<summary>Protocol exchange")
         assert "Protocol exchange" in beside
         assert "Planned exchange" in beside
         assert "0/poll" in beside
         files = re.findall(r'href="(/dialogue/[^"]+)"', beside)
-        away = [(await browser.ask(each)).text for each in files]
-        assert [each[:1] for each in away] == ["<", "{"]
-        assert all("0/poll" in each for each in away)
+        away = [(await browser.ask(file)).text for file in files]
+        assert [file[:1] for file in away] == ["<", "{"]
+        assert all("0/poll" in file for file in away)
         history = (await browser.ask("/history")).text
         for text in (beside, *away, history, *log):
             assert "friend" not in text
@@ -292,7 +294,7 @@ async def test_form_with_invalid_answer_shows_error_and_questions(server: Gopher
     async with running(settings=settings_for(server)) as (browser, _):
         form = await open_form(browser, server)
         for name, text in (("answer1", "."), ("answer3", "a\r\n.\r\nb"), ("answer4", "9")):
-            fields = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID, name: text}
+            fields = {"csrf": form.field("csrf"), "form": form.field("form"), **ANSWERS, name: text}
             looked = await browser.post("/form", fields)
             assert 'role="alert"' in looked.text, name
             assert "What is your name?" in looked.text
@@ -310,28 +312,28 @@ async def test_send_without_preview_sends_nothing(server: GopherServer) -> None:
     """An unknown ID, an ID of another object and a GET request send nothing."""
     async with running(settings=settings_for(server)) as (browser, _):
         form = await open_form(browser, server)
-        heard = len(server.heard)
-        token = await browser.post("/form", {"csrf": form.field("csrf"), "form": "none", **SAID})
+        count = len(server.heard)
+        token = await browser.post("/form", {"csrf": form.field("csrf"), "form": "none", **ANSWERS})
         assert (token.status, token.header("location")) == (303, "/")
         for target in ("/send?answers=x", "/send"):
             assert (await browser.ask(target)).status == 405
         without = {"answers": form.field("form")}
         assert (await browser.post("/send", without)).status == 403
-        assert len(server.heard) == heard
+        assert len(server.heard) == count
 
 
 async def test_search_form_opens_the_url_with_the_search_terms(server: GopherServer) -> None:
     async with running(settings=settings_for(server)) as (browser, _):
         menu = await browser.typed(f"gopher://127.0.0.1:{server.port}/")
-        found = re.search(r'name="url" value="([^"]*7/find[^"]*)"', menu.text)
-        assert found is not None
-        fields = {"url": unescape(found[1]), "from": menu.field("from"), "words": "grüße & co"}
+        match = re.search(r'name="url" value="([^"]*7/find[^"]*)"', menu.text)
+        assert match is not None
+        fields = {"url": unescape(match[1]), "from": menu.field("from"), "words": "grüße & co"}
         answer = await browser.ask(f"/search?{urlencode(fields)}")
         assert answer.status == 303
         where = answer.header("location") or ""
         assert quote("%09gr%C3%BC%C3%9Fe%20", safe="") in where
         assert (await browser.ask(where)).status == 200
-        assert any(b"gr\xc3\xbc\xc3\x9fe & co" in bytes(heard) for heard in server.heard)
+        assert any(b"gr\xc3\xbc\xc3\x9fe & co" in bytes(request) for request in server.heard)
 
 
 async def test_search_at_url_without_search_leads_to_preview() -> None:

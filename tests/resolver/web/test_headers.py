@@ -64,12 +64,12 @@ async def ask_all(browser: Browser) -> list[Answer]:
 async def test_page_responses_have_security_headers() -> None:
     async with running() as (browser, _):
         answers = await ask_all(browser)
-    assert [each.status for each in answers[-2:]] == [400, 431]
+    assert [reply.status for reply in answers[-2:]] == [400, 431]
     for answer in answers:
         assert_guarded(answer)
-    referrers = {each.header("referrer-policy") for each in answers[:-2]}
+    referrers = {reply.header("referrer-policy") for reply in answers[:-2]}
     assert referrers == {"same-origin", "no-referrer"}
-    closed = {each.status for each in answers if each.header("connection") == "close"}
+    closed = {reply.status for reply in answers if reply.header("connection") == "close"}
     assert {403, 421} <= closed
 
 
@@ -82,11 +82,11 @@ async def test_assert_guarded_without_a_header_fails(name: str) -> None:
 
 async def test_content_response_is_sandboxed_attachment() -> None:
     async with running() as (browser, _):
-        kept = ContentDocument(b"<script>x</script>", headers.OCTETS, 'a".html', inline=False)
+        document = ContentDocument(b"<script>x</script>", headers.OCTETS, 'a".html', inline=False)
         place = int(browser.server.content.rpartition(":")[2])
-        document_id = browser.server.session.store_document(kept)
+        document_id = browser.server.session.store_document(document)
         answer = await browser.ask(f"/d/{document_id}/a.html", port=place)
-        assert (answer.status, answer.body) == (200, kept.content)
+        assert (answer.status, answer.body) == (200, document.content)
         policy = (answer.header("content-security-policy") or "").split("; ")
         assert {"sandbox", "default-src 'none'", f"frame-ancestors {browser.server.site.origin}"} < {*policy}
         assert (
@@ -120,13 +120,13 @@ async def test_content_response_is_sandboxed_attachment() -> None:
     ],
 )
 def test_disposition_escapes_both_forms_of_name(name: str, plain: str, whole: str) -> None:
-    said = headers.make_disposition(name, inline=True)
-    assert said == f"inline; filename=\"{plain}\"; filename*=UTF-8''{whole}".replace("x__ evil", "x_; evil")
+    value = headers.make_disposition(name, inline=True)
+    assert value == f"inline; filename=\"{plain}\"; filename*=UTF-8''{whole}".replace("x__ evil", "x_; evil")
 
 
 def test_disposition_truncates_long_name() -> None:
-    said = headers.make_disposition("☃" * 300, inline=False)
-    assert len(said) < 900
+    value = headers.make_disposition("☃" * 300, inline=False)
+    assert len(value) < 900
 
 
 @pytest.mark.parametrize("text", ["a\r\nb", "a\nb", "\x00", "☃", "\ud800", "\x7f", "é"])
@@ -196,8 +196,8 @@ async def documents(browser: Browser, page: Answer) -> list[Answer]:
     if (view := re.search(r'href="(/u/[^"]*[?;]view=page[^"]*)"', page.text)) is not None:
         texts.append((await browser.ask(unescape(view[1]))).text)
     place = browser.server.content
-    found = dict.fromkeys(re.findall(f'{place}(/d/[^"]+)"', "".join(texts)))
-    return [await browser.ask(each, port=int(place.rpartition(":")[2])) for each in found]
+    paths = dict.fromkeys(re.findall(f'{place}(/d/[^"]+)"', "".join(texts)))
+    return [await browser.ask(path, port=int(place.rpartition(":")[2])) for path in paths]
 
 
 def is_guarded(answer: Answer) -> bool:
@@ -220,18 +220,18 @@ async def test_content_response_has_media_type_of_own_table(nursery: trio.Nurser
             page = await browser.typed(f"http://127.0.0.1:{server.port}/{quote(name)}")
             assert (name, page.status, page.header("content-type")) == (name, 200, headers.HTML)
             assert (name, '<pre class="text">' in page.text) == (name, row.as_text)
-            found = await documents(browser, page)
-            said = {
+            answers = await documents(browser, page)
+            media_types = {
                 (
-                    each.header("content-type"),
-                    (each.header("content-disposition") or "").partition(";")[0],
+                    answer.header("content-type"),
+                    (answer.header("content-disposition") or "").partition(";")[0],
                 )
-                for each in found
+                for answer in answers
             }
             shown = set() if row.shown is None else {(row.shown, "inline")}
-            assert (name, said) == (name, {(SAVED, "attachment"), *shown})
-            assert all(map(is_guarded, found)), name
-            shown_octets = [each.body for each in found if each.header("content-type") == HTML]
+            assert (name, media_types) == (name, {(SAVED, "attachment"), *shown})
+            assert all(map(is_guarded, answers)), name
+            shown_octets = [answer.body for answer in answers if answer.header("content-type") == HTML]
             assert b"<script" not in b"".join(shown_octets), name
             assert b"<script" not in page.body.replace(b'<script src="/static/window.js"', b""), name
         assert log == []
@@ -304,7 +304,7 @@ RISKY = tuple("desktop lnk url scf hta jar exe msi bat cmd ps1 sh app html htm s
 
 
 async def test_page_of_executable_name_has_warning(nursery: trio.Nursery) -> None:
-    names = [*(f"a.{each}" for each in RISKY), "A.LNK", "a.txt", "a.html.zip"]
+    names = [*(f"a.{extension}" for extension in RISKY), "A.LNK", "a.txt", "a.html.zip"]
     server = await serve(nursery, {f"/{name}": Page(b"words\n") for name in names})
     async with running() as (browser, _):
         for name in names:

@@ -34,11 +34,11 @@ async def test_bookmarks_persist_across_servers(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / "resolve" / "bookmarks.jsonl"
     assert file.stat().st_mode & 0o777 == 0o600
     async with running() as (browser, _):
-        kept = (await browser.ask("/bookmarks")).text
-        assert "A &lt;i&gt;menu&lt;/i&gt;" in kept
+        page = (await browser.ask("/bookmarks")).text
+        assert "A &lt;i&gt;menu&lt;/i&gt;" in page
         await act(browser, "/bookmarks", "/bookmarks", {"remove": url})
-        kept = (await browser.ask("/bookmarks")).text
-        assert ("ftp://h.example/" in kept, "menu" in kept) == (True, False)
+        page = (await browser.ask("/bookmarks")).text
+        assert ("ftp://h.example/" in page, "menu" in page) == (True, False)
 
 
 async def test_bookmarks_skip_invalid_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

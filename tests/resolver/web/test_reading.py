@@ -41,15 +41,15 @@ async def test_link_verdict_does_not_depend_on_earlier_links() -> None:
     lines = PLANS.read_text("utf-8").splitlines()
     urls = sorted({str(json.loads(line)["url"]) for line in lines})
     starts = sorted({url[: url.find("/", url.find("://") + 3)] for url in urls if url.count("/") > 2})
-    asked = [*urls, *(start + path for start in starts for path in PATHS)]
+    candidates = [*urls, *(start + path for start in starts for path in PATHS)]
     for policy in (Policy(), Policy.untrusted()):
         async with Resolver(policy=policy) as resolver:
             reading = PageReader(resolver, {"policy": policy})
             judge, way = reading.make_judge(FOUND_IN), UrlOrigin("chosen", FOUND_IN)
-            found = {url: judge(Entry(name="x", url=url)) for url in (*asked, *asked)}
-            assert found == {url: reading.verdict(url, way) for url in asked}
-    assert len(asked) > 500
-    assert {verdict.action for verdict in found.values()} == {"allow", "refuse"}
+            verdicts = {url: judge(Entry(name="x", url=url)) for url in (*candidates, *candidates)}
+            assert verdicts == {url: reading.verdict(url, way) for url in candidates}
+    assert len(candidates) > 500
+    assert {verdict.action for verdict in verdicts.values()} == {"allow", "refuse"}
 
 
 async def test_group_page_links_older_articles(nursery: trio.Nursery) -> None:
@@ -76,26 +76,26 @@ async def test_group_page_links_older_articles(nursery: trio.Nursery) -> None:
 async def test_wais_search_with_marked_hits_sends_relevance(nursery: trio.Nursery) -> None:
     with trio.fail_after(HANG):
         server = await serve_wais(nursery)
-        own = frozenset({"127.0.0.0/8"})
-        policy = Policy(allow_address=own, allow_port=frozenset({server.port}))
+        loopback = frozenset({"127.0.0.0/8"})
+        policy = Policy(allow_address=loopback, allow_port=frozenset({server.port}))
         async with running(settings=Settings(policy=policy)) as (browser, _):
             page = await browser.open(await browser.look(server.url("demo?ferry")))
             marked = [unescape(url) for url in re.findall(r'name="relevant" value="([^"]*)"', page.text)]
             assert len(marked) == 2
             foreign = "wais://h.example/demo/TEXT/other"
-            asked = [("url", page.field("url")), ("from", page.field("from")), ("words", "ferry")]
-            asked += (("relevant", url) for url in (marked[0], foreign, "no URL"))
-            seen = await browser.ask("/search?" + urlencode(asked))
-            page = await browser.ask(seen.header("location") or "")
+            fields = [("url", page.field("url")), ("from", page.field("from")), ("words", "ferry")]
+            fields += (("relevant", url) for url in (marked[0], foreign, "no URL"))
+            results = await browser.ask("/search?" + urlencode(fields))
+            page = await browser.ask(results.header("location") or "")
             assert page.text.count(" checked>") == 1
             assert ", similar to" in page.text
-            sent = [each for each in server.requests if isinstance(each, Search)]
-            assert [len(each.relevant) for each in sent] == [0, 1]
+            sent = [search for search in server.requests if isinstance(search, Search)]
+            assert [len(search.relevant) for search in sent] == [0, 1]
             assert sent[1].relevant[0] in unquote_to_bytes(marked[0])
             assert server.violations == []
 
 
 def href_of(page: Answer, words: str) -> str:
-    found = re.search(f'<a href="([^"]*)">{words}</a>', page.text)
-    assert found is not None
-    return unescape(found[1])
+    match = re.search(f'<a href="([^"]*)">{words}</a>', page.text)
+    assert match is not None
+    return unescape(match[1])

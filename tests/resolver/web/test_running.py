@@ -50,8 +50,8 @@ def test_announce_server_replaces_stale_file(place: Path) -> None:
     place.parent.mkdir()
     place.write_text(json.dumps({"port": 9_401, "secret": "old" * 100, "process": 1}))
     place.chmod(0o600)
-    with announce_server(9_402, "new") as ours:
-        assert (ours, find_server()) == (True, RunningServer(9_402, "new", os.getpid()))
+    with announce_server(9_402, "new") as is_written:
+        assert (is_written, find_server()) == (True, RunningServer(9_402, "new", os.getpid()))
 
 
 def test_announce_server_keeps_file_of_another_process(place: Path) -> None:
@@ -133,9 +133,9 @@ async def test_start_without_secret_is_refused() -> None:
             *({name: "none"} for name in ("Sec-Fetch-Site", "Sec-Fetch-Mode", "Origin")),
             {"Authorization": "", "Cookie": browser.cookie or ""},
         ]
-        for each in wrong:
-            answer = await browser.ask("/start", {**right, **each}, method="POST", body=b"url=x")
-            assert (each, answer.status, answer.body) == (each, 403, b"")
+        for fields in wrong:
+            answer = await browser.ask("/start", {**right, **fields}, method="POST", body=b"url=x")
+            assert (fields, answer.status, answer.body) == (fields, 403, b"")
         assert (await browser.ask("/start", right)).status == 403, "a GET, without a cookie"
         assert (
             await browser.ask("/start", right, method="POST", body=b"url=" + b"x" * MAX_START)
@@ -160,32 +160,32 @@ def test_find_entry_without_listener_returns_none(place: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system has no table of connections")
 def test_is_listened_to_by_this_user_checks_the_port() -> None:
-    with socket.create_server((LOOPBACK, 0)) as own, socket.socket() as bound:
+    with socket.create_server((LOOPBACK, 0)) as listener, socket.socket() as bound:
         bound.bind(("", 0))  # Nothing listens on this port, at any address of this machine.
-        assert is_listened_to_by_this_user(own.getsockname()[1])
+        assert is_listened_to_by_this_user(listener.getsockname()[1])
         assert not is_listened_to_by_this_user(bound.getsockname()[1]), "nobody listens there"
 
 
 async def bytes_sent_to(listener: socket.socket) -> bytes:
     """Return the bytes that `entry` sends to this listener, after it read a stale file."""
-    said = b""
-    given: list[str | None] = []
+    received = b""
+    addresses: list[str | None] = []
 
     async def ask() -> None:
         window = RunningServer(listener.getsockname()[1], "secret", 1)
-        given.append(await trio.to_thread.run_sync(request_entry, window, "gopher://h/"))
+        addresses.append(await trio.to_thread.run_sync(request_entry, window, "gopher://h/"))
 
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
             connection, _ = await trio.to_thread.run_sync(listener.accept)
             with connection:
-                while b"\r\n\r\n" not in said and (
+                while b"\r\n\r\n" not in received and (
                     octets := await trio.to_thread.run_sync(connection.recv, 65_536)
                 ):
-                    said += octets
-    assert given == [None]
-    return said
+                    received += octets
+    assert addresses == [None]
+    return received
 
 
 async def test_entry_sends_no_secret_to_another_user(monkeypatch: pytest.MonkeyPatch) -> None:

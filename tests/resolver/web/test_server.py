@@ -64,8 +64,8 @@ async def test_public_http_cookie_has_no_secure_attribute() -> None:
         assert browser.cookie is not None
         assert browser.cookie.startswith(f"resolve-{port}=")
         entered = await browser.enter()
-        said = set((entered.header("set-cookie") or "").split("; ")[1:])
-        assert said == {"Path=/", "HttpOnly", "SameSite=Strict"}
+        attributes = set((entered.header("set-cookie") or "").split("; ")[1:])
+        assert attributes == {"Path=/", "HttpOnly", "SameSite=Strict"}
         assert (await browser.ask("/", NO_FETCH_METADATA)).status == 200
         assert log == []
         for host in ("evil.example", f"localhost:{port}", f"0.0.0.0:{port}"):
@@ -83,9 +83,9 @@ async def test_public_http_form_requires_origin_and_token() -> None:
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
         for where in ("", "null", "http://evil.example", f"http://127.0.0.1:{browser.server.site.port + 1}"):
             assert (await browser.post("/open", form, {**NO_FETCH_METADATA, "Origin": where})).status == 403
-        ours = {**NO_FETCH_METADATA, "Origin": browser.server.site.origin}
-        assert (await browser.post("/open", {**form, "csrf": "guessed"}, ours)).status == 403
-        assert (await browser.post("/open", form, ours)).status == 303
+        fields = {**NO_FETCH_METADATA, "Origin": browser.server.site.origin}
+        assert (await browser.post("/open", {**form, "csrf": "guessed"}, fields)).status == 403
+        assert (await browser.post("/open", form, fields)).status == 303
     async with running(
         is_public=True, checks=checks_without(check_site, entrance.check_origin), csrf=False
     ) as (
@@ -132,9 +132,9 @@ async def test_public_tls_has_secure_cookie_and_policy(files: tuple[trustme.CA, 
             reply = connection.getresponse()
             reply.read()
             protocol = connection.sock.selected_alpn_protocol() if connection.sock else "http/1.1"
-            said = reply.headers["content-security-policy"], reply.headers["set-cookie"]
+            values = reply.headers["content-security-policy"], reply.headers["set-cookie"]
             connection.close()
-            return reply.status, *said, protocol
+            return reply.status, *values, protocol
 
         status, policy, cookie, protocol = await trio.to_thread.run_sync(ask)
     assert (status, protocol) == (200, "http/1.1")
@@ -183,8 +183,11 @@ class TypedPage:
             head += await stream.receive_some()
         self.heard.append(head)
         named = head.split(b" ")[1].removeprefix(b"/")
-        said = b"Content-Type: %b\r\n" % named if named else b""
-        lines = b"HTTP/1.1 200 OK\r\n%bConnection: close\r\nContent-Length: %d\r\n\r\n" % (said, len(HOSTILE))
+        field = b"Content-Type: %b\r\n" % named if named else b""
+        lines = b"HTTP/1.1 200 OK\r\n%bConnection: close\r\nContent-Length: %d\r\n\r\n" % (
+            field,
+            len(HOSTILE),
+        )
         await stream.send_all(lines + HOSTILE)
         await stream.aclose()
 
@@ -194,12 +197,12 @@ def page_server() -> AbstractAsyncContextManager[TypedPage]:
 
 
 def assert_neither_run_nor_shown(answer: Answer) -> None:
-    said = [(name, value) for name, value in answer.headers if name != "content-security-policy"]
+    fields = [(name, value) for name, value in answer.headers if name != "content-security-policy"]
     policies = [value.split("; ") for name, value in answer.headers if name == "content-security-policy"]
-    assert any({"sandbox", "default-src 'none'", "frame-ancestors 'none'"} < {*each} for each in policies)
-    assert ("content-disposition", "attachment") in said
-    assert ("x-content-type-options", "nosniff") in said
-    assert ("referrer-policy", "no-referrer") in said, "the address has the secret"
+    assert any({"sandbox", "default-src 'none'", "frame-ancestors 'none'"} < {*policy} for policy in policies)
+    assert ("content-disposition", "attachment") in fields
+    assert ("x-content-type-options", "nosniff") in fields
+    assert ("referrer-policy", "no-referrer") in fields, "the address has the secret"
 
 
 @pytest.mark.parametrize(
@@ -329,12 +332,12 @@ async def test_server_stops_despite_stalled_readers(monkeypatch: pytest.MonkeyPa
             AsyncExitStack() as stack,
             running(settings=local_settings(peer), size=9_000) as (browser, _),
         ):
-            own = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin"
-            kept = ContentDocument(bytes(16_777_216), OCTETS, "x", inline=False)
-            document = f"/d/{browser.server.session.store_document(kept)}/x"
+            fields = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin"
+            stored = ContentDocument(bytes(16_777_216), OCTETS, "x", inline=False)
+            document = f"/d/{browser.server.session.store_document(stored)}/x"
             place = int(browser.server.content.rpartition(":")[2])
             for port, target in ((browser.server.site.port, path_of(peer.url)), (place, document)):
-                head = f"GET {target} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\n{own}\r\n\r\n"
+                head = f"GET {target} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\n{fields}\r\n\r\n"
                 stream = await open_stalled_reader(port, head)
                 stack.push_async_callback(stream.aclose)
             assert (await browser.ask("/")).status == 200
@@ -345,8 +348,8 @@ async def test_server_limits_concurrent_requests() -> None:
     async with gopher() as peer, running(settings=local_settings(peer)) as (browser, log):
         peer.silent = True
         lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.site.authority}")
-        own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
-        head = "".join(f"{line}\r\n" for line in (*lines, *own)) + "\r\n"
+        fields = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
+        head = "".join(f"{line}\r\n" for line in (*lines, *fields)) + "\r\n"
         port = browser.server.site.port
         async with AsyncExitStack() as stack:
             for _ in range(MAX_REQUESTS):

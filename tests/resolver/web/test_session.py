@@ -31,9 +31,9 @@ def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
 
 
 def cached(entries: Sequence[Entry]) -> Response:
-    found = ListingCache()
-    found.store("x", listing(entries))
-    again = found.find("x")
+    cache = ListingCache()
+    cache.store("x", listing(entries))
+    again = cache.find("x")
     assert again is not None
     return again
 
@@ -52,7 +52,7 @@ HIT = entry("hit", Kind.DOCUMENT, score=7, lines=4, types=["TEXT", "GIF"], other
 )
 def test_listing_cache_of_long_listing_renders_same_pages(one: list[Entry], page: Paged) -> None:
     entries = [
-        replace(each, raw=b"octets", size=number) for number, each in enumerate(one * (1_000 // len(one) + 1))
+        replace(item, raw=b"octets", size=number) for number, item in enumerate(one * (1_000 // len(one) + 1))
     ]
     slim = cached(entries)
     assert slim.content == b""
@@ -68,7 +68,7 @@ def test_listing_cache_of_short_listing_is_unchanged() -> None:
 def test_listing_cache_shares_equal_fields() -> None:
     entries = cached(_plain(2_000)).entries
     assert entries is not None
-    assert len({id(each.extra) for each in entries}) == 1
+    assert len({id(item.extra) for item in entries}) == 1
 
 
 def _plain(count: int) -> list[Entry]:
@@ -79,28 +79,28 @@ def _plain(count: int) -> list[Entry]:
 
 
 def test_listing_cache_over_100000_entries_drops_oldest() -> None:
-    found = ListingCache()
+    cache = ListingCache()
     long = listing(_plain(100_000))
     for key in "ab":
-        found.store(key, long)
-    assert found.find("b") is not None
-    assert found.find("a") is None
+        cache.store(key, long)
+    assert cache.find("b") is not None
+    assert cache.find("a") is None
 
 
 def test_listing_cache_keeps_three_listings() -> None:
-    found = ListingCache()
+    cache = ListingCache()
     for key in "abcd":
-        found.store(key, listing([HIT]))
-    assert [key for key in "abcd" if found.find(key) is not None] == ["b", "c", "d"]
-    found.store("b", listing([HIT]))
-    found.store("e", listing([HIT]))
-    assert [key for key in "abcde" if found.find(key) is not None] == ["b", "d", "e"]
+        cache.store(key, listing([HIT]))
+    assert [key for key in "abcd" if cache.find(key) is not None] == ["b", "c", "d"]
+    cache.store("b", listing([HIT]))
+    cache.store("e", listing([HIT]))
+    assert [key for key in "abcde" if cache.find(key) is not None] == ["b", "d", "e"]
 
 
 def test_listing_cache_skips_too_long_listing() -> None:
-    found = ListingCache()
-    found.store("x", listing([HIT], content=bytes(70_000_000)))
-    assert found.find("x") is None
+    cache = ListingCache()
+    cache.store("x", listing([HIT], content=bytes(70_000_000)))
+    assert cache.find("x") is None
 
 
 # Pages from archives: each says so, and names the time of the capture.
@@ -113,13 +113,13 @@ PAGES = {
     "prospero://127.0.0.1/%2Fpfs%2Fpfsdat%2Fsmall": ("hello.txt",),
     "http://127.0.0.1/redir": ("a.txt",),
 }
-OWN = Policy(allow_address=frozenset({"127.0.0.0/8"}))
+LOOPBACK_POLICY = Policy(allow_address=frozenset({"127.0.0.0/8"}))
 
 
 async def test_archive_pages_of_schemes_name_their_capture_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connector, "addresses", None)
     with trio.fail_after(HANG), Archive(sorted(WARC.glob("*.warc.gz"))) as archive:
-        async with running(settings=Settings(policy=OWN, archive=archive)) as (browser, _):
+        async with running(settings=Settings(policy=LOOPBACK_POLICY, archive=archive)) as (browser, _):
             assert "Pages come from an archive, without network access." in (await browser.ask("/")).text
             for url, names in PAGES.items():
                 page = await browser.typed(url)
@@ -133,7 +133,7 @@ async def test_archive_pages_of_schemes_name_their_capture_time(monkeypatch: pyt
 
 async def test_archive_page_as_of_a_time_names_it() -> None:
     with trio.fail_after(HANG), Archive([WARC / "gopher.warc.gz"], at="2026-11-22T10:00") as archive:
-        async with running(settings=Settings(policy=OWN, archive=archive)) as (browser, _):
+        async with running(settings=Settings(policy=LOOPBACK_POLICY, archive=archive)) as (browser, _):
             page = await browser.typed("gopher://127.0.0.1/")
             assert (
                 "Pages come from an archive, as of 2026-11-22 10:00:59 UTC, without network access."
@@ -143,5 +143,5 @@ async def test_archive_page_as_of_a_time_names_it() -> None:
 
 async def test_start_page_without_archive_does_not_mention_one() -> None:
     with trio.fail_after(HANG):
-        async with running(settings=Settings(policy=OWN)) as (browser, _):
+        async with running(settings=Settings(policy=LOOPBACK_POLICY)) as (browser, _):
             assert "rchive" not in (await browser.ask("/")).text

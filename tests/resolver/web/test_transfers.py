@@ -25,7 +25,7 @@ from resolver.web.pages.own import SavedTransfer
 from resolver.web.session import UrlOrigin
 from resolver.web.transfers import MAX_STREAMS, TransferEvents, TransferQueue, _make_row, update_transfer
 from tests.hang import HANG
-from tests.resolver.web.client import OWN, Browser, running
+from tests.resolver.web.client import SAME_ORIGIN, Browser, running
 from tests.resolver.web.pages.skeleton import place
 from tests.resolver.web.peers import serving
 
@@ -39,13 +39,13 @@ class SlowServer:
     def __init__(self) -> None:
         self.port = 0
         self.rest = trio.Event()
-        self.asked = 0
+        self.request_count = 0
 
     def url(self, name: str) -> str:
         return f"http://{LOOPBACK}:{self.port}/{name}"
 
     async def answer(self, stream: trio.SocketStream) -> None:
-        self.asked += 1
+        self.request_count += 1
         await stream.receive_some()
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {_SIZE}\r\nConnection: close\r\n\r\n"
         try:
@@ -79,8 +79,8 @@ class EventStream:
         self.octets = b""
 
     async def begin(self, browser: Browser) -> None:
-        said = {"Host": browser.server.site.authority, **OWN, "Cookie": browser.cookie}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
+        fields = {"Host": browser.server.site.authority, **SAME_ORIGIN, "Cookie": browser.cookie}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         await self._stream.send_all(f"GET /transfers/events?since=0 HTTP/1.1\r\n{lines}\r\n".encode())
         self.head = await self._until(b"\r\n\r\n")
 
@@ -89,20 +89,20 @@ class EventStream:
             if not (data := await self._stream.receive_some()):
                 raise EOFError
             self._rest += data
-        found, _, self._rest = self._rest.partition(end)
-        self.octets += found + end
-        return found
+        text, _, self._rest = self._rest.partition(end)
+        self.octets += text + end
+        return text
 
     async def rows(self) -> list[dict[str, Any]]:
         """Return the rows of the next message."""
         while True:
             text = (await self._until(b"\n\n")).decode()
             lines = [line.strip("\r") for line in text.split("\n")]
-            said = dict(line.split(": ", 1) for line in lines if line.startswith(("id: ", "data: ")))
-            if said:
-                self.change = int(said["id"])
-                found: list[dict[str, Any]] = json.loads(said["data"])
-                return found
+            fields = dict(line.split(": ", 1) for line in lines if line.startswith(("id: ", "data: ")))
+            if fields:
+                self.change = int(fields["id"])
+                rows: list[dict[str, Any]] = json.loads(fields["data"])
+                return rows
 
     async def until(self, state: str) -> dict[str, Any]:
         """Return the first row in this state."""
@@ -263,8 +263,8 @@ async def test_event_during_send_is_sent_afterwards(working_directory: Path) -> 
             await trio.sleep_forever()
             raise AssertionError
 
-        asked = {"type": "http", "method": "GET", "headers": [], "query_string": b""}
-        await events({**asked, "path": "/transfers/events"}, receive, send)
+        scope = {"type": "http", "method": "GET", "headers": [], "query_string": b""}
+        await events({**scope, "path": "/transfers/events"}, receive, send)
     assert b'"done"' in sent
 
 
@@ -347,12 +347,12 @@ async def test_transfer_is_resumed_by_another_server(ledger: str, save_directory
         async with running(ledger=ledger) as (browser, _):
             await start_half(browser, server, "a.txt")
         assert read(ledger).left == 1
-        asked = server.asked
+        count = server.request_count
         async with running(ledger=ledger) as (browser, log):
             page = (await browser.ask("/transfers")).text
             assert re.findall(r'data-state="(\w+)"', page) == ["paused"]
             assert ">resume</button>" in page
-            assert server.asked == asked  # The user has not resumed the transfer yet.
+            assert server.request_count == count  # The user has not resumed the transfer yet.
             server.rest.set()
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["done"])
@@ -400,12 +400,12 @@ async def test_transfer_complete_before_kill_is_not_requested_again(ledger: str)
             await until(browser, lambda states: states == ["done"])
         with closing(sqlite3.connect(ledger)) as connection, connection:
             connection.execute("UPDATE object SET status='whole'")
-        asked = server.asked
+        count = server.request_count
         async with running(ledger=ledger) as (browser, _):
             assert await rows(browser) == ["paused"]
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["done"])
-        assert server.asked == asked
+        assert server.request_count == count
 
 
 async def test_ledger_does_not_store_password(ledger: str, ledger_path: Path) -> None:
@@ -421,13 +421,13 @@ async def test_ledger_does_not_store_password(ledger: str, ledger_path: Path) ->
             }
             await browser.post("/save", form)
             await wait_for_half(browser)
-        assert not any(b"friend" in each.read_bytes() for each in ledger_path.parent.iterdir())
-        asked = server.asked
+        assert not any(b"friend" in file.read_bytes() for file in ledger_path.parent.iterdir())
+        count = server.request_count
         async with running(ledger=ledger) as (browser, _):
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["failed"])
             assert "the password in the URL was not stored" in (await browser.ask("/transfers")).text
-        assert server.asked == asked
+        assert server.request_count == count
 
 
 async def test_ledger_keeps_origin_of_url(ledger: str, save_directory: Path, tmp_path: Path) -> None:
@@ -480,5 +480,5 @@ async def test_ledger_is_private_to_its_owner(ledger: str, ledger_path: Path) ->
     async with running(ledger=ledger) as (browser, _):
         assert "state" not in os.listdir(ledger_path.parents[2])
         await browser.ask("/transfers")
-        modes = {each.stat().st_mode & 0o077 for each in (ledger_path, ledger_path.parent)}
+        modes = {file.stat().st_mode & 0o077 for file in (ledger_path, ledger_path.parent)}
         assert modes == {0}

@@ -75,7 +75,9 @@ def test_diagram_table_and_json_have_the_same_messages(exchange: RecordedExchang
             assert row.at in drawn
     data = json.loads(as_text(exchange))
     assert len(data["messages"]) == len(exchange.messages) == len(rows(exchange))
-    assert [each["lines"] for each in data["messages"]] == [list(each.lines) for each in exchange.messages]
+    assert [message["lines"] for message in data["messages"]] == [
+        list(message.lines) for message in exchange.messages
+    ]
 
 
 def test_json_has_the_documented_members() -> None:
@@ -93,22 +95,22 @@ def test_diagram_of_hostile_text_is_well_formed(hostile: str) -> None:
     exchange = record(hostile_events(hostile))
     tree = etree.fromstring(svg(exchange).encode())
     plain = etree.fromstring(svg(record(hostile_events("x"))).encode())
-    assert {each.tag for each in tree.iter()} == {each.tag for each in plain.iter()}
-    allowed = {name for each in plain.iter() for name in each.attrib}
-    assert {name for each in tree.iter() for name in each.attrib} <= allowed
+    assert {node.tag for node in tree.iter()} == {node.tag for node in plain.iter()}
+    allowed = {name for node in plain.iter() for name in node.attrib}
+    assert {name for node in tree.iter() for name in node.attrib} <= allowed
     json.loads(as_text(exchange))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_exchange_page_of_hostile_text_has_no_new_markup(hostile: str) -> None:
     names = {
-        each
+        name
         for element in skeleton(render_page(record(hostile_events("x")))).elements
-        for each in (element[0], *element[1])
+        for name in (element[0], *element[1])
     }
-    found = skeleton(render_page(record(hostile_events(hostile))))
-    assert {each for element in found.elements for each in (element[0], *element[1])} <= names
-    assert len(found.ids) == len(set(found.ids))
+    parsed = skeleton(render_page(record(hostile_events(hostile))))
+    assert {name for element in parsed.elements for name in (element[0], *element[1])} <= names
+    assert len(parsed.ids) == len(set(parsed.ids))
 
 
 def test_exchange_page_loads_no_other_file() -> None:
@@ -117,11 +119,11 @@ def test_exchange_page_loads_no_other_file() -> None:
     assert sheet is not None
     digest = b64encode(sha256(sheet[1].encode()).digest()).decode()
     assert f"content=\"default-src 'none'; style-src 'sha256-{digest}'\"" in markup
-    found = skeleton(markup)
-    names = {name for _, attributes in found.elements for name in attributes}
+    parsed = skeleton(markup)
+    names = {name for _, attributes in parsed.elements for name in attributes}
     assert not names & {"style", "src", "href", "action", "srcset", "data"}
     assert not [name for name in names if name.startswith("on")]
-    assert not {tag for tag, _ in found.elements} & {
+    assert not {tag for tag, _ in parsed.elements} & {
         "script",
         "link",
         "iframe",
@@ -146,9 +148,9 @@ def test_svg_download_contains_its_stylesheet() -> None:
 def test_diagram_has_accessible_title_and_summary() -> None:
     root = etree.fromstring(svg(record(TRANSFER)).encode())
     assert root.get("role") == "img"
-    names = {each.get("id"): each for each in root.iter() if each.get("id") is not None}
+    names = {node.get("id"): node for node in root.iter() if node.get("id") is not None}
     title, summary = (names[name] for name in (root.get("aria-labelledby") or "").split())
-    assert [etree.QName(each).localname for each in (title, summary)] == ["title", "desc"]
+    assert [etree.QName(node).localname for node in (title, summary)] == ["title", "desc"]
     assert title.text == f"Protocol exchange: {URL}"
     assert "18 messages" in (summary.text or "")
     assert "ended: done" in (summary.text or "")
@@ -175,14 +177,14 @@ def test_diagram_of_tls_has_a_bracket_per_connection() -> None:
 
 
 def test_diagram_of_many_messages_is_bounded() -> None:
-    said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
-    said += [Sent(URL, b"x" * 5000 + b"\r\n") for _ in range(1_000)]
-    assert len(panel(record(said))) < 400_000
+    events: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
+    events += [Sent(URL, b"x" * 5000 + b"\r\n") for _ in range(1_000)]
+    assert len(panel(record(events))) < 400_000
 
 
 def test_exchange_page_has_a_section_per_url() -> None:
     exchanges = [record(TRANSFER), record(hostile_events("b"))]
-    found = skeleton(page([(each,) for each in exchanges], "What was said", left_out=3))
-    assert [tag for tag, _ in found.elements].count("section") == 2
-    assert len(found.ids) == len(set(found.ids))
-    assert "5 URLs, of which 3 in the middle are omitted" in "".join(found.text)
+    parsed = skeleton(page([(exchange,) for exchange in exchanges], "What was said", left_out=3))
+    assert [tag for tag, _ in parsed.elements].count("section") == 2
+    assert len(parsed.ids) == len(set(parsed.ids))
+    assert "5 URLs, of which 3 in the middle are omitted" in "".join(parsed.text)

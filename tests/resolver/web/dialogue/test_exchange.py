@@ -49,10 +49,10 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("octets", "left"), SECRETS)
-def test_mask_logins_masks_secret(octets: bytes, left: bytes) -> None:
-    assert mask_logins(octets) == left
-    assert mask_logins(octets.rstrip(b"\r\n")) == left.rstrip(b"\r\n")
+@pytest.mark.parametrize(("octets", "masked"), SECRETS)
+def test_mask_logins_masks_secret(octets: bytes, masked: bytes) -> None:
+    assert mask_logins(octets) == masked
+    assert mask_logins(octets.rstrip(b"\r\n")) == masked.rstrip(b"\r\n")
 
 
 @pytest.mark.parametrize("octets", PLAIN)

@@ -97,7 +97,7 @@ def test_recording_of_transfer_has_a_message_per_event() -> None:
 
 
 def test_recording_marks_messages_inside_tls() -> None:
-    messages = {" ".join(each.lines): each for each in record(TRANSFER).messages}
+    messages = {" ".join(message.lines): message for message in record(TRANSFER).messages}
     assert not messages["AUTH TLS"].secured
     assert not messages["150 comes"].secured or messages["EPSV"].secured
     assert messages["EPSV"].secured
@@ -309,9 +309,9 @@ def test_recording_of_events_has_messages(events: list[Event], expected: list[st
 
 
 def test_recording_of_many_messages_keeps_first_and_last() -> None:
-    said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
-    said += [Sent(URL, b"NOOP %d\r\n" % number) for number in range(10_000)]
-    exchange = record(said)
+    events: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
+    events += [Sent(URL, b"NOOP %d\r\n" % number) for number in range(10_000)]
+    exchange = record(events)
     assert len(exchange.messages) == 2 * HALF + 1
     assert exchange.left_out == 10_001 - 2 * HALF
     assert exchange.messages[HALF].kind == "gap"
@@ -348,15 +348,15 @@ async def test_recordings_of_concurrent_requests_are_separate(nursery: trio.Nurs
     async with resolver.Resolver(on_event=recordings.record) as session, trio.open_nursery() as inner:
         for path in ("/to-a", "/a", "/to-b", "/b", "/to-a"):
             inner.start_soon(session.fetch, server.url(path))
-    found = [recording.exchange() for recording in recordings.list_all()]
-    assert sorted(each.url for each in found) == sorted(
+    exchanges = [recording.exchange() for recording in recordings.list_all()]
+    assert sorted(exchange.url for exchange in exchanges) == sorted(
         server.url(path) for path in ("/to-a", "/a", "/to-b", "/b", "/to-a")
     )
-    for exchange in found:
+    for exchange in exchanges:
         lines = message_lines(exchange)
         assert lines.count("note > done") == 1
-        asked = [line for line in lines if line.startswith("say")]
-        assert len(asked) == (2 if "/to-" in exchange.url else 1)
+        requests = [line for line in lines if line.startswith("say")]
+        assert len(requests) == (2 if "/to-" in exchange.url else 1)
         assert ("note > continues with " + exchange.url.replace("to-", "") in lines) == (
             "/to-" in exchange.url
         )
@@ -397,8 +397,8 @@ async def test_page_has_exchange_and_its_downloads(nursery: trio.Nursery) -> Non
         assert page.text.count('role="img"') == 2
         assert "GET /a HTTP/1.1" in page.text
         away = re.findall(r'href="(/dialogue/[^"]+)"', page.text)
-        assert [each.rpartition(".")[2] for each in away] == ["svg", "json"]
-        drawn, data = [await browser.ask(each) for each in away]
+        assert [path.rpartition(".")[2] for path in away] == ["svg", "json"]
+        drawn, data = [await browser.ask(path) for path in away]
         assert drawn.header("content-type") == "image/svg+xml; charset=utf-8"
         assert (drawn.header("content-disposition") or "").startswith("attachment; ")
         assert etree.fromstring(drawn.body).tag == "{http://www.w3.org/2000/svg}svg"

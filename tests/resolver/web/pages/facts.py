@@ -86,8 +86,8 @@ def response(
 
 
 def entry(text: str, kind: Kind, **extra: JsonValue) -> Entry:
-    said = {"unusable": text, "link": text, "size_text": text, "modified_local": text, **extra}
-    return Entry(name=text, url=text, kind=kind, title=text, extra=said)
+    values = {"unusable": text, "link": text, "size_text": text, "modified_local": text, **extra}
+    return Entry(name=text, url=text, kind=kind, title=text, extra=values)
 
 
 def item(
@@ -130,24 +130,24 @@ def article(text: str) -> Response:
 
 
 def articles(text: str) -> list[Entry]:
-    said: dict[str, JsonValue] = {"from": text, "date": text, "message_id": "1"}
-    first = Entry(name=text, url=text, kind=Kind.ARTICLE, title=text, extra=said)
+    values: dict[str, JsonValue] = {"from": text, "date": text, "message_id": "1"}
+    first = Entry(name=text, url=text, kind=Kind.ARTICLE, title=text, extra=values)
     other = Entry(
-        name="7", kind=Kind.ARTICLE, title=text, extra={**said, "message_id": "2", "references": ["1"]}
+        name="7", kind=Kind.ARTICLE, title=text, extra={**values, "message_id": "2", "references": ["1"]}
     )
-    gone = Entry(name="9", url=text, kind=Kind.ARTICLE, extra={"references": ["0"], "from": text})
-    return [first, other, gone]
+    orphan = Entry(name="9", url=text, kind=Kind.ARTICLE, extra={"references": ["0"], "from": text})
+    return [first, other, orphan]
 
 
 def hit(text: str) -> Entry:
-    said: dict[str, JsonValue] = {
+    values: dict[str, JsonValue] = {
         "score": 812,
         "types": [text, text],
         "other_types": [text, text],
         "media_type": text,
         "lines": 3,
     }
-    return Entry(name=text, url=text, kind=Kind.DOCUMENT, modified=NOW, extra=said)
+    return Entry(name=text, url=text, kind=Kind.DOCUMENT, modified=NOW, extra=values)
 
 
 def document(text: str, content: bytes, media_type: str = "", view: str = "") -> WebPage:

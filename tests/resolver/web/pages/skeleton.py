@@ -43,10 +43,10 @@ class Skeleton(HTMLParser):
 
 
 def skeleton(markup: str) -> Skeleton:
-    found = Skeleton()
-    found.feed(markup)
-    found.close()
-    return found
+    parsed = Skeleton()
+    parsed.feed(markup)
+    parsed.close()
+    return parsed
 
 
 def place(url: str = "ftp://h.example/pub/") -> PageAddressBar:

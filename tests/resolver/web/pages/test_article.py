@@ -143,13 +143,15 @@ def test_article_page_shows_picture_by_first_bytes() -> None:
 
 def outline(stretches: tuple[QuotedLines, ...]) -> list[object]:
     return [
-        [each.level, *outline(each.inner)] if each.inner else "".join(run.text for run in each.runs)
-        for each in stretches
+        [stretch.level, *outline(stretch.inner)]
+        if stretch.inner
+        else "".join(run.text for run in stretch.runs)
+        for stretch in stretches
     ]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "outlined"),
     [
         ("a\n> b\n>> c\n> d\ne", ["a", [1, "b", [2, "c"], "d"], "e"]),
         ("> > > > deep", [[1, [2, [3, "> deep"]]]]),
@@ -160,8 +162,8 @@ def outline(stretches: tuple[QuotedLines, ...]) -> list[object]:
         ("\n\n", []),
     ],
 )
-def test_split_nests_quotes_by_level(text: str, found: list[object]) -> None:
-    assert outline(split(text, place()).stretches) == found
+def test_split_nests_quotes_by_level(text: str, outlined: list[object]) -> None:
+    assert outline(split(text, place()).stretches) == outlined
 
 
 def test_split_signature_follows_its_mark() -> None:

@@ -35,12 +35,12 @@ def reply(
 ) -> tuple[Response, Url]:
     from dataclasses import replace
 
-    found = response(url, kind=kind, media_type="", extra=extra)
-    return replace(found, entries=None if entries is None else tuple(entries), title=None), parse(url)
+    empty = response(url, kind=kind, media_type="", extra=extra)
+    return replace(empty, entries=None if entries is None else tuple(entries), title=None), parse(url)
 
 
 @pytest.mark.parametrize(
-    ("found", "template"),
+    ("pair", "template"),
     [
         (reply("ftp://h.example/", Kind.DIRECTORY, []), "directory.html"),
         (reply("gopher://h.example/", Kind.DIRECTORY, []), "menu.html"),
@@ -55,8 +55,8 @@ def reply(
         (reply("http://h.example/x", Kind.DOCUMENT), "document.html"),
     ],
 )
-def test_page_of_response_has_template_of_kind(found: tuple[Response, Url], template: str) -> None:
-    page = page_of(*found, PageQuery(), place(), keep)
+def test_page_of_response_has_template_of_kind(pair: tuple[Response, Url], template: str) -> None:
+    page = page_of(*pair, PageQuery(), place(), keep)
     assert page.template == template
     assert rendered(page)
 
@@ -85,18 +85,18 @@ def test_shape_of_document_depends_on_its_bytes(content: bytes, media_type: str,
 
 
 def test_page_of_document_never_repeats_declared_type() -> None:
-    kept: list[tuple[bytes, str, bool]] = []
+    stored: list[tuple[bytes, str, bool]] = []
 
     def keeping(octets: bytes, media_type: str, name: str, shown: bool) -> str:
-        kept.append((octets, media_type, shown))
+        stored.append((octets, media_type, shown))
         return "/d/x"
 
     for media_type in ("text/html; charset=utf-7", "image/svg+xml", "multipart/x-mixed-replace"):
         for content in (b"caf\xe9", PNG):
-            found = response("x", content=content, media_type=media_type)
-            page_of(found, parse("http://h.example/a.html"), PageQuery(view="page"), place(), keeping)
-    assert {media_type for _, media_type, shown in kept if not shown} == {"application/octet-stream"}
-    assert {(octets, media_type) for octets, media_type, shown in kept if shown} == {
+            document = response("x", content=content, media_type=media_type)
+            page_of(document, parse("http://h.example/a.html"), PageQuery(view="page"), place(), keeping)
+    assert {media_type for _, media_type, shown in stored if not shown} == {"application/octet-stream"}
+    assert {(octets, media_type) for octets, media_type, shown in stored if shown} == {
         (PNG, "image/png"),
         ("<!doctype html>\ncafé".encode(), "text/html; charset=utf-8"),
     }
@@ -150,18 +150,18 @@ def test_text_of_markup_resolves_relative_links(markup: str, text: str) -> None:
 
 def test_text_of_markup_limits_relative_links() -> None:
     """The rest of a huge page is shown without relative links; the work and the text are bounded."""
-    found = text_of_markup("<a href=b>x</a>" * 50_000, base_of(f"http://h.example/{'d' * 1_000}/"))
-    assert found.count("<http:") == 10_000
-    assert found.endswith("xx")
+    text = text_of_markup("<a href=b>x</a>" * 50_000, base_of(f"http://h.example/{'d' * 1_000}/"))
+    assert text.count("<http:") == 10_000
+    assert text.endswith("xx")
 
 
 def test_relative_link_of_page_leads_through_own_address() -> None:
-    found = response(
+    document = response(
         "http://h.example/d/a#f",
         content=b"<a href=b>x</a> <a href=javascript:1>y</a>",
         media_type="text/html",
     )
-    page = page_of(found, parse(found.url), PageQuery(), place(), keep)
+    page = page_of(document, parse(document.url), PageQuery(), place(), keep)
     href = place().href("http://h.example/d/b")
     assert f'&lt;<a href="{href}">http://h.example/d/b</a>&gt;' in rendered(page)
     assert 'href="javascript' not in rendered(page)
@@ -178,9 +178,11 @@ def multipart(content: bytes, media_type: str | None = "multipart/mixed; boundar
     """Return the page of a multipart document, with the header field of an http response or without."""
     from dataclasses import replace
 
-    found = response("http://h.example/x", content=content, media_type="multipart/mixed")
+    document = response("http://h.example/x", content=content, media_type="multipart/mixed")
     meta = () if media_type is None else (("Content-Type", media_type),)
-    return page_of(replace(found, meta=meta, charset=None), parse(found.url), PageQuery(), place(), keep)
+    return page_of(
+        replace(document, meta=meta, charset=None), parse(document.url), PageQuery(), place(), keep
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,21 +251,21 @@ def test_text_page_splits_text_at_line_ends() -> None:
     assert [page.values["part"] for page in pages] == [1, 2, 3, 3]
     shown = [text for page in pages[:3] for text in _runs(page.values["runs"])]
     assert "".join(shown) == text
-    assert all(each.endswith("\n") and len(each) <= PART for each in shown)
+    assert all(part.endswith("\n") and len(part) <= PART for part in shown)
     assert pages[0].values["previous"] is None
     assert pages[2].values["next"] is None
 
 
-def _runs(found: object) -> list[str]:
-    assert isinstance(found, list)
-    return [run.text for run in found]
+def _runs(runs: object) -> list[str]:
+    assert isinstance(runs, list)
+    return [run.text for run in runs]
 
 
 def test_text_page_links_urls() -> None:
-    found = response(
+    document = response(
         "x", content=b"see <URL:ftp://h.example/a> and <javascript:x> and <x>", media_type="text/plain"
     )
-    markup = rendered(document_page(found, PageQuery(), place(), str))
+    markup = rendered(document_page(document, PageQuery(), place(), str))
     assert '&lt;<a href="/u/17">URL:ftp://h.example/a</a>&gt; and &lt;javascript:x&gt;' in markup
 
 
@@ -323,7 +325,7 @@ FORM = AskForm(
 
 
 @pytest.mark.parametrize(
-    ("said", "answers"),
+    ("fields", "answers"),
     [
         ([], [b"", (), b"a", False, None]),
         (
@@ -341,13 +343,13 @@ FORM = AskForm(
         ([("answer3", "٣")], [b"", (), b"a", False, None]),
     ],
 )
-def test_answers_from_fields_match_questions(said: list[tuple[str, str]], answers: list[object]) -> None:
-    assert answers_from(FORM, said) == answers
+def test_answers_from_fields_match_questions(fields: list[tuple[str, str]], answers: list[object]) -> None:
+    assert answers_from(FORM, fields) == answers
 
 
 def test_form_page_has_a_field_per_question() -> None:
-    found = skeleton(rendered(form_page(FORM, URL, "KEPT")))
-    assert [value for value in found.values if value.startswith("answer") and value in found.ids] == [
+    parsed = skeleton(rendered(form_page(FORM, URL, "KEPT")))
+    assert [value for value in parsed.values if value.startswith("answer") and value in parsed.ids] == [
         *["answer1"] * 3,
         *["answer2"] * 3,
         *["answer3-0"] * 2,

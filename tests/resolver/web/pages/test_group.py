@@ -36,7 +36,7 @@ def outline_threads(*entries: Entry) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("entries", "found"),
+    ("entries", "outlined"),
     [
         (
             (article(1, "a"), article(2, "b", "a"), article(3, "c", "a", "b"), article(4, "d", "a")),
@@ -64,8 +64,8 @@ def outline_threads(*entries: Entry) -> list[str]:
         ),
     ],
 )
-def test_threads_place_articles_below_their_parent(entries: tuple[Entry, ...], found: list[str]) -> None:
-    assert outline_threads(*entries) == found
+def test_threads_place_articles_below_their_parent(entries: tuple[Entry, ...], outlined: list[str]) -> None:
+    assert outline_threads(*entries) == outlined
 
 
 @given(
@@ -73,10 +73,10 @@ def test_threads_place_articles_below_their_parent(entries: tuple[Entry, ...], f
         st.tuples(st.sampled_from("abcdef "), st.lists(st.sampled_from("abcdefgh"), max_size=3)), max_size=12
     )
 )
-def test_threads_contain_articles_exactly_once(said: list[tuple[str, list[str]]]) -> None:
-    entries = [article(number, name.strip(), *names) for number, (name, names) in enumerate(said)]
-    found = [node for thread in threads(entries) for node in thread]
-    assert sorted(int(node.entry.name) for node in found) == list(range(len(entries)))
+def test_threads_contain_articles_exactly_once(articles: list[tuple[str, list[str]]]) -> None:
+    entries = [article(number, name.strip(), *names) for number, (name, names) in enumerate(articles)]
+    nodes = [node for thread in threads(entries) for node in thread]
+    assert sorted(int(node.entry.name) for node in nodes) == list(range(len(entries)))
     for thread in threads(entries):
         assert thread[0].depth == 0
         assert thread[0].replies == len(thread) - 1
@@ -109,7 +109,7 @@ def test_group_page_lists_missing_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "name"),
+    ("text", "name"),
     [
         ("Ann Author <ann@h.example>", "Ann Author"),
         ('"Ann" <ann@h.example>', "Ann"),
@@ -119,5 +119,5 @@ def test_group_page_lists_missing_numbers() -> None:
         ("", "(unknown)"),
     ],
 )
-def test_author_of_returns_display_name(said: str, name: str) -> None:
-    assert author_of(said) == name
+def test_author_of_returns_display_name(text: str, name: str) -> None:
+    assert author_of(text) == name

@@ -30,42 +30,42 @@ from tests.resolver.web.pages.skeleton import place, rendered, skeleton
 def test_point_at_puts_carets_below_position(
     text: str, shown: str | None, position: int, marked: str, column: int, words: str
 ) -> None:
-    found = point_at(text, text if shown is None else shown, position)
-    assert found.marked == marked
-    assert found.carets == " " * column + "^" * max(1, len(marked))
-    assert found.words == words
+    line = point_at(text, text if shown is None else shown, position)
+    assert line.marked == marked
+    assert line.carets == " " * column + "^" * max(1, len(marked))
+    assert line.words == words
 
 
 def test_point_at_in_long_url_shows_context() -> None:
-    found = point_at("x" * 5_000 + "\x1b" + "y" * 5_000, "x" * 5_000 + "\x1b" + "y" * 5_000, 5_000)
-    assert found.before.startswith("…x")
-    assert len(found.before) == len(found.after) == 101
-    assert len(found.carets) == 105
+    line = point_at("x" * 5_000 + "\x1b" + "y" * 5_000, "x" * 5_000 + "\x1b" + "y" * 5_000, 5_000)
+    assert line.before.startswith("…x")
+    assert len(line.before) == len(line.after) == 101
+    assert len(line.carets) == 105
 
 
 @pytest.mark.parametrize("text", ["gopher://h:25/1x%0D%0A", "gopher//h", "nosuch://h/", "data:text/html,x"])
 def test_preview_of_refused_url_has_no_open_button(text: str) -> None:
-    found = skeleton(rendered(preview_page(text)))
-    assert "/open" not in found.values
-    assert "Open" not in "".join(found.text)
+    parsed = skeleton(rendered(preview_page(text)))
+    assert "/open" not in parsed.values
+    assert "Open" not in "".join(parsed.text)
 
 
 def test_preview_of_allowed_url_has_open_button() -> None:
-    found = skeleton(rendered(preview_page("gopher://h.example/")))
-    assert found.values.count("/open") == 1
-    assert "gopher://h.example/" in found.values
+    parsed = skeleton(rendered(preview_page("gopher://h.example/")))
+    assert parsed.values.count("/open") == 1
+    assert "gopher://h.example/" in parsed.values
 
 
 def test_preview_has_password_only_in_hidden_field() -> None:
     """The form contains the URL as it was entered: a hidden field is not displayed."""
-    found = skeleton(rendered(preview_page("ftp://me:secret@h.example/x")))
-    assert "secret" not in "".join(found.text)
-    assert [value for value in found.values if "secret" in value] == ["ftp://me:secret@h.example/x"]
+    parsed = skeleton(rendered(preview_page("ftp://me:secret@h.example/x")))
+    assert "secret" not in "".join(parsed.text)
+    assert [value for value in parsed.values if "secret" in value] == ["ftp://me:secret@h.example/x"]
 
 
 def test_error_classes_have_a_status() -> None:
     kinds = [
-        each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ResolveError)
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ResolveError)
     ]
     assert {kind for kind in kinds if not any(base in ROWS for base in kind.__mro__)} == set()
     assert {
@@ -86,12 +86,12 @@ def test_error_classes_have_a_status() -> None:
 
 def test_error_page_of_refusal_names_rule_without_retry() -> None:
     error = Refused("S04", "S04: port 25 is not ours", flag="--allow-port 25", position=11)
-    found = skeleton(rendered(error_page(error, "gopher://h:25/", "gopher://h:25/", place())))
-    text = "".join(found.text)
+    parsed = skeleton(rendered(error_page(error, "gopher://h:25/", "gopher://h:25/", place())))
+    text = "".join(parsed.text)
     assert "Nothing was sent" in text
     assert "start resolve with --allow-port 25." in text
-    assert "/help#S04" in found.values
-    assert "/open" not in found.values
+    assert "/help#S04" in parsed.values
+    assert "/open" not in parsed.values
     assert "Try again" not in text
 
 

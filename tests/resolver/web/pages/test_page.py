@@ -41,15 +41,17 @@ def test_page_shows_control_characters_escaped(name: str) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_page_has_accessible_structure(name: str) -> None:
     """The page has one h1, a label for each field, unique ids, and a link that skips repeated content."""
-    found = skeleton(rendered(PAGES[name]("x")))
-    tags = [tag for tag, _ in found.elements]
+    parsed = skeleton(rendered(PAGES[name]("x")))
+    tags = [tag for tag, _ in parsed.elements]
     assert tags.count("h1") == tags.count("main") == tags.count("title") == 1
-    assert len(found.ids) == len(set(found.ids))
-    first = next(each for each in found.elements[tags.index("body") :] if each[0] in ("a", "input", "button"))
+    assert len(parsed.ids) == len(set(parsed.ids))
+    first = next(
+        element for element in parsed.elements[tags.index("body") :] if element[0] in ("a", "input", "button")
+    )
     assert first == ("a", ("class", "href"))
     fields = [
         names
-        for tag, names in found.elements
+        for tag, names in parsed.elements
         if tag in ("input", "select", "textarea") and "id" not in names and "aria-label" not in names
     ]
     assert all(names[:2] == ("type", "name") for names in fields)  # Hidden fields.
@@ -94,10 +96,10 @@ UNSTYLED = {
 
 
 def _classes(path: Path) -> list[str]:
-    said = re.findall(r'class="([^"]*)"', path.read_text(encoding="utf-8"))
+    names = re.findall(r'class="([^"]*)"', path.read_text(encoding="utf-8"))
     return [
         word
-        for each in said
-        for word in re.sub(r"\{[{%].*?[%}]\}|\S*\{\{.*?\}\}", " ", each).split()
+        for name in names
+        for word in re.sub(r"\{[{%].*?[%}]\}|\S*\{\{.*?\}\}", " ", name).split()
         if word.isascii() and "{" not in word
     ]

@@ -119,9 +119,9 @@ PIECES = st.lists(
 
 @given(PIECES, st.booleans())
 def test_allowed_markup_names_no_host(pieces: list[str], is_xml: bool) -> None:
-    found = page("".join(pieces), is_xml=is_xml)
-    assert_names_nothing_elsewhere(found)
-    again = page(found)
+    parsed = page("".join(pieces), is_xml=is_xml)
+    assert_names_nothing_elsewhere(parsed)
+    again = page(parsed)
     assert_names_nothing_elsewhere(again)
 
 
