@@ -13,7 +13,7 @@ from protocols.location import Url
 from resolver.files.archive import open_archive
 from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
-from resolver.warc.catalog import Catalog, FoundCapture, choose_latest
+from resolver.warc.catalog import ArchivedCapture, Catalog, choose_latest
 from resolver.warc.http import normalize_target
 
 _TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
@@ -119,7 +119,7 @@ class Archive:
         """Close the files."""
         self._files.close()
 
-    def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
+    def find(self, url: Url, *, wants_facts: bool = False) -> ArchivedCapture:
         """Return the best capture of a URL. Raises `NotFound`."""
         catalog, target = self._catalog, normalize_target(url)
         objects, failed = catalog.find_objects(target), catalog.find_without_object(target, "failed")
@@ -127,7 +127,7 @@ class Archive:
         for candidates in ([*objects, *facts], failed):
             if (record := choose_latest(candidates, self.at)) is not None:
                 parts = [] if record.is_whole else catalog.find_ranges(target, record.date, self.at)
-                return FoundCapture(catalog, record, parts)
+                return ArchivedCapture(catalog, record, parts)
         if records := [*objects, *failed]:
             first = min(record.date for record in records)
             raise NotFound(

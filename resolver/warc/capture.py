@@ -47,7 +47,7 @@ from resolver.warc.group import (
     name_truncation,
 )
 from resolver.warc.group import DialogueRecord as Events
-from resolver.warc.http import MAX_HEAD, AnswerSpan, ChunkDecoder, find_answer, mask_answer, masked_fields
+from resolver.warc.http import MAX_HEAD, ArchivedHead, ChunkDecoder, find_heads, mask_heads, masked_fields
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
@@ -231,10 +231,10 @@ class HttpCapture:
         is_head = request.startswith(b"HEAD ")
         masked = [f"request:{name}" for name in masked_fields(request)]
         received = self._received.read_first(MAX_HEAD)
-        answer = find_answer(received)
+        answer = find_heads(received)
 
         def mask(octets: bytes) -> tuple[bytes, list[str]]:
-            return mask_answer(octets, has_secrets=bool(masked), keeps_cookies=keeps_cookies, hide=hide)
+            return mask_heads(octets, has_secrets=bool(masked), keeps_cookies=keeps_cookies, hide=hide)
 
         events: list[tuple[str, bytes]] = []
         if answer is None:
@@ -284,7 +284,7 @@ class HttpCapture:
             size=count,
             truncated=None,
             status=answer.status,
-            media_type=AnswerSpan(0, head).media_type,
+            media_type=ArchivedHead(0, head).media_type,
             is_indexed=request.startswith(b"GET "),
         )
         body: dict[str, JsonValue] = {

@@ -19,8 +19,8 @@ from protocols.errors import (
     ProtocolError,
 )
 from resolver.url.parsing import parse
-from resolver.warc.check import ComputedDigest, PayloadPeek, short_key
-from resolver.warc.http import MAX_HEAD, AnswerSpan, find_answer, normalize_target, read_answer
+from resolver.warc.check import ComputedDigest, RecordKindReader, short_key
+from resolver.warc.http import MAX_HEAD, ArchivedHead, find_heads, normalize_target, read_heads
 from resolver.warc.metadata import Json, ReplayedConnection, find_end, list_connections, read_events
 from resolver.warc.records import (
     MAX_READ,
@@ -176,7 +176,7 @@ class CatalogRecord(NamedTuple):
     id: bytes | None
 
 
-class CatalogQuery(PayloadPeek):
+class CatalogReader(RecordKindReader):
     """A block reader that extracts the catalog data of a record, including the method of a request.
 
     `is_short` is true if the body of a response is shorter than its `Content-Length`. `is_short` does not
@@ -198,7 +198,7 @@ class CatalogQuery(PayloadPeek):
     @property
     def is_short(self) -> bool:
         octets = b"" if self.http is None or self.http.octets is None else self.http.octets
-        answer = find_answer(octets)
+        answer = find_heads(octets)
         return answer is not None and answer.length is not None and len(octets) + answer.length > self._length
 
 
@@ -224,7 +224,7 @@ class Catalog:
         self.sources.append(source)
         damage: DamagedSpan | None = None
         offset, number = -1, 0
-        for item in read_records(source, CatalogQuery):
+        for item in read_records(source, CatalogReader):
             if isinstance(item, DamagedSpan):
                 damage = damage or item
                 continue
@@ -234,7 +234,7 @@ class Catalog:
         if damage is not None and self._count == before:
             raise LocalError(f"no complete record: byte {damage.offset}: {damage.message}")
 
-    def _add_record(self, record: WarcRecord[CatalogQuery], position: RecordPosition) -> None:
+    def _add_record(self, record: WarcRecord[CatalogReader], position: RecordPosition) -> None:
         self._count += 1
         if self._count > MAX_RECORDS:
             raise LocalError(f"more than {MAX_RECORDS} records (pass fewer files)")
@@ -253,7 +253,7 @@ class Catalog:
                 self._unserved_ids.add(key)
 
     def _add_capture(
-        self, record: WarcRecord[CatalogQuery], position: RecordPosition, key: bytes | None
+        self, record: WarcRecord[CatalogReader], position: RecordPosition, key: bytes | None
     ) -> None:
         head, type, target = record.head, record.reader.type, record.head.target
         url_key = None if target is None else _make_key(target)
@@ -339,14 +339,14 @@ _MODIFIED = re.compile(rb"\r?\nlast-modified[ \t]*:[ \t]*([^\r\n]*)", re.IGNOREC
 _CODING = re.compile(rb"\r?\ncontent-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
-class AnswerPart(NamedTuple):
+class ResponsePart(NamedTuple):
     """The record of a response, with the length of the block and a function that opens the block."""
 
     length: int
     block: Callable[[], Iterator[bytes]]
 
-    def answer(self) -> AnswerSpan | None:
-        return read_answer(self.block())[1]
+    def parse_head(self) -> ArchivedHead | None:
+        return read_heads(self.block())[1]
 
     def skip_octets(self, count: int) -> Iterator[bytes]:
         """Yield all bytes of the block after the first `count` bytes."""
@@ -355,27 +355,27 @@ class AnswerPart(NamedTuple):
             count = max(0, count - len(octets))
 
 
-class AnswerPiece(NamedTuple):
+class ResponsePiece(NamedTuple):
     """The record of a response, and the number of bytes to skip at the start of the block."""
 
-    part: AnswerPart
+    part: ResponsePart
     skipped: int
 
 
-def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
+def find_parts(first: ResponsePart, parts: list[ResponsePart]) -> list[ResponsePiece] | None:
     """Return the range responses that complete the first response.
 
     The result is `None` if the body is not complete.
 
     All responses must have the same strong entity tag or, without entity tags, the same modification date.
     """
-    answer = first.answer()
+    answer = first.parse_head()
     if answer is None or answer.status != 200 or answer.length is None:
         return None
     covered = first.length - answer.interim - len(answer.head)
-    pieces: list[AnswerPiece] = []
+    pieces: list[ResponsePiece] = []
     for part in parts:
-        reply = part.answer()
+        reply = part.parse_head()
         match = None if reply is None else _RANGE.search(reply.head)
         if reply is None or match is None or reply.is_coded or not _has_same_version(answer, reply):
             continue
@@ -383,12 +383,12 @@ def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] 
         end = begin + part.length - head
         if match[2] not in (b"*", b"%d" % answer.length) or not begin <= covered < end:
             continue
-        pieces.append(AnswerPiece(part, head + covered - begin))
+        pieces.append(ResponsePiece(part, head + covered - begin))
         covered = end
     return pieces if covered == answer.length else None
 
 
-def _has_same_version(first: AnswerSpan, second: AnswerSpan) -> bool:
+def _has_same_version(first: ArchivedHead, second: ArchivedHead) -> bool:
     codings = [_read_field(_CODING, answer) for answer in (first, second)]
     tags = [_read_field(_TAG, answer) for answer in (first, second)]
     dates = [_read_field(_MODIFIED, answer) for answer in (first, second)]
@@ -399,7 +399,7 @@ def _has_same_version(first: AnswerSpan, second: AnswerSpan) -> bool:
     return dates[0] is not None and dates[0] == dates[1]
 
 
-def _read_field(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
+def _read_field(field: re.Pattern[bytes], answer: ArchivedHead) -> bytes | None:
     match = field.search(answer.head)
     return None if match is None else match[1].strip()
 
@@ -411,7 +411,7 @@ def _read_field(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
 _MAX_RATIO = 4_096
 
 
-class FoundCapture:
+class ArchivedCapture:
     """A capture in an archive. `address` is the IP address of the peer that sent the object."""
 
     def __init__(self, catalog: Catalog, record: CatalogRecord, parts: list[CatalogRecord]) -> None:
@@ -439,13 +439,13 @@ class FoundCapture:
         return self._record.is_whole and (self._original is None or self._original.is_whole)
 
     @cached_property
-    def _joined_parts(self) -> list[AnswerPiece] | None:
+    def _joined_parts(self) -> list[ResponsePiece] | None:
         if not self._parts:
             return None
         return find_parts(self._part(self._record), [self._part(row) for row in self._parts])
 
-    def _part(self, record: CatalogRecord) -> AnswerPart:
-        return AnswerPart(record.length, lambda: self._open(record.position)[1])
+    def _part(self, record: CatalogRecord) -> ResponsePart:
+        return ResponsePart(record.length, lambda: self._open(record.position)[1])
 
     @cached_property
     def _original(self) -> CatalogRecord | None:
@@ -530,8 +530,8 @@ def _join_head(revisit_block: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]
     In two cases, the original record is yielded unchanged. Either the revisit and the original have different
     body framing, or the revisit is a Not Modified (304) response.
     """
-    octets, original = read_answer(pieces)
-    revisit = find_answer(revisit_block)
+    octets, original = read_heads(pieces)
+    revisit = find_heads(revisit_block)
     if (
         original is not None
         and revisit is not None

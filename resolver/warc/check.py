@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.location import JsonValue
 from resolver.url.parsing import redact
-from resolver.warc.http import BODILESS, HEAD_END, MAX_HEAD, AnswerSpan, ChunkDecoder, find_answer
+from resolver.warc.http import BODILESS, HEAD_END, MAX_HEAD, ArchivedHead, ChunkDecoder, find_heads
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records
 
 # The digests of records (WARC 1.1, 5.8), and the payload from which a digest is computed (WARC 1.1, 2).
@@ -94,7 +94,7 @@ class Payload:
     """An incremental reader of a payload. After the HTTP response head was read, `answer` is set."""
 
     def __init__(self, head: RecordHead) -> None:
-        self.answer: AnswerSpan | None = None
+        self.answer: ArchivedHead | None = None
         self._has_head = head.media_type == "application/http"
         self._buffer = bytearray()
         self._unchunked: ChunkDecoder | None = None
@@ -105,7 +105,7 @@ class Payload:
             if len(self._buffer) > MAX_HEAD:
                 return b""
             self._buffer += octets
-            self.answer = find_answer(bytes(self._buffer))
+            self.answer = find_heads(bytes(self._buffer))
             if self.answer is None:
                 return b""
             octets = bytes(self._buffer[self.answer.interim + len(self.answer.head) :])
@@ -233,7 +233,7 @@ class BlockInspection:
         if not head.octets or head.status is None:
             return
         self._status = head.status
-        answer = AnswerSpan(0, head.octets)
+        answer = ArchivedHead(0, head.octets)
         if answer.is_coded:
             self._chunks = ChunkDecoder(head.octets)
         self._promised = answer.length
@@ -439,14 +439,14 @@ def list_records(
     Raises:
         LocalError: The file is not a WARC file.
     """
-    for item in read_records(source, PayloadPeek):
+    for item in read_records(source, RecordKindReader):
         if isinstance(item, DamagedSpan):
             yield item
         elif is_selected is None or (item.head.target is not None and is_selected(item.head.target)):
             yield ListedRecord(item.offset, item.head, item.reader.kind())
 
 
-class PayloadPeek:
+class RecordKindReader:
     """A block reader that stores only the bytes that determine the kind of the record."""
 
     def __init__(self, head: RecordHead) -> None:

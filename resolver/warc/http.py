@@ -48,7 +48,7 @@ _MAY_HIDE = re.compile(rb"@|\n(?:set-cookie|authentication-info)", re.IGNORECASE
 BODILESS = frozenset({204, 304})
 
 
-class AnswerSpan(NamedTuple):
+class ArchivedHead(NamedTuple):
     """The heads of an HTTP response: the size of the interim heads in bytes, and the final head."""
 
     interim: int
@@ -84,22 +84,22 @@ class AnswerSpan(NamedTuple):
         return None if match is None else match[1].decode("latin-1").strip().lower() or None
 
 
-def find_answer(octets: bytes) -> AnswerSpan | None:
+def find_heads(octets: bytes) -> ArchivedHead | None:
     """Return the heads at the start of the received bytes, or None without a complete head."""
     begin = 0
     while (end := HEAD_END.search(octets, begin)) is not None:
         if not _INTERIM.match(octets, begin):
-            return AnswerSpan(begin, octets[begin : end.end()])
+            return ArchivedHead(begin, octets[begin : end.end()])
         begin = end.end()
     return None
 
 
-def read_answer(pieces: Iterator[bytes]) -> tuple[bytes, AnswerSpan | None]:
+def read_heads(pieces: Iterator[bytes]) -> tuple[bytes, ArchivedHead | None]:
     """Read chunks until the heads are complete; return the bytes read, and the heads or None."""
     received = b""
     for octets in pieces:
         received += octets
-        if (answer := find_answer(received)) is not None or len(received) > MAX_HEAD:
+        if (answer := find_heads(received)) is not None or len(received) > MAX_HEAD:
             return received, answer
     return received, None
 
@@ -110,7 +110,7 @@ def masked_fields(request: bytes) -> list[str]:
     return [match[1].decode("latin-1").lower() for match in _MASKED.finditer(head)]
 
 
-def mask_answer(
+def mask_heads(
     head: bytes, *, has_secrets: bool, keeps_cookies: bool, hide: Callable[[bytes], bytes]
 ) -> tuple[bytes, list[str]]:
     """Return the heads with masked secrets, and the names of the masked fields."""

@@ -49,9 +49,9 @@ from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
 from resolver.url import registry
 from resolver.url.parsing import parse
-from resolver.warc.catalog import FoundCapture, join_pieces
+from resolver.warc.catalog import ArchivedCapture, join_pieces
 from resolver.warc.group import frame_pieces
-from resolver.warc.http import read_answer
+from resolver.warc.http import read_heads
 from resolver.warc.metadata import (
     Json,
     ReplayedConnection,
@@ -319,7 +319,7 @@ _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 class CaptureSearch(Protocol):
     """The interface of `Archive.find`."""
 
-    def __call__(self, url: Url, *, wants_facts: bool = False) -> FoundCapture: ...
+    def __call__(self, url: Url, *, wants_facts: bool = False) -> ArchivedCapture: ...
 
 
 class ArchiveGate(UrlGate):
@@ -337,7 +337,7 @@ class ArchiveGate(UrlGate):
             self.options = self._make_listing_options()
 
     @cached_property
-    def _capture(self) -> FoundCapture:
+    def _capture(self) -> ArchivedCapture:
         """Return the capture of the URL.
 
         Raises:
@@ -350,7 +350,7 @@ class ArchiveGate(UrlGate):
             raise make_error(capture.end, capture.date)
         return capture
 
-    def _find(self) -> FoundCapture:
+    def _find(self) -> ArchivedCapture:
         """Return the capture of the URL.
 
         If the archive contains the URL only as a directory, the directory is returned, as a server would do.
@@ -510,7 +510,7 @@ class ArchiveGate(UrlGate):
 
     # connections and files
 
-    def _require_capture(self) -> FoundCapture:
+    def _require_capture(self) -> ArchivedCapture:
         if self._search_error is not None:
             raise self._search_error
         return self._capture
@@ -561,7 +561,7 @@ class ArchiveGate(UrlGate):
         if self.options.want != "facts":
             yield from capture.block()
             return
-        received, answer = read_answer(capture.block())
+        received, answer = read_heads(capture.block())
         yield received if answer is None else received[: answer.interim + len(answer.head)]
 
     def _read_connection(self) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import pytest
 
 from resolver.files.archive import ByteSpool
 from resolver.warc.capture import HttpCapture
-from resolver.warc.http import mask_answer
+from resolver.warc.http import mask_heads
 
 COOKIE = b"Set-Cookie: a=sekret; Path=/\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
@@ -53,8 +53,8 @@ def test_http_capture_masks_cookies_unless_kept(
         (b"s" * 250_000, b"s" * 250_000),  # quadratic work would hang
     ],
 )
-def test_mask_answer_hides_password_after_long_scheme(value: bytes, shown: bytes) -> None:
+def test_mask_heads_hides_password_after_long_scheme(value: bytes, shown: bytes) -> None:
     head = b"HTTP/1.1 200 OK\r\nLink: %b\r\n\r\n"
-    masked, names = mask_answer(head % value, has_secrets=False, keeps_cookies=False, hide=lambda each: each)
+    masked, names = mask_heads(head % value, has_secrets=False, keeps_cookies=False, hide=lambda each: each)
     assert masked == head % shown
     assert names == (["link"] if value != shown else [])
