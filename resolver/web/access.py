@@ -289,17 +289,17 @@ def _find_user(ends: Endpoints) -> int | None:
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:
             system.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
-            answer = system.recv(4_096, socket.MSG_DONTWAIT)
+            reply = system.recv(4_096, socket.MSG_DONTWAIT)
     except (
         AttributeError,
         OSError,
     ):  # the system does not support AF_NETLINK, or refused the sock_diag request
         return None
-    if len(answer) < _ANSWER or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
+    if len(reply) < _ANSWER or _HEAD.unpack_from(reply)[1] != _BY_FAMILY:
         return None
-    if _PORTS.unpack_from(answer, _ANSWERED_PORTS) != (ends.peer[1], ends.local[1]):
+    if _PORTS.unpack_from(reply, _ANSWERED_PORTS) != (ends.peer[1], ends.local[1]):
         return None
-    user, inode = _USER_AND_INODE.unpack_from(answer, _ANSWERED_USER)
+    user, inode = _USER_AND_INODE.unpack_from(reply, _ANSWERED_USER)
     return int(user) if inode else None
 
 
@@ -544,7 +544,7 @@ def check_bearer(request: EntryRequest, site: SiteSettings) -> EntryRefusal | No
     return EntryRefusal(401, "no valid bearer token", "missing or invalid bearer token\n")
 
 
-class BearerEntrance:
+class BearerMiddleware:
     """ASGI middleware for an application whose clients are programs of the user, with a bearer token.
 
     Args:
@@ -608,7 +608,7 @@ async def _refuse_program(
     site.log(own_text(f"refused {request.shown}: {refusal.reason}"))
     challenge = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
     more = {"connection": "close", **challenge}
-    await answer(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
+    await respond(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
 
 
 def _check_own_origin(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
@@ -632,7 +632,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-class Entrance:
+class AccessMiddleware:
     """ASGI middleware that passes only requests that all checks admit.
 
     Args:
@@ -687,7 +687,7 @@ class Entrance:
         if request.get_header(b"service-worker") == b"script":
             # An earlier program at this port may have installed a service worker. The service worker would
             # intercept requests to the web UI.
-            return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
+            return await respond(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
         if request.method == "POST":
             form = await self._read_form(request, receive)
             if isinstance(form, EntryRefusal):
@@ -722,10 +722,10 @@ class Entrance:
     async def _refuse(self, request: EntryRequest, refusal: EntryRefusal, send: Send) -> None:
         self._site.log(own_text(f"refused {request.shown}: {refusal.reason}"))
         if refusal.has_preview:
-            return await answer(send, 200, self._ask(find_target(request)).encode(), headers.HTML)
+            return await respond(send, 200, self._ask(find_target(request)).encode(), headers.HTML)
         allow = {"allow": "GET, HEAD, POST"} if refusal.status == 405 else {}
         more = {"connection": "close", **allow}
-        await answer(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
+        await respond(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
 
 
 def find_target(request: EntryRequest) -> str:
@@ -754,7 +754,7 @@ def make_request(scope: Scope) -> EntryRequest:
     )
 
 
-async def answer(
+async def respond(
     send: Send,
     status: int,
     body: bytes,

@@ -26,7 +26,7 @@ from resolver.transfer.response import Response
 from resolver.url.parsing import redact
 from resolver.url.suggestions import closest_url
 from resolver.web import access, headers
-from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, serve_lifespan
+from resolver.web.access import Receive, Scope, Send, SiteSettings, respond, serve_lifespan
 from resolver.web.answers import PageAnswers, TraceHistory, get_form, get_query, get_query_pairs, redirect
 from resolver.web.dialogue.drawing import panel
 from resolver.web.dialogue.exchange import make_planned_exchange
@@ -382,10 +382,10 @@ class ContentApplication:
             return None
         document = self._find_document(scope)
         if document is None:
-            return await answer(send, 404, b"", headers.TEXT, {"connection": "close", **headers.NO_REFERRER})
+            return await respond(send, 404, b"", headers.TEXT, {"connection": "close", **headers.NO_REFERRER})
         disposition = headers.make_disposition(document.name, inline=document.inline)
         fields = {"content-disposition": disposition, **headers.NO_REFERRER}
-        return await answer(send, 200, document.content, document.media_type, fields)
+        return await respond(send, 200, document.content, document.media_type, fields)
 
     def _find_document(self, scope: Scope) -> ContentDocument | None:
         hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]

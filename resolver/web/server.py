@@ -29,11 +29,11 @@ from resolver.web.access import (
     CHECKS,
     FORM_TIMEOUT,
     LOOPBACK,
+    AccessMiddleware,
     Application,
-    BearerEntrance,
+    BearerMiddleware,
     Certificate,
     Check,
-    Entrance,
     SiteSettings,
     bind_socket,
     check_certificate,
@@ -50,7 +50,7 @@ from resolver.web.own_pages import OwnPageFacts, OwnPages
 from resolver.web.pages.page import PAGE_SIZE, FactRow
 from resolver.web.reading import PageReader
 from resolver.web.session import WebSession
-from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, update_transfer
+from resolver.web.transfers import TransferEvents, TransferLedger, TransferQueue, update_transfer
 
 #: Maximum size in bytes of a request head. The size is sufficient for the headers and a completely
 #: percent-encoded URL of 65,536 characters.
@@ -124,7 +124,7 @@ async def run_server(options: ServeOptions) -> AsyncIterator[WebServer]:
     async with (
         Resolver(**settings) as gateway_resolver,  # the gateway's requests: no logins from pages
         Resolver(**page_settings) as resolver,
-        SaveLedger(options.ledger) as ledger,
+        TransferLedger(options.ledger) as ledger,
         trio.open_nursery() as transfer_nursery,
     ):
         reader = PageReader(resolver, page_settings)
@@ -143,7 +143,7 @@ async def run_server(options: ServeOptions) -> AsyncIterator[WebServer]:
         pages = WebApplication(
             site, session, reader, server.content, options.size, answers, routes, forms, gateway
         )
-        entrance = Entrance(
+        access = AccessMiddleware(
             pages.router,
             site,
             pages.ask,
@@ -154,7 +154,7 @@ async def run_server(options: ServeOptions) -> AsyncIterator[WebServer]:
         policies = headers.make_page_headers(server.content), headers.make_content_headers(site.origin)
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
-            applications: tuple[Application, ...] = entrance, ContentApplication(session, content_authority)
+            applications: tuple[Application, ...] = access, ContentApplication(session, content_authority)
             for listener, port, application, policy in zip(
                 listeners, ports, applications, policies, strict=True
             ):
@@ -203,7 +203,7 @@ async def run_program_server(
     config.bind = [f"fd://{listener.detach()}"]
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(_run, BearerEntrance(application, site), config, port, stop))
+        await nursery.start(partial(_run, BearerMiddleware(application, site), config, port, stop))
         try:
             yield ProgramServer(site.origin, site.keys.start)
         finally:

@@ -57,7 +57,7 @@ _NO_FILE = "the file was moved, deleted or changed"
 _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it again)"
 
 
-class SavedFile(NamedTuple):
+class TransferRequest(NamedTuple):
     """A file to save.
 
     `key` makes the difference between the transfer of this file and other transfers of the same URL, also in
@@ -85,7 +85,7 @@ class SavedFile(NamedTuple):
         )
 
 
-class SaveLedger:
+class TransferLedger:
     """The ledger of one server, as an async context manager.
 
     `path` is the path of the ledger file; None disables the ledger.
@@ -96,7 +96,7 @@ class SaveLedger:
         self._ledger: Ledger | None = None
         self.complaint = "" if path else "no state directory is known"
 
-    async def open_ledger(self, max_rows: int) -> list[SavedFile]:
+    async def open_ledger(self, max_rows: int) -> list[TransferRequest]:
         """Open the ledger, and return the newest transfers.
 
         If the ledger cannot be opened, set `complaint` to the reason.
@@ -111,9 +111,9 @@ class SaveLedger:
         except LocalError as error:
             self.complaint = error.message
             return []
-        return [file for file in map(_make_saved_file, rows) if file is not None]
+        return [file for file in map(_make_request, rows) if file is not None]
 
-    async def __aenter__(self) -> SaveLedger:
+    async def __aenter__(self) -> TransferLedger:
         return self
 
     async def __aexit__(
@@ -128,7 +128,7 @@ class SaveLedger:
         if ledger is not None:
             await ledger.__aexit__(kind, error, trace)
 
-    async def admit(self, file: SavedFile) -> LedgerEntry | None:
+    async def admit(self, file: TransferRequest) -> LedgerEntry | None:
         """Return the ledger row of a transfer.
 
         The result is `None` without an open ledger.
@@ -160,14 +160,14 @@ class SaveLedger:
         await self._ledger.settle()
 
 
-def _make_saved_file(row: ReportRow) -> SavedFile | None:
+def _make_request(row: ReportRow) -> TransferRequest | None:
     """Return the transfer that a ledger row describes, or None for a row of another program."""
     request = row.request
     match request.more.get(_ROW_KEY):
         case [str(path), str(key)]:
             referrer = None if request.referrer is None else Referrer(*request.referrer)
             source = UrlOrigin(_ORIGINS.get(request.origin, "derived"), referrer)
-            return SavedFile(
+            return TransferRequest(
                 request.url, path, source, key, _make_transfer(row, path), request.without_password
             )
     return None
@@ -199,7 +199,7 @@ class _TransferJob:
     `shown` calls `count_change`.
     """
 
-    def __init__(self, shown: SavedTransfer, file: SavedFile, count_change: Callable[[], int]) -> None:
+    def __init__(self, shown: SavedTransfer, file: TransferRequest, count_change: Callable[[], int]) -> None:
         self._shown = shown
         self._count_change = count_change
         self.change = count_change()
@@ -245,10 +245,12 @@ class TransferQueue:
     `nursery` runs the transfers. A transfer therefore continues after the response to the browser.
     """
 
-    def __init__(self, resolver: Resolver, nursery: trio.Nursery, ledger: SaveLedger | None = None) -> None:
+    def __init__(
+        self, resolver: Resolver, nursery: trio.Nursery, ledger: TransferLedger | None = None
+    ) -> None:
         self._resolver = resolver
         self._nursery = nursery
-        self._ledger = SaveLedger(None) if ledger is None else ledger
+        self._ledger = TransferLedger(None) if ledger is None else ledger
         self._opening = trio.Lock()
         self._is_open = False
         self._limiter = trio.CapacityLimiter(_MAX_RUNNING)
@@ -267,7 +269,7 @@ class TransferQueue:
                 self._is_open = True
         return self._ledger.complaint
 
-    def _add(self, shown: SavedTransfer, file: SavedFile) -> _TransferJob:
+    def _add(self, shown: SavedTransfer, file: TransferRequest) -> _TransferJob:
         if len(self._jobs) >= _MAX_TRANSFERS:
             self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
         self._last += 1
@@ -306,7 +308,8 @@ class TransferQueue:
     def begin(self, url: str, name: str, source: UrlOrigin) -> None:
         """Add a transfer of a URL with a free file name."""
         job = self._add(
-            SavedTransfer(0, name, redact(url), "waiting", 0), SavedFile(url, abspath(name), source, new_id())
+            SavedTransfer(0, name, redact(url), "waiting", 0),
+            TransferRequest(url, abspath(name), source, new_id()),
         )
         self._nursery.start_soon(self._run, job)
 

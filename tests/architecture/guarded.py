@@ -37,7 +37,7 @@ HOLD_PLAIN_URLS: Mapping[str, str] = {
     "resolver.warc.index.IndexLine": "read from an archive, which holds redacted URLs",
     "resolver.web.access.Certificate": "a chain of certificates, not of URLs",
     "resolver.web.pages.own.OpenedUrl": "a bookmark keeps the URL as the user wrote it",
-    "resolver.web.transfers.SavedFile": "input: the transfer logs in with the URL",
+    "resolver.web.transfers.TransferRequest": "input: the transfer logs in with the URL",
 }
 
 #: Functions that remove or rename files without a listing, and the reason.

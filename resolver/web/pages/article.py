@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resolver.transfer.response import Response, decode_text
 from resolver.web.headers import make_file_name
-from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
+from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, show_size, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
 
 # The structure of an article's text. Quotations begin with `>`, and have up to three levels. The signature
@@ -254,7 +254,7 @@ _MAX_FIELDS = 1_000
 _MAX_TEXTS = 20
 
 
-class ArticleSummary(NamedTuple):
+class PartRow(NamedTuple):
     """A row in the list of MIME parts.
 
     `name` is a safe file name (S14). If the part is a picture, `show` is the URL to view the part. `save` is
@@ -269,7 +269,7 @@ class ArticleSummary(NamedTuple):
     save: str
 
 
-class ReadablePart(NamedTuple):
+class TextPart(NamedTuple):
     """A MIME part that is shown as text on the page."""
 
     number: int
@@ -328,13 +328,13 @@ def describe_parts(
     parts: list[MimePart], bar: PageAddressBar, make_url: Callable[[MimePart, bool], str]
 ) -> dict[str, object]:
     """Return the values for the macros of `mime.html`: the texts and the list of parts."""
-    bodies: list[ReadablePart] = []
+    bodies: list[TextPart] = []
     remaining = PART
     for part in parts:
         if part.is_body and remaining > 0 and len(bodies) < _MAX_TEXTS:
             text = part.text[:remaining]
             remaining -= len(text)
-            bodies.append(ReadablePart(part.number, split(text, bar)))
+            bodies.append(TextPart(part.number, split(text, bar)))
     is_alone = len(parts) == 1 and bool(bodies)
     return {
         "runs": [],
@@ -345,10 +345,10 @@ def describe_parts(
     }
 
 
-def _summarize(part: MimePart, make_url: Callable[[MimePart, bool], str]) -> ArticleSummary:
+def _summarize(part: MimePart, make_url: Callable[[MimePart, bool], str]) -> PartRow:
     is_picture = media_type_of_picture(part.octets) is not None
     show = make_url(part, True) if is_picture else None
     name = make_file_name(part.name) if part.name else ""
-    return ArticleSummary(
-        part.number, part.media_type, name, octets(len(part.octets)), show, make_url(part, False)
+    return PartRow(
+        part.number, part.media_type, name, show_size(len(part.octets)), show, make_url(part, False)
     )

@@ -26,9 +26,9 @@ from resolver.web.pages.page import (
     WebPage,
     crumbs_of,
     facts_of,
-    octets,
     parent_of,
     shorten,
+    show_size,
 )
 from resolver.web.pages.sanitizer import allowed_markup
 from resolver.web.pages.text import base_of, media_type_of, part_values, text_of_markup
@@ -146,7 +146,7 @@ def _make_views(query: PageQuery, bar: PageAddressBar) -> list[tuple[str, str, b
 
 def _list_proofs(response: Response) -> list[FactRow]:
     """Return metadata of the received bytes, such as a digest."""
-    rows = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
+    rows = [] if response.size is not None else [FactRow("size", show_size(len(response.content)))]
     rows.append(FactRow("sha256", sha256(response.content).hexdigest()))
     if response.verified:
         rows.append(FactRow("verified by", ", ".join(response.verified)))

@@ -11,7 +11,7 @@ from resolver.transfer.response import Response, decode_text
 from resolver.url.parsing import redact
 from resolver.web.pages.article import parts_of
 from resolver.web.pages.gopher import command_of
-from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, octets, text_of
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, show_size, text_of
 
 #: Number of recent URLs on the start page.
 _MAX_RECENT = 10
@@ -173,7 +173,7 @@ def make_transfer_row(transfer: SavedTransfer, bar: PageAddressBar) -> TransferR
         transfer.url,
         bar.look(transfer.url),
         transfer.state,
-        octets(transfer.received) if transfer.state == "done" else f"{transfer.received:,}{of} bytes",
+        show_size(transfer.received) if transfer.state == "done" else f"{transfer.received:,}{of} bytes",
         percent,
         "" if transfer.rate is None or transfer.state != "running" else _format_rate(transfer.rate),
         ", ".join([*([transfer.digest] if transfer.digest else []), *transfer.verified]),

@@ -205,7 +205,7 @@ def _describe_entry(entry: Entry, name: str) -> str:
     return f"~{text}" if isinstance(text, str) and text else ""
 
 
-def octets(count: int) -> str:
+def show_size(count: int) -> str:
     return "1 byte" if count == 1 else f"{count:,} bytes"
 
 
@@ -227,7 +227,7 @@ def facts_of(facts: Facts) -> Iterator[FactRow]:
         charset = f", {facts.charset}" if facts.charset else ""
         yield FactRow("type", f"{facts.media_type}{charset}")
     if facts.size is not None:
-        yield FactRow("size", octets(facts.size))
+        yield FactRow("size", show_size(facts.size))
     if facts.modified is not None:
         yield FactRow("modified", f"{facts.modified:%Y-%m-%d %H:%M:%S} UTC")
 

@@ -20,7 +20,7 @@ import fixtures.http
 import resolver
 from fixtures.http import Page
 from resolver.adapters.mcp import ToolGrant, http_application
-from resolver.web.access import BearerEntrance, SiteSettings
+from resolver.web.access import BearerMiddleware, SiteSettings
 from resolver.web.headers import SessionKeys
 from resolver.web.server import run_program_server
 from tests.hang import HANG
@@ -170,7 +170,7 @@ async def test_entrance_refuses_websocket_and_too_many_requests(monkeypatch: pyt
     async def unused(*arguments: object) -> None:
         raise AssertionError("the request must be refused")
 
-    entrance = BearerEntrance(unused, site)
+    entrance = BearerMiddleware(unused, site)
     await entrance({"type": "websocket"}, unused, send)
     assert sent.pop() == {"type": "websocket.close", "code": 1008}
     scope = {
