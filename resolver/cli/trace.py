@@ -176,7 +176,7 @@ class Diagrams:
             exchange = recording.exchange()
             plan = self._plan(exchange.url)
             sections.append((exchange,) if plan is None else (exchange, make_planned_exchange(plan)))
-        page = self._panel.page(sections, "Protocol exchange", left_out=self._recordings.left_out)
+        page = self._panel.render_page(sections, "Protocol exchange", left_out=self._recordings.left_out)
         try:
             write_whole(self._path, page.encode())
         except LocalError as error:
@@ -200,7 +200,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
     panel = _panel("--html")
     from resolver.web.dialogue.exchange import make_planned_exchange
 
-    page = panel.page([(make_planned_exchange(plan),) for plan in plans], "Planned exchange").encode()
+    page = panel.render_page([(make_planned_exchange(plan),) for plan in plans], "Planned exchange").encode()
     if command.output is None or command.output == "-":
         streams.write_output(page)
     else:

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from protocols.errors import ResolveError
 from resolver.url.parsing import parse, redact
 from resolver.web import access, headers
-from resolver.web.dialogue.drawing import as_text, panel, svg
+from resolver.web.dialogue.drawing import encode_json, render_panel, render_svg
 from resolver.web.dialogue.exchange import RecordedExchange
 from resolver.web.headers import SessionKeys
 from resolver.web.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPage, pieces, render
@@ -130,8 +130,8 @@ _MAX_EXCHANGES = 64
 
 #: The download formats of a protocol exchange by file name extension.
 _FORMATS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
-    "svg": (headers.SVG, svg),
-    "json": (headers.JSON, as_text),
+    "svg": (headers.SVG, render_svg),
+    "json": (headers.JSON, encode_json),
 }
 
 
@@ -142,12 +142,12 @@ class TraceHistory:
         self._exchanges: OrderedDict[str, RecordedExchange] = OrderedDict()
         self.routes = [Route("/dialogue/{name}", self._answer)]
 
-    def panel(self, exchange: RecordedExchange, plan: RecordedExchange) -> str:
+    def make_panel(self, exchange: RecordedExchange, plan: RecordedExchange) -> str:
         """Store a protocol exchange, and return its HTML panel for the bottom of the page."""
         while len(self._exchanges) >= _MAX_EXCHANGES:
             self._exchanges.popitem(last=False)
         self._exchanges[exchange_id := new_id()] = exchange
-        return panel(exchange, plan, away=f"/dialogue/{exchange_id}")
+        return render_panel(exchange, plan, away=f"/dialogue/{exchange_id}")
 
     async def _answer(self, request: Request) -> Answer:
         exchange_id, _, format_name = request.path_params["name"].partition(".")

@@ -28,7 +28,7 @@ from resolver.url.suggestions import closest_url
 from resolver.web import access, headers
 from resolver.web.access import Receive, Scope, Send, SiteSettings, respond, serve_lifespan
 from resolver.web.answers import PageAnswers, TraceHistory, get_form, get_query, get_query_pairs, redirect
-from resolver.web.dialogue.drawing import panel
+from resolver.web.dialogue.drawing import render_panel
 from resolver.web.dialogue.exchange import make_planned_exchange
 from resolver.web.forms import FormQuestions, LoginForms
 from resolver.web.pages.document import page_of
@@ -247,7 +247,7 @@ class WebApplication:
         )
         bar = self._answers.make_address_bar(text, mark)
         page = look_page(text, plan, verdict, url, bar, suggestion=suggestion, note=note)
-        return self._answers.page(page, text, from_id, panel=panel(make_planned_exchange(plan)))
+        return self._answers.page(page, text, from_id, panel=render_panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:
         """Open a URL that the user has confirmed.
@@ -297,7 +297,9 @@ class WebApplication:
             return Answer(status_code=408)  # the browser has disconnected
         if isinstance(result.reply, Response) and result.reply.entries is not None:
             self._session.listings.store(key, result.reply)
-        panel = self._history.panel(result.exchange, make_planned_exchange(self._reader.plan(text, source)))
+        panel = self._history.make_panel(
+            result.exchange, make_planned_exchange(self._reader.plan(text, source))
+        )
         return self._answer_outcome(request, result.reply, text, from_id, source, panel)
 
     def _answer_outcome(

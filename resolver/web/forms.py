@@ -180,7 +180,7 @@ class FormQuestions:
         result = await run_while_connected(request.receive, work)
         if result is None:
             return Answer(status_code=408)
-        panel = self._history.panel(
+        panel = self._history.make_panel(
             result.exchange, make_planned_exchange(self._reader.plan(filled.url, filled.source))
         )
         return self._show_outcome(request, result.reply, filled.url.shown, "", filled.source, panel)

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import resolver
-from resolver.web.dialogue.drawing import page as drawn
-from resolver.web.dialogue.drawing import svg
+from resolver.web.dialogue.drawing import render_page as drawn
+from resolver.web.dialogue.drawing import render_svg
 from resolver.web.dialogue.exchange import make_planned_exchange
 from tests.resolver.web.dialogue.spoken import record
 from tests.resolver.web.dialogue.test_drawing import hostile_events
@@ -30,7 +30,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wide = record(hostile_events("W" * 2000))
     (folder / "page.html").write_text(drawn([(exchange, plan), (wide,)], "What was said"), "utf-8")
     (folder / "attack.html").write_text(drawn([(record(hostile_events(ATTACK)), plan)], ATTACK), "utf-8")
-    (folder / "diagram.svg").write_text(svg(exchange), "utf-8")
+    (folder / "diagram.svg").write_text(render_svg(exchange), "utf-8")
     return folder
 
 

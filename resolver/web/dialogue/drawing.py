@@ -20,9 +20,9 @@ from resolver.web.dialogue.exchange import (
     Kind,
     Place,
     RecordedExchange,
-    breadth,
-    cut,
+    estimate_width,
     format_count,
+    truncate,
     wrap_text,
 )
 from resolver.web.pages.page import environment
@@ -121,7 +121,9 @@ class _DiagramCanvas:
         lines = [(lane.title, "who")] if not lane.who else [(lane.title, "who"), (lane.who, "where")]
         for number, (text, name) in enumerate(lines):
             y = 41 if len(lines) == 1 else 33 + number * 17
-            shapes.append(_make_text(cut(text, 15 if name == "who" else 17), name, x, y, anchor="middle"))
+            shapes.append(
+                _make_text(truncate(text, 15 if name == "who" else 17), name, x, y, anchor="middle")
+            )
         return shapes
 
     def _draw_message(self, message: DiagramMessage) -> None:
@@ -170,7 +172,7 @@ class _DiagramCanvas:
 
     def _make_labels(self, message: DiagramMessage, *, is_action: bool) -> list[tuple[str, str]]:
         if message.size is None and is_action:
-            return [(cut(line, _NOTE_CELLS, breadth), "ours") for line in message.lines]
+            return [(truncate(line, _NOTE_CELLS, estimate_width), "ours") for line in message.lines]
         if message.size is None:
             return [(line, "said") for line in message.lines]
         count = (format_count(message.size), "count")
@@ -301,7 +303,7 @@ class _PanelSection(NamedTuple):
     shown: tuple[ExchangePanel, ...]
 
 
-def panel(*exchanges: RecordedExchange, away: str = "") -> str:
+def render_panel(*exchanges: RecordedExchange, away: str = "") -> str:
     """Return the HTML panel of a protocol exchange and its plan.
 
     Args:
@@ -311,17 +313,17 @@ def panel(*exchanges: RecordedExchange, away: str = "") -> str:
     return _render("exchange.html", {"shown": _make_panels(exchanges, "dialogue"), "away": away})
 
 
-def svg(exchange: RecordedExchange) -> str:
+def render_svg(exchange: RecordedExchange) -> str:
     """Return the diagram as a standalone SVG file."""
     return _render("exchange.svg", {"drawing": draw(exchange)}).lstrip()
 
 
-def as_text(exchange: RecordedExchange) -> str:
+def encode_json(exchange: RecordedExchange) -> str:
     """Return the exchange as JSON text; `resolver.web.dialogue.exchange` describes the format."""
     return json.dumps(exchange.as_json(), ensure_ascii=False, indent=1) + "\n"
 
 
-def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left_out: int = 0) -> str:
+def render_page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left_out: int = 0) -> str:
     """Return a self-contained HTML page with a section for each URL.
 
     The page contains its stylesheet, and does not contain a script. Its Content-Security-Policy blocks all
@@ -352,7 +354,7 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
     return _render("exchange_page.html", values).lstrip()
 
 
-def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
+def make_rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
     """Return the rows of the table: the messages of the diagram in the same order."""
     kinds = _PLANNED_KINDS if exchange.kind == "plan" else _DATA_KINDS
     return tuple(_make_row(message, kinds) for message in exchange.messages)
@@ -376,7 +378,9 @@ def _describe_lanes(message: DiagramMessage) -> str:
 
 def _make_panels(exchanges: Iterable[RecordedExchange], name: str) -> tuple[ExchangePanel, ...]:
     return tuple(
-        ExchangePanel(exchange, draw(exchange), rows(exchange), _describe_end(exchange), f"{name}-{number}")
+        ExchangePanel(
+            exchange, draw(exchange), make_rows(exchange), _describe_end(exchange), f"{name}-{number}"
+        )
         for number, exchange in enumerate(exchanges, 1)
     )
 

@@ -184,10 +184,10 @@ def lines_of(octets: bytes) -> tuple[str, ...]:
 
 def show_line(text: str) -> str:
     """Return a line of at most `CELLS` cells, escaped for HTML and XML."""
-    return cut(escape_text(text), CELLS)
+    return truncate(escape_text(text), CELLS)
 
 
-def note(text: str) -> str:
+def format_note(text: str) -> str:
     """Return the text of a note, which may be untrusted: escaped, redacted and truncated."""
     line = mask_logins(escape_text(text).encode()).decode()
     return line if len(line) <= _MAX_NOTE else f"{line[: _MAX_NOTE - 1]}…"
@@ -209,7 +209,7 @@ def is_readable(octets: bytes) -> bool:
     return True
 
 
-def preview(octets: bytes) -> tuple[str, ...]:
+def make_preview(octets: bytes) -> tuple[str, ...]:
     """Return the first lines of a body.
 
     For binary data, the result is the readable text in the data. The text must be at least a third of the
@@ -227,9 +227,9 @@ def preview(octets: bytes) -> tuple[str, ...]:
     return (show_line(" · ".join(word.decode("ascii").strip() for word in words)),)
 
 
-def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
-    """Truncate a text to a maximum width and append `…`; `measure` defaults to `width`."""
-    measure = measure or width
+def truncate(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
+    """Truncate a text to a maximum width and append `…`; `measure` defaults to `measure_width`."""
+    measure = measure or measure_width
     if measure(text) <= cells:
         return text
     characters, room = [], cells - 1.0
@@ -241,7 +241,7 @@ def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) ->
     return "".join(characters) + "…"
 
 
-def width(text: str) -> int:
+def measure_width(text: str) -> int:
     """Return the width of a text in cells: 2 for a wide character, 0 for a combining character."""
     if text.isascii():
         return len(text)
@@ -251,16 +251,18 @@ def width(text: str) -> int:
     )
 
 
-def breadth(text: str) -> float:
+def estimate_width(text: str) -> float:
     """Return the approximate width of a text in a proportional font, in cells."""
-    return sum(1.7 if letter in "WMmw@%" else 1.25 if letter.isupper() else width(letter) for letter in text)
+    return sum(
+        1.7 if letter in "WMmw@%" else 1.25 if letter.isupper() else measure_width(letter) for letter in text
+    )
 
 
 def wrap_text(text: str, cells: int) -> tuple[str, ...]:
     """Wrap a text to lines of a maximum width in a proportional font, at spaces if possible."""
     lines: list[str] = []
     for word in _split_words(text.split(" "), cells):
-        if lines and breadth(lines[-1]) + 1 + breadth(word) <= cells:
+        if lines and estimate_width(lines[-1]) + 1 + estimate_width(word) <= cells:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
@@ -271,7 +273,7 @@ def _split_words(words: Iterable[str], cells: int) -> Iterable[str]:
     for word in words:
         piece = ""
         for character in word:
-            if breadth(piece) + breadth(character) > cells:
+            if estimate_width(piece) + estimate_width(character) > cells:
                 yield piece
                 piece = ""
             piece += character
@@ -294,14 +296,14 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
     """Return the findings of the policy and the steps of a plan as messages."""
     steps = _PlanConversion()
     for finding in plan.findings:
-        steps.note(f"{finding.action} ({finding.rule}): {finding.detail}", bad=finding.action == "refuse")
+        steps.add_note(f"{finding.action} ({finding.rule}): {finding.detail}", bad=finding.action == "refuse")
     for step in plan.steps:
         steps.add_step(step)
     if plan.error is not None and not any(finding.action == "refuse" for finding in plan.findings):
-        steps.note(f"{type(plan.error).__name__}: {plan.error.message}", bad=True)
+        steps.add_note(f"{type(plan.error).__name__}: {plan.error.message}", bad=True)
     messages = tuple(steps.messages)
     return RecordedExchange(
-        url=own_text(note(plan.url)),
+        url=own_text(format_note(plan.url)),
         kind="plan",
         title="Planned exchange",
         lanes=lanes_of(messages, steps.who, host_of(plan.url)),
@@ -347,8 +349,8 @@ class _PlanConversion:
             case _:
                 self._add_text(str(step["text"]))
 
-    def note(self, text: str, *, bad: bool = False) -> None:
-        self.messages.append(DiagramMessage("note", (note(text),), tone="bad" if bad else "plain"))
+    def add_note(self, text: str, *, bad: bool = False) -> None:
+        self.messages.append(DiagramMessage("note", (format_note(text),), tone="bad" if bad else "plain"))
 
     def _add_text(self, text: str) -> None:
         if text == TLS_BEGINS:
@@ -357,7 +359,7 @@ class _PlanConversion:
             self._add("close", ("closes the data connection",), "data", "client")
             self._reply_lane = "server"
         else:
-            self.note(text)
+            self.add_note(text)
 
     def _connect(self, step: Mapping[str, JsonValue]) -> None:
         host, port, transport = (_word(step[name]) for name in ("host", "port", "transport"))
@@ -383,7 +385,7 @@ class _PlanConversion:
         if is_readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
-            self._add("say", preview(octets), "client", "server", size=len(octets))
+            self._add("say", make_preview(octets), "client", "server", size=len(octets))
 
     def _receive(self, reply: str) -> None:
         """Add a reply; if a data connection is open, the first reply is on the control connection."""

@@ -35,12 +35,12 @@ from resolver.web.dialogue.exchange import (
     RecordedExchange,
     Tone,
     format_count,
+    format_note,
     host_of,
     is_readable,
     lanes_of,
     lines_of,
-    note,
-    preview,
+    make_preview,
     show_line,
 )
 
@@ -173,7 +173,7 @@ class ExchangeRecording:
         self._flush()
         messages = self._messages.list_all()
         return RecordedExchange(
-            url=own_text(note(self._url)),
+            url=own_text(format_note(self._url)),
             kind="dialogue",
             title="Protocol exchange",
             lanes=lanes_of(messages, self._who, host_of(self._url)),
@@ -243,7 +243,7 @@ class ExchangeRecording:
         if is_readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
-            self._add("say", preview(octets), "client", "server", size=len(octets))
+            self._add("say", make_preview(octets), "client", "server", size=len(octets))
 
     def _need_connection(self) -> None:
         """Add a note (pooled connection or datagrams) if data is sent without a connection event."""
@@ -298,7 +298,7 @@ class ExchangeRecording:
             self._add_size(last, count, is_body=is_body)
         else:
             kind: Kind = "body" if is_body else "hear"
-            self._body_message = self._add(kind, preview(octets), place, "client", size=count)
+            self._body_message = self._add(kind, make_preview(octets), place, "client", size=count)
 
     def _add_size(self, message: DiagramMessage, count: int, *, is_body: bool) -> None:
         kind: Kind = "body" if is_body else message.kind
@@ -330,11 +330,13 @@ class ExchangeRecording:
         if event.error is None:
             self._outcome = "done"
         else:
-            self._outcome = note(f"{type(event.error).__name__}: {words_of(event.error)}")
+            self._outcome = format_note(f"{type(event.error).__name__}: {words_of(event.error)}")
         self._note(self._outcome, "bad" if self._failed else "good")
 
     def _note(self, text: str, tone: Tone = "plain") -> None:
-        self._messages.add(DiagramMessage("note", (note(text),), at=self._compute_elapsed(), tone=tone))
+        self._messages.add(
+            DiagramMessage("note", (format_note(text),), at=self._compute_elapsed(), tone=tone)
+        )
 
     def _add(
         self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None

@@ -29,7 +29,7 @@ from protocols.errors import (
     UnsupportedScheme,
 )
 from resolver.url.parsing import place_in_shown, redact
-from resolver.web.dialogue.exchange import width
+from resolver.web.dialogue.exchange import measure_width
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
 # If a policy rule refers to a component of the URL, carets (^) mark the component. The position of the
@@ -71,7 +71,7 @@ def point_at(text: str, shown: str, position: int) -> CaretLine:
     before = ("…" if start else "") + line_of(shown[start:start_at])
     marked = line_of(shown[start_at:end])
     after = line_of(shown[end:stop]) + ("…" if stop < len(shown) else "")
-    carets = " " * width(before) + "^" * max(1, width(marked))
+    carets = " " * measure_width(before) + "^" * max(1, measure_width(marked))
     return CaretLine(before, marked, after, carets, _describe_position(start_at, end, len(shown)))
 
 

@@ -26,7 +26,7 @@ from resolver import (
     TlsBegun,
     Warned,
 )
-from resolver.web.dialogue.drawing import as_text, draw, page, panel, rows, svg
+from resolver.web.dialogue.drawing import draw, encode_json, make_rows, render_page, render_panel, render_svg
 from resolver.web.dialogue.exchange import RecordedExchange, make_planned_exchange
 from tests.resolver.web.dialogue.spoken import URL, record
 from tests.resolver.web.dialogue.test_recording import TRANSFER
@@ -51,8 +51,8 @@ def hostile_events(text: str) -> list[Event]:
     ]
 
 
-def render_page(exchange: RecordedExchange) -> str:
-    return page([(exchange, make_planned_exchange(resolver.explain(PLANS[0])))], "What was said")
+def render(exchange: RecordedExchange) -> str:
+    return render_page([(exchange, make_planned_exchange(resolver.explain(PLANS[0])))], "What was said")
 
 
 @pytest.mark.parametrize(
@@ -67,21 +67,21 @@ def test_diagram_table_and_json_have_the_same_messages(exchange: RecordedExchang
     drawn = [shape.text for shape in draw(exchange).shapes if shape.tag == "text"]
     joined = " ".join(drawn)
     at = 0
-    for row in rows(exchange):
+    for row in make_rows(exchange):
         for line in row.lines:
             for word in line.split(" "):
                 at = joined.index(word, at)
         if row.at != "–":
             assert row.at in drawn
-    data = json.loads(as_text(exchange))
-    assert len(data["messages"]) == len(exchange.messages) == len(rows(exchange))
+    data = json.loads(encode_json(exchange))
+    assert len(data["messages"]) == len(exchange.messages) == len(make_rows(exchange))
     assert [message["lines"] for message in data["messages"]] == [
         list(message.lines) for message in exchange.messages
     ]
 
 
 def test_json_has_the_documented_members() -> None:
-    data = json.loads(as_text(record(TRANSFER)))
+    data = json.loads(encode_json(record(TRANSFER)))
     assert set(data) == {
         *("format", "version", "url", "title", "kind", "lanes", "messages", "left_out", "outcome", "elapsed"),
     }
@@ -93,28 +93,28 @@ def test_json_has_the_documented_members() -> None:
 @pytest.mark.parametrize("hostile", [*HOSTILE, "\ufffe\uffff\x0b", "x" * 100_000, "漢" * 500])
 def test_diagram_of_hostile_text_is_well_formed(hostile: str) -> None:
     exchange = record(hostile_events(hostile))
-    tree = etree.fromstring(svg(exchange).encode())
-    plain = etree.fromstring(svg(record(hostile_events("x"))).encode())
+    tree = etree.fromstring(render_svg(exchange).encode())
+    plain = etree.fromstring(render_svg(record(hostile_events("x"))).encode())
     assert {node.tag for node in tree.iter()} == {node.tag for node in plain.iter()}
     allowed = {name for node in plain.iter() for name in node.attrib}
     assert {name for node in tree.iter() for name in node.attrib} <= allowed
-    json.loads(as_text(exchange))
+    json.loads(encode_json(exchange))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_exchange_page_of_hostile_text_has_no_new_markup(hostile: str) -> None:
     names = {
         name
-        for element in skeleton(render_page(record(hostile_events("x")))).elements
+        for element in skeleton(render(record(hostile_events("x")))).elements
         for name in (element[0], *element[1])
     }
-    parsed = skeleton(render_page(record(hostile_events(hostile))))
+    parsed = skeleton(render(record(hostile_events(hostile))))
     assert {name for element in parsed.elements for name in (element[0], *element[1])} <= names
     assert len(parsed.ids) == len(set(parsed.ids))
 
 
 def test_exchange_page_loads_no_other_file() -> None:
-    markup = render_page(record(TRANSFER))
+    markup = render(record(TRANSFER))
     sheet = re.search(r"<style>(.*?)</style>", markup, re.DOTALL)
     assert sheet is not None
     digest = b64encode(sha256(sheet[1].encode()).digest()).decode()
@@ -137,7 +137,7 @@ def test_exchange_page_loads_no_other_file() -> None:
 
 
 def test_svg_download_contains_its_stylesheet() -> None:
-    root = etree.fromstring(svg(record(TRANSFER)).encode())
+    root = etree.fromstring(render_svg(record(TRANSFER)).encode())
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     sheet = root.find("{*}style")
     assert sheet is not None
@@ -146,7 +146,7 @@ def test_svg_download_contains_its_stylesheet() -> None:
 
 
 def test_diagram_has_accessible_title_and_summary() -> None:
-    root = etree.fromstring(svg(record(TRANSFER)).encode())
+    root = etree.fromstring(render_svg(record(TRANSFER)).encode())
     assert root.get("role") == "img"
     names = {node.get("id"): node for node in root.iter() if node.get("id") is not None}
     title, summary = (names[name] for name in (root.get("aria-labelledby") or "").split())
@@ -179,12 +179,12 @@ def test_diagram_of_tls_has_a_bracket_per_connection() -> None:
 def test_diagram_of_many_messages_is_bounded() -> None:
     events: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
     events += [Sent(URL, b"x" * 5000 + b"\r\n") for _ in range(1_000)]
-    assert len(panel(record(events))) < 400_000
+    assert len(render_panel(record(events))) < 400_000
 
 
 def test_exchange_page_has_a_section_per_url() -> None:
     exchanges = [record(TRANSFER), record(hostile_events("b"))]
-    parsed = skeleton(page([(exchange,) for exchange in exchanges], "What was said", left_out=3))
+    parsed = skeleton(render_page([(exchange,) for exchange in exchanges], "What was said", left_out=3))
     assert [tag for tag, _ in parsed.elements].count("section") == 2
     assert len(parsed.ids) == len(set(parsed.ids))
     assert "5 URLs, of which 3 in the middle are omitted" in "".join(parsed.text)

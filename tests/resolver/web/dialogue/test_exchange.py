@@ -7,14 +7,14 @@ import pytest
 from resolver.web.dialogue.exchange import (
     CELLS,
     LINES,
-    cut,
     escape_text,
     format_count,
+    format_note,
     lines_of,
+    make_preview,
     mask_logins,
-    note,
-    preview,
-    width,
+    measure_width,
+    truncate,
     wrap_text,
 )
 
@@ -63,7 +63,7 @@ def test_mask_logins_keeps_text_without_secret(octets: bytes) -> None:
 
 def test_lines_of_long_secret_masks_before_truncation() -> None:
     assert lines_of(b"Cookie: " + b"s3cret" * 100) == ("Cookie: ****",)
-    assert preview(b"\0\1token=abcdefgh") == ("token=****",)
+    assert make_preview(b"\0\1token=abcdefgh") == ("token=****",)
 
 
 def test_lines_of_long_text_are_truncated_and_counted() -> None:
@@ -72,7 +72,7 @@ def test_lines_of_long_text_are_truncated_and_counted() -> None:
     lines = lines_of(b"x\r\n" * 1000)
     assert len(lines) == LINES
     assert lines[-1] == f"… {1000 - LINES + 1} more lines"
-    assert width(lines_of(b"y" * 10_000)[0]) == CELLS
+    assert measure_width(lines_of(b"y" * 10_000)[0]) == CELLS
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_lines_of_long_text_are_truncated_and_counted() -> None:
     ],
 )
 def test_cut_counts_terminal_cells(text: str, cells: int, expected: str) -> None:
-    assert cut(text, cells) == expected
-    assert width(expected) <= cells
+    assert truncate(text, cells) == expected
+    assert measure_width(expected) <= cells
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ def test_cut_counts_terminal_cells(text: str, cells: int, expected: str) -> None
 )
 def test_escape_text_escapes_control_characters(text: str, expected: str) -> None:
     assert escape_text(text) == expected
-    assert note(text) == expected
+    assert format_note(text) == expected
 
 
 def test_preview_shows_readable_text_only() -> None:
-    assert preview(b"one\ntwo\nthree\nfour\n") == ("one", "two", "three")
-    assert preview("é".encode() * 300)[0].startswith("ééé")  # Truncated within a character.
-    assert preview(b"") == ()
-    assert preview(bytes(range(128, 256)) * 4) == ()
-    assert preview(b"0000000039z2wais        0\0\x16\x16demo\x14ferryo\x01") == (
+    assert make_preview(b"one\ntwo\nthree\nfour\n") == ("one", "two", "three")
+    assert make_preview("é".encode() * 300)[0].startswith("ééé")  # Truncated within a character.
+    assert make_preview(b"") == ()
+    assert make_preview(bytes(range(128, 256)) * 4) == ()
+    assert make_preview(b"0000000039z2wais        0\0\x16\x16demo\x14ferryo\x01") == (
         "0000000039z2wais        0 · demo · ferryo",
     )
 
