@@ -227,9 +227,18 @@ def make_preview(octets: bytes) -> tuple[str, ...]:
     return (show_line(" · ".join(word.decode("ascii").strip() for word in words)),)
 
 
-def truncate(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
-    """Truncate a text to a maximum width and append `…`; `measure` defaults to `measure_width`."""
-    measure = measure or measure_width
+def measure_width(text: str) -> int:
+    """Return the width of a text in cells: 2 for a wide character, 0 for a combining character."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
+    )
+
+
+def truncate(text: str, cells: int, measure: Callable[[str], float] = measure_width) -> str:
+    """Truncate a text to a maximum width and append `…`."""
     if measure(text) <= cells:
         return text
     characters, room = [], cells - 1.0
@@ -239,16 +248,6 @@ def truncate(text: str, cells: int, measure: Callable[[str], float] | None = Non
             break
         characters.append(character)
     return "".join(characters) + "…"
-
-
-def measure_width(text: str) -> int:
-    """Return the width of a text in cells: 2 for a wide character, 0 for a combining character."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in text
-    )
 
 
 def estimate_width(text: str) -> float:
