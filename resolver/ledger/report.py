@@ -85,10 +85,9 @@ def read(path: str) -> LedgerReport:
     """Return the totals of a ledger. Raises `LedgerFault`."""
     with _open_ledger(path) as connection:
         count = dict(connection.execute("SELECT status, count(*) FROM object GROUP BY status"))
-        saved_size = "sum(size) FILTER (WHERE status IN ('done', 'skipped'))"
+        size_sum = "sum(size) FILTER (WHERE status IN ('done', 'skipped'))"
         whole = [
-            f"CAST(coalesce({expression}, 0) AS INTEGER)"
-            for expression in (saved_size, "sum(brought)", "sum(attempts)")
+            f"CAST(coalesce({total}, 0) AS INTEGER)" for total in (size_sum, "sum(brought)", "sum(attempts)")
         ]
         sums = f"SELECT {', '.join(whole)} FROM object"
         size, brought, attempts = connection.execute(sums).fetchone()
@@ -239,11 +238,11 @@ def requeue_errors(path: str, kind: str) -> int:
     Raises:
         LedgerFault: The ledger cannot be written, or another run has locked it.
     """
-    condition: tuple[str, tuple[Any, ...]] = ("status IN ('failed', 'refused') AND error=?", (kind,))
+    where: tuple[str, tuple[Any, ...]] = ("status IN ('failed', 'refused') AND error=?", (kind,))
     if kind == "all":
-        condition = ("status IN ('failed', 'refused')", ())
+        where = ("status IN ('failed', 'refused')", ())
     elif kind.isdecimal():
-        condition = ("exit=? AND status NOT IN ('queued', 'whole')", (int(kind),))
+        where = ("exit=? AND status NOT IN ('queued', 'whole')", (int(kind),))
     file = LedgerFile(path)
     with convert_errors(path):
         file.take(make=False)
@@ -251,9 +250,7 @@ def requeue_errors(path: str, kind: str) -> int:
             with closing(connect(file.path)) as connection:
                 _check_ledger(connection, path)
                 reset = "status='queued', exit=NULL, error=NULL, message=NULL, attempts=0, ended=NULL"
-                return connection.execute(
-                    f"UPDATE object SET {reset} WHERE {condition[0]}", condition[1]
-                ).rowcount
+                return connection.execute(f"UPDATE object SET {reset} WHERE {where[0]}", where[1]).rowcount
         finally:
             file.close()
 

@@ -49,10 +49,8 @@ class _Pattern:
         try:
             match = self._compiled.search(window, timeout=_SEARCH_TIMEOUT)
         except TimeoutError as error:
-            message = (
-                f"{self} takes too long to search: more than {_SEARCH_TIMEOUT:g} s in {len(window)} bytes"
-            )
-            raise NotConfigured(message) from error
+            words = f"{self} takes too long to search: more than {_SEARCH_TIMEOUT:g} s in {len(window)} bytes"
+            raise NotConfigured(words) from error
         return None if match is None else int(match.end())
 
 

@@ -84,8 +84,8 @@ class Screen:
         shown = []
         at = 0
         while at < len(text):
-            if self._state is _EscapeState.TEXT and (run := self._text_pattern.match(text, at)):
-                shown.append(self._show_text(run[0]))
+            if self._state is _EscapeState.TEXT and (run := self._text.match(text, at)):
+                shown.append(self._show(run[0]))
                 at = run.end()
             elif self._state is _EscapeState.STRING:
                 at = self._skip_string(text, at)
@@ -99,7 +99,7 @@ class Screen:
         """Return the escape sequences that reset all modes that are still on, or empty bytes."""
         return self._modes.make_reset().encode("ascii")
 
-    _text_pattern = _PERMITTED_TEXT
+    _text = _PERMITTED_TEXT
 
     def _show_control(self, character: str) -> str:
         """Return the visible form of a control character outside a sequence."""
@@ -109,7 +109,7 @@ class Screen:
         """Return a complete sequence with only its permitted modes, or an empty string."""
         return _filter_sequence(sequence)
 
-    def _show_text(self, text: str) -> str:
+    def _show(self, text: str) -> str:
         self._modes.record_text(text)
         return text
 
@@ -148,11 +148,7 @@ class Screen:
             # sequence.
             if character > "~":
                 self._enter(_EscapeState.TEXT)
-            return (
-                self._show_text(character)
-                if self._text_pattern.match(character)
-                else self._show_control(character)
-            )
+            return self._show(character) if self._text.match(character) else self._show_control(character)
         elif self._state is _EscapeState.ESCAPE:
             return self._process_second(character)
         elif character < ("0" if self._state is _EscapeState.CHARSET else "@"):
@@ -189,7 +185,7 @@ class Screen:
 class PlainScreen(Screen):
     """A filter that passes only text: escape sequences are dropped, and control characters are escaped."""
 
-    _text_pattern = _PLAIN_TEXT
+    _text = _PLAIN_TEXT
 
     def _show_control(self, character: str) -> str:
         return escape_of(ord(character))

@@ -295,10 +295,10 @@ class HttpCapture:
         }
         if is_whole and not coded and length is None:
             body["ended"] = "close"
-        request_block = RecordBlock(self.request.size, self.request.pieces)
+        sent = RecordBlock(self.request.size, self.request.pieces)
         expected = None if is_whole else length
         return HttpCaptureFacts(
-            captured, request_block, False, is_whole, answer.version, events, body, masked, expected
+            captured, sent, False, is_whole, answer.version, events, body, masked, expected
         )
 
 
@@ -335,7 +335,7 @@ class Capture:
         self._command = b""
         self._is_whole = False
         self._is_over = False
-        self._tapped: dict[Hashable, TappedConnection] = {}
+        self._taps: dict[Hashable, TappedConnection] = {}
         self._tls_facts: dict[Hashable, TlsFacts] = {}
         self._begin()
 
@@ -360,7 +360,7 @@ class Capture:
     # the bytes of the connections
 
     def record_connected(self, key: Hashable, link: TappedConnection) -> None:
-        self._tapped[key] = link
+        self._taps[key] = link
         self._add_connection(key, link)
 
     def _add_connection(self, key: Hashable, link: TappedConnection) -> CapturedConnection:
@@ -385,9 +385,7 @@ class Capture:
 
         A connection that was opened before the capture is first added to the capture as a reused connection.
         """
-        return self._connections.get(key) or self._add_connection(
-            key, self._tapped[key]._replace(reused=True)
-        )
+        return self._connections.get(key) or self._add_connection(key, self._taps[key]._replace(reused=True))
 
     def record_secured(self, key: Hashable, tls: TlsFacts) -> None:
         self._tls_facts[key] = tls
@@ -432,7 +430,7 @@ class Capture:
         if self._answers is not None:
             self._answers.record_sent(shown)
         joins = connection.link.transport == "tcp"
-        self._events.add_data(self._sink.now(), connection.number, "send", shown, joins=joins, masked=masked)
+        self._events.log(self._sink.now(), connection.number, "send", shown, joins=joins, masked=masked)
 
     def record_received(self, key: Hashable, octets: bytes) -> None:
         connection = self._get_connection(key)
@@ -446,7 +444,7 @@ class Capture:
             self._count_body(connection, len(octets))
             connection.last = octets
         elif connection.link.transport == "udp":
-            self._events.add_data(
+            self._events.log(
                 self._sink.now(), connection.number, "receive", octets, joins=False, masked=False
             )
         else:
@@ -535,9 +533,7 @@ class Capture:
         if self._reply is not None and self._subject.kept_as == "body":
             self._count_body(connection, len(octets))
         else:
-            self._events.add_data(
-                self._sink.now(), connection.number, "receive", octets, joins=True, masked=False
-            )
+            self._events.log(self._sink.now(), connection.number, "receive", octets, joins=True, masked=False)
 
     # the body
 
@@ -590,7 +586,7 @@ class Capture:
         connection = self._get_connection(exchange.key)
         now = self._sink.now()
         for event, octets in facts.events:
-            self._events.add_data(now, connection.number, event, octets, joins=True, masked=False)
+            self._events.log(now, connection.number, event, octets, joins=True, masked=False)
         truncated = None
         if facts.object is not None:
             if not facts.is_whole:

@@ -248,13 +248,11 @@ class Catalog:
             for companion in companion_keys:
                 self._metadata_by_id.setdefault(companion, position)
         elif type in _OBJECTS or type == "metadata":
-            self._add_capture(record, position, key)
+            self._index(record, position, key)
             if key is not None and companion_keys & self._unserved_ids:
                 self._unserved_ids.add(key)
 
-    def _add_capture(
-        self, record: WarcRecord[CatalogReader], position: RecordPosition, key: bytes | None
-    ) -> None:
+    def _index(self, record: WarcRecord[CatalogReader], position: RecordPosition, key: bytes | None) -> None:
         head, type, target = record.head, record.reader.type, record.head.target
         url_key = None if target is None else _make_key(target)
         if url_key is None:
@@ -434,12 +432,12 @@ class ArchivedCapture:
     @property
     def is_whole(self) -> bool:
         """Return whether the object is complete, perhaps together with ranges of a resumed download."""
-        if self._joined_parts is not None:
+        if self._pieces is not None:
             return True
         return self._record.is_whole and (self._original is None or self._original.is_whole)
 
     @cached_property
-    def _joined_parts(self) -> list[ResponsePiece] | None:
+    def _pieces(self) -> list[ResponsePiece] | None:
         if not self._parts:
             return None
         return find_parts(self._part(self._record), [self._part(row) for row in self._parts])
@@ -478,9 +476,7 @@ class ArchivedCapture:
         original = self._original
         if original is None:
             block = self._open(self._record.position)[1]
-            return chain(
-                block, *(piece.part.skip_octets(piece.skipped) for piece in self._joined_parts or ())
-            )
+            return chain(block, *(piece.part.skip_octets(piece.skipped) for piece in self._pieces or ()))
         pieces = self._open(original.position)[1]
         if not self._has_head:
             return pieces

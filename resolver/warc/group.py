@@ -232,7 +232,7 @@ class DialogueEvent:
     """An event of a dialogue, `at` seconds after the first event; `octets` may grow until the next event."""
 
     at: float
-    connection: int
+    number: int
     event: str
     members: dict[str, JsonValue] = field(default_factory=dict)
     octets: bytearray | None = None
@@ -249,14 +249,14 @@ class DialogueRecord:
         self._is_cut = False
         self._last = 0.0
 
-    def add(self, now: datetime, connection: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
+    def add(self, now: datetime, number: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         """Add an event and return it; the caller may change its members until `lines` is called."""
-        entry = DialogueEvent(self._compute_elapsed(now), connection, event, members)
+        entry = DialogueEvent(self._compute_elapsed(now), number, event, members)
         self._append(entry, _EVENT_SIZE)
         return entry
 
-    def add_data(
-        self, now: datetime, connection: int, event: str, octets: bytes, *, joins: bool, masked: bool
+    def log(
+        self, now: datetime, number: int, event: str, octets: bytes, *, joins: bool, masked: bool
     ) -> None:
         """Add sent or received bytes, as a new event or at the end of the previous event of the same kind."""
         last = self._events[-1] if self._events else None
@@ -264,7 +264,7 @@ class DialogueRecord:
             joins
             and last is not None
             and last.octets is not None
-            and (last.connection, last.event) == (connection, event)
+            and (last.number, last.event) == (number, event)
         ):
             if self._has_room(len(octets)):
                 last.octets += octets
@@ -272,13 +272,13 @@ class DialogueRecord:
                 last.members["masked"] = ["password"]
             return
         members: dict[str, JsonValue] = {"masked": ["password"]} if masked else {}
-        entry = DialogueEvent(self._compute_elapsed(now), connection, event, members, bytearray(octets))
+        entry = DialogueEvent(self._compute_elapsed(now), number, event, members, bytearray(octets))
         self._append(entry, _EVENT_SIZE + len(octets))
 
-    def find_last_received(self, connection: int) -> DialogueEvent | None:
+    def find_last_received(self, number: int) -> DialogueEvent | None:
         """Return the last event if it contains received bytes of the connection."""
         last = self._events[-1] if self._events else None
-        return last if last is not None and (last.connection, last.event) == (connection, "receive") else None
+        return last if last is not None and (last.number, last.event) == (number, "receive") else None
 
     def _append(self, entry: DialogueEvent, size: int) -> None:
         if self._has_room(size):
@@ -305,7 +305,7 @@ class DialogueRecord:
 
 def _encode_event(entry: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
     at = round(entry.at, 6) or 0
-    members: dict[str, JsonValue] = {"t": at, "c": entry.connection, "event": entry.event}
+    members: dict[str, JsonValue] = {"t": at, "c": entry.number, "event": entry.event}
     if entry.octets is not None:
         members["octets"] = hide(bytes(entry.octets)).decode("latin-1")
     return _ENCODER.encode({**members, **entry.members})

@@ -110,17 +110,15 @@ def _make_connection(events: list[Json]) -> ReplayedConnection:
     return ReplayedConnection(
         transport=get_text(opened, "transport") or "tcp",
         address=get_text(opened, "address"),
-        received=[
-            octets for event in events if event["event"] == "receive" and (octets := _get_octets(event))
-        ],
-        sent=[octets for event in events if event["event"] == "send" and (octets := _get_octets(event))],
+        received=[octets for event in events if event["event"] == "receive" and (octets := _decode(event))],
+        sent=[octets for event in events if event["event"] == "send" and (octets := _decode(event))],
         has_body=bool(body),
         framing=get_text(body, "framing") or "none",
         ended=get_text(body, "ended") or "close",
     )
 
 
-def _get_octets(event: Json) -> bytes:
+def _decode(event: Json) -> bytes:
     try:
         return (get_text(event, "octets") or "").encode("latin-1")
     except UnicodeEncodeError:

@@ -74,7 +74,7 @@ class Budget:
         self._begin = self._furthest = begin
         self._times = times
         self._spare = spare
-        self._repeated = 0
+        self._extra = 0
 
     def take(self, begin: int, end: int, unpacked: int) -> None:
         """Count the read bytes from offset `begin` to `end`, and the `unpacked` bytes decompressed from them.
@@ -84,11 +84,11 @@ class Budget:
         """
         new_bytes = max(0, end - max(begin, self._furthest))
         self._furthest = max(self._furthest, end)
-        self._repeated += max(0, end - begin + unpacked - new_bytes * self._MAX_RATIO)
-        if self._repeated > self._spare + self._times * (self._furthest - self._begin):
+        self._extra += max(0, end - begin + unpacked - new_bytes * self._MAX_RATIO)
+        if self._extra > self._spare + self._times * (self._furthest - self._begin):
             raise LocalError(
                 f"too many damaged or overlapping records: up to byte {self._furthest}, "
-                f"{self._repeated} bytes were read and unpacked again "
+                f"{self._extra} bytes were read and unpacked again "
                 "(keep the records before the first damage)"
             )
 

@@ -329,7 +329,7 @@ class ArchiveGate(UrlGate):
         super().__init__(admission)
         self._search = search
         self._data: ArchivedStream | None = None
-        self._opened_count = 0
+        self._opened = 0
         self._takes_block = False
         self._search_error: ResolveError | None = None
         self.options = replace(self.options, tls="never", prompt=False, start=0, stop=None)
@@ -499,9 +499,7 @@ class ArchiveGate(UrlGate):
     def _answer_step(self, step: Step) -> object:
         """Return the result of a step from the archived content, because the datagrams were not archived."""
         if isinstance(step, OpenDatagrams):
-            self._takes_block = self._method == "packets" and self._opened_count >= len(
-                self._capture.exchanges
-            )
+            self._takes_block = self._method == "packets" and self._opened >= len(self._capture.exchanges)
             return OpenedConnection((self._capture.address or "",), 1) if self._takes_block else None
         if isinstance(step, ExchangeDatagrams) and self._takes_block:
             answer = join_pieces(self._capture.block(), self.limits.body, "an answer")
@@ -607,10 +605,10 @@ class ArchiveGate(UrlGate):
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[ArchivedDatagrams]:  # type: ignore[override]
         exchanges = self._require_capture().exchanges
-        if self._opened_count >= len(exchanges):
+        if self._opened >= len(exchanges):
             raise NotFound("the archive lacks a part of the recorded exchange")
-        self._opened_count += 1
-        yield ArchivedDatagrams(exchanges[self._opened_count - 1])
+        self._opened += 1
+        yield ArchivedDatagrams(exchanges[self._opened - 1])
 
     @asynccontextmanager
     async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:  # type: ignore[override]

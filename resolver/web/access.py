@@ -282,9 +282,7 @@ def _find_user(ends: Endpoints) -> int | None:
     """
     packed = _pack_addresses(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
-    peer_fields = _PORTS.pack(ends.peer[1], ends.local[1]) + b"".join(
-        address.ljust(16, b"\0") for address in packed
-    )
+    peer_fields = _PORTS.pack(ends.peer[1], ends.local[1]) + b"".join(ip.ljust(16, b"\0") for ip in packed)
     question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0xFFFF_FFFF) + peer_fields + _ANY
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:

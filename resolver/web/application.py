@@ -237,16 +237,16 @@ class WebApplication:
         plan, verdict = self._reader.plan(text, source), self._reader.verdict(text, source)
         url = self._reader.url(text, source)
         from_id = self._session.add_link(SessionLink(None, text, source))
-        suggestion = _find_suggestion(plan.error, text)
+        hint = _find_suggestion(plan.error, text)
         # A URL that this preview suggests gets the same origin as the URL of the preview. If the origin has
         # no page ID, the origin is `user`.
         mark = (
             ""
-            if suggestion is None or source.origin == "user"
+            if hint is None or source.origin == "user"
             else self._session.add_link(SessionLink(source.referrer))
         )
         bar = self._answers.make_address_bar(text, mark)
-        page = look_page(text, plan, verdict, url, bar, suggestion=suggestion, note=note)
+        page = look_page(text, plan, verdict, url, bar, suggestion=hint, note=note)
         return self._answers.page(page, text, from_id, panel=render_panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:

@@ -59,7 +59,7 @@ _Value = TypeVar("_Value")
 class _PendingForm(NamedTuple):
     """A form from a server, and the origin of its URL."""
 
-    put_form: PutForm
+    put: PutForm
     url: HostUrl
     source: UrlOrigin
 
@@ -150,13 +150,11 @@ class FormQuestions:
         if pending is None:
             return redirect("/")
         text = pending.url.text
-        answers = answers_from(pending.put_form.form, fields.items())
+        answers = answers_from(pending.put.form, fields.items())
         try:
-            url = pending.put_form.fill_in(answers)
+            url = pending.put.fill_in(answers)
         except (Refused, ValueError) as error:
-            page = form_page(
-                pending.put_form.form, pending.url, fields["form"], pending.put_form.findings, str(error)
-            )
+            page = form_page(pending.put.form, pending.url, fields["form"], pending.put.findings, str(error))
             return self._show_page(page, text, "")
         plan = self._reader.plan(url, pending.source)
         if plan.error is not None:
@@ -164,7 +162,7 @@ class FormQuestions:
         octets = "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send")
         filled_id = _store(self._session, self._filled_forms, _FilledForm(url, pending.source))
         return self._show_page(
-            sending_page(pending.put_form.form, answers, pending.url, octets, filled_id), text, ""
+            sending_page(pending.put.form, answers, pending.url, octets, filled_id), text, ""
         )
 
     async def _send(self, request: Request) -> Answer:
@@ -316,20 +314,18 @@ class LoginForms:
 
         Fields of the request cannot change the scheme, host and port.
         """
-        form = get_form(request)
-        pending = self._pending_forms.pop(form.get("login", ""), None)
-        if pending is None:
+        fields = get_form(request)
+        login = self._pending_forms.pop(fields.get("login", ""), None)
+        if login is None:
             return redirect("/")
         octets = partial(str.encode, encoding="utf-8", errors="surrogateescape")
-        user, password = octets(form.get("user", "")), octets(form.get("password", ""))
+        user, password = octets(fields.get("user", "")), octets(fields.get("password", ""))
         if user and max(len(user), len(password)) <= _MAX_CREDENTIAL:
-            self._logins.store(pending.place, Credentials(user, password))
+            self._logins.store(login.place, Credentials(user, password))
         # A user who types a password for a page has confirmed that the page may be opened.
-        source = (
-            pending.source._replace(origin="chosen") if pending.source.origin == "derived" else pending.source
-        )
+        source = login.source._replace(origin="chosen") if login.source.origin == "derived" else login.source
         return redirect(
-            access.make_link(pending.text, self._session.add_link(SessionLink(None, pending.text, source)))
+            access.make_link(login.text, self._session.add_link(SessionLink(None, login.text, source)))
         )
 
     async def _discard_login(self, request: Request) -> Answer:

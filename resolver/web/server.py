@@ -154,14 +154,12 @@ async def run_server(options: ServeOptions) -> AsyncIterator[WebServer]:
         policies = headers.make_page_headers(server.content), headers.make_content_headers(site.origin)
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
-            applications: tuple[Application, ...] = access, ContentApplication(session, content_authority)
-            for listener, port, application, policy in zip(
-                listeners, ports, applications, policies, strict=True
-            ):
+            apps: tuple[Application, ...] = access, ContentApplication(session, content_authority)
+            for listener, port, app, policy in zip(listeners, ports, apps, policies, strict=True):
                 fields = {name: text for name, text in policy.items() if name not in options.without}
                 config = _HypercornConfig(fields, options.log, options.certificate)
                 config.bind = [f"fd://{listener.detach()}"]
-                await nursery.start(partial(_run, application, config, port, stop))
+                await nursery.start(partial(_run, app, config, port, stop))
             try:
                 yield server
             finally:

@@ -217,8 +217,8 @@ def new_id() -> str:
 # The bookmarks file, in the configuration directory: one JSON object per line. Only the user can read the
 # file.
 
-_DESCRIPTION = "bookmarks file"
-_MAX_FILE = 4_194_304
+_LABEL = "bookmarks file"
+_LIMIT = 4_194_304
 
 
 def read_bookmarks() -> list[OpenedUrl]:
@@ -228,7 +228,7 @@ def read_bookmarks() -> list[OpenedUrl]:
         NotConfigured: The file cannot be trusted.
     """
     try:
-        with open_own(_path(), _DESCRIPTION, _MAX_FILE, secret=True) as file:
+        with open_own(_path(), _LABEL, _LIMIT, secret=True) as file:
             return _read(file.octets)
     except MISSING:
         return []
@@ -242,8 +242,8 @@ def add_bookmark(url: str, title: str) -> None:
     """
     update_own(
         _path(),
-        _DESCRIPTION,
-        _MAX_FILE,
+        _LABEL,
+        _LIMIT,
         lambda octets: _encode_bookmarks([*_remove_url(octets, url), OpenedUrl(url, title)]),
         make_folder=True,
     )
@@ -251,11 +251,7 @@ def add_bookmark(url: str, title: str) -> None:
 
 def remove_bookmark(url: str) -> None:
     update_own(
-        _path(),
-        _DESCRIPTION,
-        _MAX_FILE,
-        lambda octets: _encode_bookmarks(_remove_url(octets, url)),
-        make_folder=True,
+        _path(), _LABEL, _LIMIT, lambda octets: _encode_bookmarks(_remove_url(octets, url)), make_folder=True
     )
 
 
@@ -285,6 +281,4 @@ def _read(octets: bytes) -> list[OpenedUrl]:
 
 
 def _encode_bookmarks(bookmarks: list[OpenedUrl]) -> bytes:
-    return b"".join(
-        json.dumps({"url": bookmark.url, "title": bookmark.title}).encode() + b"\n" for bookmark in bookmarks
-    )
+    return b"".join(json.dumps({"url": row.url, "title": row.title}).encode() + b"\n" for row in bookmarks)

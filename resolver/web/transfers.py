@@ -445,21 +445,17 @@ class TransferEvents:
 
 
 class _EventStream(Answer):
-    """An event stream of all changes after a change number; `open_streams` has all open streams."""
+    """An event stream of all changes after a change number; `streams` has all open streams."""
 
     def __init__(
-        self,
-        transfers: TransferQueue,
-        bar: PageAddressBar,
-        change: int,
-        open_streams: dict[_EventStream, None],
+        self, transfers: TransferQueue, bar: PageAddressBar, change: int, streams: dict[_EventStream, None]
     ) -> None:
         super().__init__(media_type=headers.EVENTS)
         del self.headers["content-length"]
         self._transfers = transfers
         self._bar = bar
         self._change = change
-        self._open_streams = open_streams
+        self._streams = streams
         self.is_over = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -470,7 +466,7 @@ class _EventStream(Answer):
             if await run_while_connected(receive, partial(self._send_changes, send)):
                 await send({"type": "http.response.body"})
         finally:
-            self._open_streams.pop(self, None)
+            self._streams.pop(self, None)
 
     async def _send_changes(self, send: Send) -> bool:
         """Send changes as events until the stream ends; return True at the end."""

@@ -378,10 +378,8 @@ def _describe_lanes(message: DiagramMessage) -> str:
 
 def _make_panels(exchanges: Iterable[RecordedExchange], name: str) -> tuple[ExchangePanel, ...]:
     return tuple(
-        ExchangePanel(
-            exchange, draw(exchange), make_rows(exchange), _describe_end(exchange), f"{name}-{number}"
-        )
-        for number, exchange in enumerate(exchanges, 1)
+        ExchangePanel(item, draw(item), make_rows(item), _describe_end(item), f"{name}-{number}")
+        for number, item in enumerate(exchanges, 1)
     )
 
 

@@ -187,7 +187,7 @@ def show_line(text: str) -> str:
     return truncate(escape_text(text), CELLS)
 
 
-def format_note(text: str) -> str:
+def show_note(text: str) -> str:
     """Return the text of a note, which may be untrusted: escaped, redacted and truncated."""
     line = mask_logins(escape_text(text).encode()).decode()
     return line if len(line) <= _MAX_NOTE else f"{line[: _MAX_NOTE - 1]}…"
@@ -302,7 +302,7 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
         steps.add_note(f"{type(plan.error).__name__}: {plan.error.message}", bad=True)
     messages = tuple(steps.messages)
     return RecordedExchange(
-        url=own_text(format_note(plan.url)),
+        url=own_text(show_note(plan.url)),
         kind="plan",
         title="Planned exchange",
         lanes=lanes_of(messages, steps.who, host_of(plan.url)),
@@ -349,7 +349,7 @@ class _PlanConversion:
                 self._add_text(str(step["text"]))
 
     def add_note(self, text: str, *, bad: bool = False) -> None:
-        self.messages.append(DiagramMessage("note", (format_note(text),), tone="bad" if bad else "plain"))
+        self.messages.append(DiagramMessage("note", (show_note(text),), tone="bad" if bad else "plain"))
 
     def _add_text(self, text: str) -> None:
         if text == TLS_BEGINS:

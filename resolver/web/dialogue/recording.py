@@ -35,13 +35,13 @@ from resolver.web.dialogue.exchange import (
     RecordedExchange,
     Tone,
     format_count,
-    format_note,
     host_of,
     is_readable,
     lanes_of,
     lines_of,
     make_preview,
     show_line,
+    show_note,
 )
 
 # For a long protocol exchange, only the first and the last messages are stored. The messages in the middle
@@ -173,7 +173,7 @@ class ExchangeRecording:
         self._flush()
         messages = self._messages.list_all()
         return RecordedExchange(
-            url=own_text(format_note(self._url)),
+            url=own_text(show_note(self._url)),
             kind="dialogue",
             title="Protocol exchange",
             lanes=lanes_of(messages, self._who, host_of(self._url)),
@@ -330,13 +330,11 @@ class ExchangeRecording:
         if event.error is None:
             self._outcome = "done"
         else:
-            self._outcome = format_note(f"{type(event.error).__name__}: {words_of(event.error)}")
+            self._outcome = show_note(f"{type(event.error).__name__}: {words_of(event.error)}")
         self._note(self._outcome, "bad" if self._failed else "good")
 
     def _note(self, text: str, tone: Tone = "plain") -> None:
-        self._messages.add(
-            DiagramMessage("note", (format_note(text),), at=self._compute_elapsed(), tone=tone)
-        )
+        self._messages.add(DiagramMessage("note", (show_note(text),), at=self._compute_elapsed(), tone=tone))
 
     def _add(
         self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None

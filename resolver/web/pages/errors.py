@@ -154,21 +154,19 @@ def error_page(
         login: The login form to show.
     """
     row = row_of(error)
-    error_url = shown if error.url is None else error.url
-    is_elsewhere = error_url != shown
+    url = shown if error.url is None else error.url
+    is_elsewhere = url != shown
     position = error.position if isinstance(error, (InvalidUrl, Refused)) else None
     caret_line = None
-    if position is not None and not (is_elsewhere and "****" in error_url):
-        caret_line = (
-            point_at(error_url, error_url, position) if is_elsewhere else point_at(text, shown, position)
-        )
+    if position is not None and not (is_elsewhere and "****" in url):
+        caret_line = point_at(url, url, position) if is_elsewhere else point_at(text, shown, position)
     is_refused = isinstance(error, (Refused, UnsupportedScheme, InvalidUrl))
     rule = error.rule if isinstance(error, (Refused, UnsupportedScheme)) else ""
     values = {
         "heading": row.heading,
         "url": shown,
         "text": text,
-        "blamed": error_url if is_elsewhere else None,
+        "blamed": url if is_elsewhere else None,
         "message": error.message,
         "rule": "S01" if isinstance(error, InvalidUrl) else rule,
         "refused": is_refused,

@@ -202,11 +202,9 @@ class _MarkupText:
             self.pieces.append(plain(text))
 
 
-def _get_attribute(name: str, attributes: str) -> str:
+def _get_attribute(name: str, tag: str) -> str:
     """Return the value of an attribute of a tag, or an empty text."""
-    match = re.search(
-        rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", attributes, re.IGNORECASE
-    )
+    match = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", tag, re.IGNORECASE)
     return "" if match is None else plain(next(filter(None, match.groups()), ""))
 
 

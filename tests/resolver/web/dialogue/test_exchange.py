@@ -9,11 +9,11 @@ from resolver.web.dialogue.exchange import (
     LINES,
     escape_text,
     format_count,
-    format_note,
     lines_of,
     make_preview,
     mask_logins,
     measure_width,
+    show_note,
     truncate,
     wrap_text,
 )
@@ -103,7 +103,7 @@ def test_cut_counts_terminal_cells(text: str, cells: int, expected: str) -> None
 )
 def test_escape_text_escapes_control_characters(text: str, expected: str) -> None:
     assert escape_text(text) == expected
-    assert format_note(text) == expected
+    assert show_note(text) == expected
 
 
 def test_preview_shows_readable_text_only() -> None:
