@@ -22,12 +22,12 @@ class BulkRequest(NamedTuple):
     Attributes:
         url: The original text of the URL.
         path: The path of the saved file, relative to the directory of all files.
-        more: Other fields of a `SaveRequest`: `checksum`, `size`, `mirrors`, `origin`, `referrer`.
+        options: Other fields of a `SaveRequest`: `checksum`, `size`, `mirrors`, `origin`, `referrer`.
     """
 
     url: str
     path: str
-    more: Mapping[str, JsonValue] | None = None
+    options: Mapping[str, JsonValue] | None = None
 
 
 class RequestSlice(NamedTuple):

@@ -279,27 +279,27 @@ def assign_path(request: UrlLike | SaveRequest) -> PlannedRequest:
 
 def request_of(item: BulkRequest) -> SaveRequest:
     """Return the `SaveRequest` that the worker performs."""
-    more: dict[str, Any] = dict(item.more or {})
+    options: dict[str, Any] = dict(item.options or {})
     for name in ("mirrors", "referrer"):
-        if name in more:
-            more[name] = tuple(more[name])
-    return SaveRequest(item.url, item.path, **more)
+        if name in options:
+            options[name] = tuple(options[name])
+    return SaveRequest(item.url, item.path, **options)
 
 
 def _encode_options(request: SaveRequest) -> dict[str, JsonValue] | None:
-    more: dict[str, JsonValue] = {}
+    options: dict[str, JsonValue] = {}
     if request.mirrors:
-        more["mirrors"] = [_text(url) for url in request.mirrors]
+        options["mirrors"] = [_text(url) for url in request.mirrors]
     if request.checksum is not None:
         checksum = request.checksum
-        more["checksum"] = _format_checksum(checksum) if isinstance(checksum, Checksum) else checksum
+        options["checksum"] = _format_checksum(checksum) if isinstance(checksum, Checksum) else checksum
     if request.size is not None:
-        more["size"] = request.size
+        options["size"] = request.size
     if request.origin != "user":
-        more["origin"] = request.origin
+        options["origin"] = request.origin
     if request.referrer is not None:
-        more["referrer"] = list(request.referrer)
-    return more or None
+        options["referrer"] = list(request.referrer)
+    return options or None
 
 
 def _format_checksum(checksum: Checksum) -> str:

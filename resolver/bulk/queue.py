@@ -449,8 +449,8 @@ class PendingRequests:
     # -- requests
 
     def add(self, host: int, item: BulkRequest) -> None:
-        more = None if item.more is None else json.dumps(dict(item.more))
-        self._new.append((host, item.url, item.path, more))
+        options = None if item.options is None else json.dumps(dict(item.options))
+        self._new.append((host, item.url, item.path, options))
         if len(self._new) >= _BATCH_SIZE:
             self._flush()
 
@@ -467,8 +467,8 @@ class PendingRequests:
         with _faults():
             rows = self._database.execute(query, (host, count)).fetchall()
         return [
-            NumberedRequest(number, BulkRequest(url, path, None if more is None else json.loads(more)))
-            for number, url, path, more in rows
+            NumberedRequest(number, BulkRequest(url, path, None if options is None else json.loads(options)))
+            for number, url, path, options in rows
         ]
 
     def _create_index(self) -> None:

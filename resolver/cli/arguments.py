@@ -65,8 +65,8 @@ class Command(CommandOptions):
     @property
     def url_options(self) -> tuple[tuple[str, str], ...]:
         """Return the options that change the URL, by name: `search`, `view` and `type`."""
-        named = (("search", self.search), ("view", self.view), ("type", self.type))
-        return tuple((name, value) for name, value in named if value is not None)
+        values = (("search", self.search), ("view", self.view), ("type", self.type))
+        return tuple((name, value) for name, value in values if value is not None)
 
     @property
     def has_trees(self) -> bool:
@@ -236,8 +236,8 @@ def _check_listening(command: Command) -> None:
     if not listens_to_others(command):
         return
     if command.listen_cert is None and not command.insecure:
-        needed = "use --listen-cert FILE for TLS, or accept this with --insecure"
-        raise UsageError(f"--listen {command.listen}: pages would be sent unencrypted ({needed})")
+        advice = "use --listen-cert FILE for TLS, or accept this with --insecure"
+        raise UsageError(f"--listen {command.listen}: pages would be sent unencrypted ({advice})")
     if command.configuration.options.get("policy", "untrusted") != "untrusted":
         raise UsageError("--listen with a non-loopback address requires --policy untrusted")
     if command.file_root is not None:
@@ -346,10 +346,10 @@ def _check_words(command: Command) -> None:
 
 
 def _check_urls(command: Command) -> None:
-    without = ("extract", "schemes", "mcp", "serve", "proxy", "ledger", "man", "help")
+    verbs = ("extract", "schemes", "mcp", "serve", "proxy", "ledger", "man", "help")
     if command.configuration.options.get("null") and not command.lists:
         raise UsageError("--null needs a list (-i LIST, or - for standard input)")
-    if not command.urls and not command.lists and command.extracts is None and command.verb not in without:
+    if not command.urls and not command.lists and command.extracts is None and command.verb not in verbs:
         if "://" in command.configuration.options.get("output", ""):  # curl has `-O URL`, without a name
             raise UsageError("missing URL: -O needs a name; without -O, the URL gives the name")
         if command.configuration.options.get("mirrors"):  # wget has `--mirror URL`

@@ -22,7 +22,7 @@ from protocols.errors import NotConfigured
 from protocols.location import Url
 from protocols.options import Limits
 from resolver.cli.options import Option, rows
-from resolver.cli.session_settings import check_limit, header, with_limits
+from resolver.cli.session_settings import check_limit, parse_header, with_limits
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
 from resolver.files.atomic import MISSING, open_own
@@ -62,7 +62,7 @@ def _check_policy(name: str, value: Any) -> None:
 
 def _check_header(text: str) -> None:
     try:
-        header(text)
+        parse_header(text)
     except UsageError:
         raise BadValue("expected NAME:VALUE on one line") from None
 

@@ -133,12 +133,12 @@ class Console:
             return
         self._is_set = False
         streams.set_newline_conversion(True)
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # this process may be in the background
+        handler = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # this process may be in the background
         try:
             with suppress(TerminalHangup):
                 self._set(termios.TCSAFLUSH if flush else termios.TCSADRAIN, self._original)
         finally:
-            signal.signal(signal.SIGTTOU, before)
+            signal.signal(signal.SIGTTOU, handler)
 
     def reset_mode(self) -> None:
         """Set the terminal mode of the session again when a stopped process continues (SIGCONT).
@@ -165,9 +165,9 @@ class Console:
         if was_set and self._mode is not None:
             self.set_mode(self._mode)
 
-    def _set(self, when: int, settings: list[Any]) -> None:
+    def _set(self, action: int, settings: list[Any]) -> None:
         try:
-            termios.tcsetattr(self._input, when, settings)
+            termios.tcsetattr(self._input, action, settings)
         except termios.error as error:
             raise TerminalHangup from error
 

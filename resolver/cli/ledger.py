@@ -158,10 +158,10 @@ class LedgerInput:
     def _with_rows(self, targets: Iterable[CommandTarget]) -> list[tuple[CommandTarget, LedgerEntry | None]]:
         if self._ledger is None:
             return [(target, None) for target in targets]
-        named = list(targets)
+        group = list(targets)
         rule = None if self._naming is None else self._naming.naming_rule
-        rows = self._ledger.admit(_make_row(target, self._command, rule) for target in named)
-        return list(zip(named, rows, strict=True))
+        rows = self._ledger.admit(_make_row(target, self._command, rule) for target in group)
+        return list(zip(group, rows, strict=True))
 
 
 def _recall(rule: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
@@ -215,18 +215,18 @@ def _make_row(target: CommandTarget, command: Command, naming_rule: str | None =
     if options:
         with suppress(ResolveError):  # the command reports the error
             shown = target.parse(command).shown
-    place = os.path.abspath(os.path.join(command.directory or "", target.path))
-    more = None
+    path = os.path.abspath(os.path.join(command.directory or "", target.path))
+    metadata = None
     if not target.is_bare:
-        more = list_metadata(target._replace(mirrors=tuple(map(redact, target.mirrors))))
+        metadata = list_metadata(target._replace(mirrors=tuple(map(redact, target.mirrors))))
         import json  # lazy import: few lists have further metadata of a URL
     return RequestRow(
         url=shown,
-        place=place,
+        place=path,
         typed_url=typed_url,
         origin=target.origin,
         referrer=target.referrer,
-        more=json.dumps(more) if more else None,
+        more=json.dumps(metadata) if metadata else None,
         without_password=typed_url != target.url,
         naming=naming_rule if target.is_bare else None,
     )

@@ -38,13 +38,13 @@ def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[Mas
     """
     shown = redact(text)
     url = shown if error.url is None else error.url
-    where = Masked("" if url == shown else f"at {_shorten(url)}: ")
+    location = Masked("" if url == shown else f"at {_shorten(url)}: ")
     label, advice = own_text(_label(error)), own_text(_advise(error, text))
-    lines = [Masked(f"{_shorten(shown)}: {where}{label}{error.message}{advice}")]
+    lines = [Masked(f"{_shorten(shown)}: {location}{label}{error.message}{advice}")]
     position = getattr(error, "position", None)
-    if position is not None and url and not (where and "****" in url):
-        lines += _mark_position(url, url, position) if where else _mark_position(text, shown, position)
-    suggestion = None if where and not typed else _hint(error, text, typed)
+    if position is not None and url and not (location and "****" in url):
+        lines += _mark_position(url, url, position) if location else _mark_position(text, shown, position)
+    suggestion = None if location and not typed else _hint(error, text, typed)
     if suggestion is None and isinstance(error, Refused) and streams.is_terminal():
         suggestion = own_text(f"resolve help {error.rule} explains the rule")
     return lines if suggestion is None else [*lines, Masked(f"  {suggestion}")]
@@ -134,7 +134,7 @@ def advise_resume(files: Sequence[Kept], again: Masked) -> Masked:
                 f"{file.octets} bytes are kept in {own_text(file.path + '.part')!r}; {again} {rerun}"
             )
     octets = sum(file.octets for file in files)
-    where = Masked("" if all(file.resumes for file in files) else " where the scheme has offsets")
+    condition = Masked("" if all(file.resumes for file in files) else " where the scheme has offsets")
     return Masked(
-        f"{octets} bytes of {len(files)} files are kept, each in NAME.part; {again} resumes them{where}"
+        f"{octets} bytes of {len(files)} files are kept, each in NAME.part; {again} resumes them{condition}"
     )

@@ -263,14 +263,14 @@ class _TerminalUser:
         connection, terminal = self._connection, self._terminal
         columns, rows = self._console.size
         sides = (("the service", terminal.server), ("this client", terminal.client))
-        on = [f"{name} ({owner})" for owner, side in sides for name in side.names]
+        options = [f"{name} ({owner})" for owner, side in sides for name in side.names]
         return [
             f"connected to {connection.peer} port {connection.url.effective_port}, "
             f"{'with TLS' if connection.secured else 'without TLS'}",
             f"input is sent by {'characters' if terminal.sends_characters else 'lines'}, "
             f"and echoed by {'the service' if terminal.echoing else 'this terminal'}",
             f"the terminal has {columns} columns and {rows} rows",
-            f"enabled: {', '.join(on) or 'no options'}",
+            f"enabled: {', '.join(options) or 'no options'}",
         ]
 
     # Signals.

@@ -69,7 +69,7 @@ class Option(NamedTuple):
         flags: the short and long names, with their hyphens.
         metavar: the metavariable of the value, or None for a switch (an option without a value).
         purpose: a phrase for the help page.
-        verbs: the commands that use the option. `bulk` and `mcp` reject other options; the other commands
+        verbs: the commands that use the option. `bulk`, `mcp` and `proxy` reject other options; the others
             ignore them.
         dest: the name of the attribute, if it differs from the long name.
         many: whether the option may be repeated.

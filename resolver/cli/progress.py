@@ -220,6 +220,6 @@ class RecordDisplay(Display):
             self._report("progress", event, dict(numbers))
 
     def _report(
-        self, name: str, event: Started | Progress | Retrying | Finished, more: dict[str, JsonValue]
+        self, name: str, event: Started | Progress | Retrying | Finished, fields: dict[str, JsonValue]
     ) -> None:
-        streams.note_record({"event": name, "transfer": event.transfer, "url": event.url, **more})
+        streams.note_record({"event": name, "transfer": event.transfer, "url": event.url, **fields})

@@ -31,7 +31,7 @@ def options_of(
         tls=command.tls or "never",
         mlsd=command.mlsd,
         nlst=command.nlst,
-        headers=tuple(header(text) for text in command.headers),
+        headers=tuple(parse_header(text) for text in command.headers),
         refusals=command.show_error_body,
         entries=command.entries,
         login_in_clear=command.tls == "never",
@@ -64,7 +64,7 @@ def _transcript_of(command: CommandOptions) -> Transcript | None:
     )
 
 
-def header(text: str) -> tuple[bytes, bytes]:
+def parse_header(text: str) -> tuple[bytes, bytes]:
     """Split a header into name and value.
 
     Raises `UsageError`; the message does not contain the header, because its value is often a secret.

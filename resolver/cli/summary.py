@@ -170,10 +170,10 @@ class RunSummary:
     def _format_list_line(self, target: CommandTarget) -> str:
         origin, url = self._command.origin, target.url
         referrer = None if self._command.referrer is None else (redact(self._command.referrer), None)
-        more = list_metadata(target)
-        if (target.origin, target.referrer) == (origin, referrer) and is_plain(url) and not more:
+        facts = list_metadata(target)
+        if (target.origin, target.referrer) == (origin, referrer) and is_plain(url) and not facts:
             return url + "\n"
-        return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer, **more})
+        return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer, **facts})
 
 
 def list_metadata(target: CommandTarget) -> dict[str, JsonValue]:
@@ -260,9 +260,9 @@ def add_event_records(options: Options) -> Options:
 def add_peer_records(watch: Callable[[Event], None]) -> Callable[[Event], None]:
     """Return an event handler that calls `watch`, and writes a record with the address of the peer."""
 
-    def hear(event: Event) -> None:
+    def handle(event: Event) -> None:
         watch(event)
         if isinstance(event, Connected):
             streams.note_record({"event": "connected", "peer": event.address})
 
-    return hear
+    return handle

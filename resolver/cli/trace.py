@@ -87,8 +87,8 @@ class Watcher:
             complain(Masked(f"{event.url}: {warning_of(event)}"))
         if isinstance(event, Retrying) and not self._is_quiet:
             # Without a delay, the retry waits in the queue behind other requests to the same host.
-            when = Masked(f"{event.delay:.1f} s" if event.delay else "its turn")
-            complain(Masked(f"{event.url}: {words_of(event.error)}; retry in {when}"))
+            delay = Masked(f"{event.delay:.1f} s" if event.delay else "its turn")
+            complain(Masked(f"{event.url}: {words_of(event.error)}; retry in {delay}"))
         if self._trace is not None and (line := line_of(event)) is not None:
             self._trace.line(line, self._format.select_words(event, line))
 

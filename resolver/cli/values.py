@@ -151,10 +151,10 @@ def frequency(text: str) -> float:
     return _decimal(text, "expected a number above 0 (0.5: every 2 s)")
 
 
-def _decimal(text: str, needed: str) -> float:
+def _decimal(text: str, expectation: str) -> float:
     value = float(text) if re.fullmatch(_DECIMAL, text) else 0.0
     if value <= 0:
-        raise BadValue(f"{needed}, got {text!r}")
+        raise BadValue(f"{expectation}, got {text!r}")
     return value
 
 
