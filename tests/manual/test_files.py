@@ -25,13 +25,13 @@ CHECKOUT = Path(__file__).parents[2]
 BASH, ZSH, FISH, MAN = FILES
 
 
-@pytest.fixture(name="made", scope="module")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    return write(tmp_path_factory.mktemp("made"))
+@pytest.fixture(name="files", scope="module")
+def _files(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    return write(tmp_path_factory.mktemp("files"))
 
 
 @pytest.mark.parametrize("target", ["wheel", "sdist"])
-def test_wheel_has_files_equal_to_tables(target: str, made: Mapping[str, Path], tmp_path: Path) -> None:
+def test_wheel_has_files_equal_to_tables(target: str, files: Mapping[str, Path], tmp_path: Path) -> None:
     """Built from the repository, and from the content of the source distribution."""
     source = CHECKOUT
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
@@ -42,7 +42,7 @@ def test_wheel_has_files_equal_to_tables(target: str, made: Mapping[str, Path], 
     subprocess.run([*build, "wheel"], cwd=source, check=True, capture_output=True)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         shipped = {name.partition(".data/data/")[2]: wheel.read(name) for name in wheel.namelist()}
-    for place, path in made.items():
+    for place, path in files.items():
         assert shipped[place] == path.read_bytes(), place
 
 
@@ -50,9 +50,9 @@ def test_wheel_has_files_equal_to_tables(target: str, made: Mapping[str, Path], 
     ("words", "place"),
     [("man", MAN), ("completion bash", BASH), ("completion zsh", ZSH), ("completion fish", FISH)],
 )
-def test_command_prints_file(words: str, place: str, made: Mapping[str, Path]) -> None:
+def test_command_prints_file(words: str, place: str, files: Mapping[str, Path]) -> None:
     done = resolve(*words.split())
-    assert (done.status, done.out, done.err) == (0, made[place].read_bytes(), b"")
+    assert (done.status, done.out, done.err) == (0, files[place].read_bytes(), b"")
 
 
 @pytest.mark.parametrize("words", ["man x", "completion", "completion tcsh", "completion bash zsh"])
@@ -66,9 +66,9 @@ def test_printing_command_ignores_faulty_configuration(tmp_path: Path) -> None:
         assert resolve(*words, "--config", str(tmp_path / "config.toml")).status == 0
 
 
-def test_files_have_every_option_and_command(made: Mapping[str, Path]) -> None:
+def test_files_have_every_option_and_command(files: Mapping[str, Path]) -> None:
     for row in rows():
-        for place, path in made.items():
+        for place, path in files.items():
             text = path.read_text().replace("\\-", "-")
             for flag in row.flags:
                 shown = (
@@ -77,7 +77,7 @@ def test_files_have_every_option_and_command(made: Mapping[str, Path]) -> None:
                 assert shown in text, (place, flag)
             for choice in row.choices or ():
                 assert re.search(rf"\b{choice}\b", text), (place, choice)
-    page = made[MAN].read_text()
+    page = files[MAN].read_text()
     for word in (*(verb.name for verb in VERBS), *(rule.name for rule in RULES), *map(str, STATUSES)):
         assert re.search(rf"^\.B {word}\b", page, re.MULTILINE), word
 
@@ -87,8 +87,8 @@ def test_files_have_every_option_and_command(made: Mapping[str, Path]) -> None:
 
 def by_bash(path: Path, folder: Path, *words: str) -> list[str]:
     """Return the completions that bash offers for the last of these arguments after `resolve`."""
-    given = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _resolve'
-    script = given + '; printf "%s\\n" "${COMPREPLY[@]}"'
+    program = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _resolve'
+    script = program + '; printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(
         ["bash", "--norc", "-uc", script, "bash", str(path), "resolve", *words],
         cwd=folder,
@@ -124,27 +124,27 @@ CASES: dict[tuple[str, ...], list[str]] = {
 
 
 @pytest.mark.parametrize("words", CASES, ids=" ".join)
-def test_bash_completes_arguments(words: tuple[str, ...], made: Mapping[str, Path], tmp_path: Path) -> None:
+def test_bash_completes_arguments(words: tuple[str, ...], files: Mapping[str, Path], tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
     (tmp_path / "another").touch()
     (tmp_path / "directory").mkdir()
-    assert by_bash(made[BASH], tmp_path, *words) == CASES[words]
+    assert by_bash(files[BASH], tmp_path, *words) == CASES[words]
 
 
 @pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.name != "help"])
-def test_bash_completes_options_of_command(verb: str, made: Mapping[str, Path], tmp_path: Path) -> None:
-    wanted = {flag for row in rows() if verb in row.verbs.split() for flag in row.flags}
-    assert set(by_bash(made[BASH], tmp_path, verb, "-")) == wanted
+def test_bash_completes_options_of_command(verb: str, files: Mapping[str, Path], tmp_path: Path) -> None:
+    expected = {flag for row in rows() if verb in row.verbs.split() for flag in row.flags}
+    assert set(by_bash(files[BASH], tmp_path, verb, "-")) == expected
 
 
 def test_metavariables_are_classified() -> None:
     """A new metavariable of a row must be classified as a file, a directory or neither."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for row in rows():
-        found.setdefault(value_of(row), set()).add(row.metavar or "")
-    assert found["path"] <= {"FILE", "LIST", "FILE|none"}
-    assert found["directory"] == {"DIR"}
-    assert not any(re.search("FILE|LIST|DIR", takes) for takes in found["text"] | found["words"])
+        result.setdefault(value_of(row), set()).add(row.metavar or "")
+    assert result["path"] <= {"FILE", "LIST", "FILE|none"}
+    assert result["directory"] == {"DIR"}
+    assert not any(re.search("FILE|LIST|DIR", takes) for takes in result["text"] | result["words"])
 
 
 # --- the other shells, which `make servers` unpacks
@@ -164,9 +164,9 @@ def program(name: str, path: str) -> tuple[str, dict[str, str]]:
     }
 
 
-def test_zsh_accepts_completion_file(made: Mapping[str, Path]) -> None:
+def test_zsh_accepts_completion_file(files: Mapping[str, Path]) -> None:
     zsh, environment = program("zsh", "bin/zsh")
-    done = subprocess.run([zsh, "-fn", made[ZSH]], capture_output=True, env=environment)
+    done = subprocess.run([zsh, "-fn", files[ZSH]], capture_output=True, env=environment)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -181,10 +181,10 @@ def test_zsh_accepts_completion_file(made: Mapping[str, Path]) -> None:
     ],
 )
 def test_fish_completes_arguments(
-    line: str, offered: list[str], made: Mapping[str, Path], tmp_path: Path
+    line: str, offered: list[str], files: Mapping[str, Path], tmp_path: Path
 ) -> None:
     fish, environment = program("fish", "usr/bin/fish")
-    script = f"source {made[FISH]}; complete -C '{line}'"
+    script = f"source {files[FISH]}; complete -C '{line}'"
     done = subprocess.run(
         [fish, "-N", "-c", script], capture_output=True, text=True, env={**environment, "HOME": str(tmp_path)}
     )
@@ -192,10 +192,10 @@ def test_fish_completes_arguments(
     assert sorted(row.partition("\t")[0] for row in done.stdout.splitlines()) == offered
 
 
-def test_groff_formats_page_without_warnings(made: Mapping[str, Path]) -> None:
+def test_groff_formats_page_without_warnings(files: Mapping[str, Path]) -> None:
     groff, environment = program("groff", "usr/bin/groff")
     done = subprocess.run(
-        [groff, "-ww", "-man", "-Tascii", made[MAN]], capture_output=True, text=True, env=environment
+        [groff, "-ww", "-man", "-Tascii", files[MAN]], capture_output=True, text=True, env=environment
     )
     assert done.stderr == ""
     shown = re.sub(r"\x1b\[[0-9]*m|.\x08", "", done.stdout)

@@ -19,11 +19,11 @@ from tests.resolver.cli.command import resolve
 
 def test_committed_pages_equal_generated_pages() -> None:
     """`make reference` writes them."""
-    found = pages()
-    for name, text in found.items():
+    texts = pages()
+    for name, text in texts.items():
         assert (FOLDER / name).read_text(encoding="utf-8") == text, name
     below = [path for folder in ("commands", "rules") for path in (FOLDER / folder).iterdir()]
-    assert {str(path.relative_to(FOLDER)) for path in below} == found.keys() - {"exit-statuses.md"}
+    assert {str(path.relative_to(FOLDER)) for path in below} == texts.keys() - {"exit-statuses.md"}
 
 
 def test_write_removes_pages_of_former_commands(tmp_path: Path) -> None:
@@ -58,21 +58,21 @@ READ = re.compile(r'(?:environ(?:[m]ent)?(?:\.get\(|\[)|_home\()"(\w+)"')
 def test_environment_page_lists_variables_of_code() -> None:
     page = (FOLDER / "environment.md").read_text(encoding="utf-8")
     table = page.partition("## Variables that the program reads")[2].partition("## Variables that lib")[0]
-    told = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE))))
-    found = {
+    text = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE))))
+    result = {
         name
         for package in ("protocols", "resolver")
         for path in (FOLDER.parents[1] / package).rglob("*.py")
         for name in READ.findall(path.read_text(encoding="utf-8"))
     }
-    assert {"NNTPSERVER", "NETRC", "XDG_STATE_HOME", "RESOLVE_TRACEBACK"} <= found
+    assert {"NNTPSERVER", "NETRC", "XDG_STATE_HOME", "RESOLVE_TRACEBACK"} <= result
     proxies = {f"{name}_proxy" for name in ("http", "https", "ftp", "gopher", "SCHEME", "all", "no")}
-    assert told == found | set(_CGI_VARIABLES) | proxies | {"SCHEME_PROXY", "ALL_PROXY", "NO_PROXY"}
+    assert text == result | set(_CGI_VARIABLES) | proxies | {"SCHEME_PROXY", "ALL_PROXY", "NO_PROXY"}
 
 
 def test_glossary_is_sorted_and_each_term_is_unique() -> None:
     _, *sections = (FOLDER / "glossary.md").read_text(encoding="utf-8").split("\n## ")
     terms = [re.findall(r"^- \*\*(.*?)\*\*: ", section, re.MULTILINE) for section in sections]
-    for found in terms:
-        assert found == sorted(found, key=str.lower)
-    assert len({term for found in terms for term in found}) == sum(map(len, terms)) > 70
+    for result in terms:
+        assert result == sorted(result, key=str.lower)
+    assert len({term for result in terms for term in result}) == sum(map(len, terms)) > 70

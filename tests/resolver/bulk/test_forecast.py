@@ -60,17 +60,17 @@ def test_scheduler_leaves_no_slot_idle_with_a_free_partition(
         host = turns.add_host(number % partitions, 6)
         for _ in range(requests_of_it):
             turns.add(host)
-    taken = list[tuple[int, float]]()
+    tasks = list[tuple[int, float]]()
 
     def perform(share: HostShare) -> tuple[tuple[()], float]:
-        taken.append((share.partition, share.seconds))
+        tasks.append((share.partition, share.seconds))
         return (), share.seconds
 
     done = simulate(turns, slots, perform=perform)
-    alone = [sum(seconds for each, seconds in taken if each == number) for number in range(partitions)]
+    alone = [sum(seconds for each, seconds in tasks if each == number) for number in range(partitions)]
     assert max(max(alone), sum(alone) / slots) - 1e-6 <= done.makespan
     assert done.makespan <= max(alone) + sum(alone) / slots + 60.0
-    assert (done.slices, round(done.work, 3)) == (len(taken), round(sum(alone), 3))
+    assert (done.slices, round(done.work, 3)) == (len(tasks), round(sum(alone), 3))
 
 
 def test_slices_assigned_in_advance_delay_the_slowest_host() -> None:
@@ -98,17 +98,17 @@ def test_slices_assigned_in_advance_begin_with_the_most_urgent() -> None:
 
 def test_forecast_reports_bound_and_effect_of_workers() -> None:
     with planned(MANY, POLITE) as plan:
-        found = forecast(plan, threads=2)
+        result = forecast(plan, threads=2)
         assert (plan.waiting, plan.in_flight) == (sum(MANY), 0)
         done = simulate(plan, 2)
-    assert (found.requests, found.hosts, found.bound) == (sum(MANY), len(MANY), SLOWEST)
-    assert found.bound_by == "h0.example.org"
-    assert (found.slices, found.expected[1]) == (done.slices, done.makespan)
-    assert tuple(found.expected) == WORKERS
-    assert found.expected[1] > 3.9 * found.expected[4] > 3.9 * found.expected[16] > 3.9 * SLOWEST
-    assert found.largest[0] == ("h0.example.org", MANY[0], SLOWEST)
-    assert len(found.largest) == 10
-    assert sum(hosts for _, hosts in found.histogram) == len(MANY)
+    assert (result.requests, result.hosts, result.bound) == (sum(MANY), len(MANY), SLOWEST)
+    assert result.bound_by == "h0.example.org"
+    assert (result.slices, result.expected[1]) == (done.slices, done.makespan)
+    assert tuple(result.expected) == WORKERS
+    assert result.expected[1] > 3.9 * result.expected[4] > 3.9 * result.expected[16] > 3.9 * SLOWEST
+    assert result.largest[0] == ("h0.example.org", MANY[0], SLOWEST)
+    assert len(result.largest) == 10
+    assert sum(hosts for _, hosts in result.histogram) == len(MANY)
 
 
 def test_forecast_of_started_plan_covers_the_rest() -> None:
@@ -122,9 +122,14 @@ def test_forecast_of_started_plan_covers_the_rest() -> None:
 
 def test_forecast_of_empty_plan_is_zero() -> None:
     with BulkPlan(POLITE) as plan:
-        found = forecast(plan)
-    assert (found.requests, found.slices, found.bound, found.bound_by) == (0, 0, 0.0, None)
-    assert set(found.expected.values()) == {0.0}
+        result = forecast(plan)
+    assert (result.requests, result.slices, result.bound, result.bound_by) == (
+        0,
+        0,
+        0.0,
+        None,
+    )
+    assert set(result.expected.values()) == {0.0}
 
 
 def test_plan_memory_does_not_grow_with_requests() -> None:
@@ -148,11 +153,11 @@ def test_plan_memory_does_not_grow_with_requests() -> None:
 def test_simulated_slice_follows_host_rate() -> None:
     """The figures above depend on this."""
     items = tuple(BulkRequest(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
-    left, seconds = answering(POLITE, lambda host: 2.0)(RequestSlice(0, 0, "a.example", items, True, 60.0))
-    assert left == list(items[120:])
+    rest, seconds = answering(POLITE, lambda host: 2.0)(RequestSlice(0, 0, "a.example", items, True, 60.0))
+    assert rest == list(items[120:])
     assert seconds == pytest.approx(59.5 + 2.0 + OVERHEAD)
-    left, seconds = answering(HostPace(), lambda host: 2.0)(
+    rest, seconds = answering(HostPace(), lambda host: 2.0)(
         RequestSlice(0, 0, "a.example", items, True, 60.0)
     )
-    assert left == []
+    assert rest == []
     assert seconds == pytest.approx(44.0 + OVERHEAD)

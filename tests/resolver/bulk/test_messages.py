@@ -16,7 +16,7 @@ from resolver.bulk.slice import fetch_packed, pack_task
 from resolver.version import VERSION
 
 
-class Asked:
+class ClientStub:
     """A client with the given answers of its workers."""
 
     def __init__(self, error: Exception | None = None, **workers: object) -> None:
@@ -34,34 +34,34 @@ NONE = ModuleNotFoundError("No module named 'resolver'")
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("answers", "message"),
     [
-        (Asked(), None),
-        (Asked(one=VERSION, two=VERSION), None),
-        (Asked(OSError("Timed out")), None),
-        (Asked(gone=OSError("Timed out"), two=VERSION), None),
-        (Asked(one=VERSION, two="0.0.1"), "two has 0.0.1: "),
-        (Asked(one=Exception('ModuleNotFoundError("No module named')), "one has none: "),
-        (Asked(a=NONE, b=AttributeError("here"), c="3"), "a has none, b has none, c has 3: "),
-        (Asked(a=NONE, b=NONE, c="3", d="4", e="5"), "a has none, b has none, c has 3, and 2 more: "),
+        (ClientStub(), None),
+        (ClientStub(one=VERSION, two=VERSION), None),
+        (ClientStub(OSError("Timed out")), None),
+        (ClientStub(gone=OSError("Timed out"), two=VERSION), None),
+        (ClientStub(one=VERSION, two="0.0.1"), "two has 0.0.1: "),
+        (ClientStub(one=Exception('ModuleNotFoundError("No module named')), "one has none: "),
+        (ClientStub(a=NONE, b=AttributeError("here"), c="3"), "a has none, b has none, c has 3: "),
+        (ClientStub(a=NONE, b=NONE, c="3", d="4", e="5"), "a has none, b has none, c has 3, and 2 more: "),
     ],
 )
-def test_check_cluster_names_workers_of_other_versions(asked: Any, said: str | None) -> None:
-    with nullcontext() if said is None else pytest.raises(NotConfigured) as raised:
-        versions.check_cluster(asked)
-    if raised is not None and said is not None:
-        assert raised.value.message.startswith(said)
+def test_check_cluster_names_workers_of_other_versions(answers: Any, message: str | None) -> None:
+    with nullcontext() if message is None else pytest.raises(NotConfigured) as raised:
+        versions.check_cluster(answers)
+    if raised is not None and message is not None:
+        assert raised.value.message.startswith(message)
         assert f"resolve {VERSION} with its extra bulk" in raised.value.message
 
 
 def test_fetch_packed_of_other_version_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check comes before data of another version is read."""
-    sent = pack_task(
+    task = pack_task(
         BulkJob(out="x", settings=Settings(), max_seconds=1.0), RequestSlice(0, 0, "h", (), True, 1.0)
     )
     monkeypatch.setattr(versions, "VERSION", "9.9")
     with pytest.raises(NotConfigured, match=rf"^a worker has 9\.9, .* {VERSION}: .*the same version"):
-        fetch_packed(sent[: len(VERSION) + 1] + b"what nobody reads")
+        fetch_packed(task[: len(VERSION) + 1] + b"what nobody reads")
 
 
 @pytest.mark.parametrize(

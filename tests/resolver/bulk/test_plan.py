@@ -48,21 +48,21 @@ def take_slice(plan: BulkPlan) -> RequestSlice:
 
 def all_of(plan: BulkPlan) -> list[RequestSlice]:
     """Take all slices, and end each as predicted before the next."""
-    found = []
+    result = []
     while (slice := plan.take()) is not None:
-        found.append(slice)
+        result.append(slice)
         plan.end(slice, (), slice.seconds)
-    return found
+    return result
 
 
-def cut(slice: RequestSlice, most: dict[str, int]) -> tuple[list[BulkRequest], list[BulkRequest]]:
+def cut(slice: RequestSlice, max_count: dict[str, int]) -> tuple[list[BulkRequest], list[BulkRequest]]:
     """Split a slice into begun requests, with a maximum per host, and the others."""
-    begun, left = list[BulkRequest](), list[BulkRequest]()
+    begun, rest = list[BulkRequest](), list[BulkRequest]()
     counts = defaultdict[str, int](int)
     for each in slice.items:
         counts[host_of(each)] += 1
-        (begun if counts[host_of(each)] <= most.get(host_of(each), MAX_REQUESTS) else left).append(each)
-    return begun, left
+        (begun if counts[host_of(each)] <= max_count.get(host_of(each), MAX_REQUESTS) else rest).append(each)
+    return begun, rest
 
 
 HOSTS = st.dictionaries(st.sampled_from([f"h{each}.example" for each in range(12)]), st.integers(1, 40))
@@ -92,12 +92,12 @@ def test_plan_yields_each_request_once_in_host_order_without_host_overlap(
                 assert sum(map(len, busy)) == len(set[str]().union(*busy))
             elif under_way:
                 ended = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
-                begun, left = cut(
+                begun, rest = cut(
                     ended, data.draw(st.dictionaries(st.sampled_from(list(counts)), st.integers(0, 9)))
                 )
                 for each in begun:
                     done[host_of(each)].append(each)
-                plan.end(ended, left, data.draw(st.floats(0, 200)))
+                plan.end(ended, rest, data.draw(st.floats(0, 200)))
             elif plan.waiting == 0:
                 break
         assert plan.take() is None
@@ -120,23 +120,23 @@ def test_slice_duration_is_bounded_by_the_box(
 @given(HOSTS, st.integers(1, 6))
 def test_plan_takes_partition_with_most_work_first(counts: dict[str, int], partitions: int) -> None:
     with filled(counts, partitions=partitions) as plan:
-        left = dict(counts)
+        rest = dict(counts)
         needs = [
-            max((left[host] for host in left if partition_of(host, partitions) == each), default=0)
+            max((rest[host] for host in rest if partition_of(host, partitions) == each), default=0)
             for each in range(partitions)
         ]
-        found = []
+        result = []
         while (slice := plan.take()) is not None:
-            found.append(needs[slice.partition])
-        assert found == sorted((each for each in needs if each), reverse=True)
+            result.append(needs[slice.partition])
+        assert result == sorted((each for each in needs if each), reverse=True)
 
 
 def test_partition_of_host_is_stable() -> None:
     """The files of other runs are found by these numbers, so that they must never change."""
-    known = {"example.org": 437, "ftp.example.org": 292, "[::1]": 94}
-    assert {host: partition_of(host) for host in known} == known
+    partitions = {"example.org": 437, "ftp.example.org": 292, "[::1]": 94}
+    assert {host: partition_of(host) for host in partitions} == partitions
     program = "import sys; from resolver.bulk.plan import partition_of; print(partition_of(sys.argv[1]))"
-    assert int(run_alone(program, "example.org")) == known["example.org"]
+    assert int(run_alone(program, "example.org")) == partitions["example.org"]
 
 
 def test_slice_items_are_in_order_of_earliest_start() -> None:
@@ -152,9 +152,9 @@ def test_slower_host_has_its_requests_further_apart() -> None:
     """Within a minute 30 requests of a.example were begun, and all 360 of b.example."""
     with filled({"a.example": 900, "b.example": 900}, HostPace(), partitions=1) as plan:
         slice = take_slice(plan)
-        begun, left = cut(slice, {"a.example": 30})
+        begun, rest = cut(slice, {"a.example": 30})
         assert len(begun) == 390
-        plan.end(slice, left, 60.0)
+        plan.end(slice, rest, 60.0)
         hosts = [host_of(each) for each in take_slice(plan).items]
         assert hosts.count("a.example") == 30
         assert hosts[:26] == ["a.example", *["b.example"] * 12, "a.example", *["b.example"] * 12]
@@ -256,9 +256,9 @@ def test_skipped_requests_need_few_slices_and_teach_nothing() -> None:
             assert slice.seconds <= 60.0
             sizes.append(len(slice.items))
             idle = min(done, len(slice.items))
-            asked = min(120, len(slice.items) - idle)
+            count = min(120, len(slice.items) - idle)
             done -= idle
-            plan.end(slice, slice.items[idle + asked :], 60.0 if asked else 0.5, idle=idle)
+            plan.end(slice, slice.items[idle + count :], 60.0 if count else 0.5, idle=idle)
     assert sizes == [120] + [1_920] * 12 + [120] * 7
 
 
@@ -390,13 +390,13 @@ SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
     ],
 )
 def test_place_request_derives_path_from_host_and_url(url: str, host: str, scheme: str, name: str) -> None:
-    found = assign_path(url)
-    assert (found.host, found.scheme) == (host, scheme)
-    directory, part, last = found.item.path.split("/")
+    request = assign_path(url)
+    assert (request.host, request.scheme) == (host, scheme)
+    directory, part, last = request.item.path.split("/")
     assert directory == (host.removesuffix(":") or "local")
     assert last.startswith(part)
     assert last.endswith(name)
-    assert assign_path(url) == found
+    assert assign_path(url) == request
 
 
 def test_place_request_path_is_independent_of_password() -> None:
@@ -411,7 +411,7 @@ def test_place_request_drops_long_and_invalid_names() -> None:
 
 
 def test_place_request_keeps_options_through_pickling() -> None:
-    given = SaveRequest(
+    request = SaveRequest(
         "http://h.example/a",
         "mine/a",
         mirrors=("http://m.example/a",),
@@ -420,7 +420,7 @@ def test_place_request_keeps_options_through_pickling() -> None:
         origin="derived",
         referrer=("http://r.example/", None),
     )
-    item = pickle.loads(pickle.dumps(assign_path(given).item))
+    item = pickle.loads(pickle.dumps(assign_path(request).item))
     assert request_of(item) == SaveRequest(
         "http://h.example/a",
         "mine/a",

@@ -165,17 +165,17 @@ def test_run_waits_for_earlier_run_on_remote_store(
     client: Client, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lock cannot separate them there. The workers of the run are in this process."""
-    out, asked = "memory://waited-for", list[list[str]]()
+    out, expected = "memory://waited-for", list[list[str]]()
 
     def sleep(seconds: float) -> None:
-        asked.append(list(site.asked))
+        expected.append(list(site.asked))
         under_way.clear()
 
     before, under_way = list(site.asked), dict[object, str]({"another's": out})
     monkeypatch.setattr("resolver.bulk.slice._running", under_way)
     monkeypatch.setattr(RUN, "sleep", sleep)
     summary = run([f"{site.origin}/{NAMES[0]}"], client=client, out=out, policy=POLICY)
-    assert (summary.done, asked, under_way) == (1, [before], {})
+    assert (summary.done, expected, under_way) == (1, [before], {})
 
 
 def test_run_queues_no_slice_behind_busy_threads(client: Client, tmp_path: Path) -> None:

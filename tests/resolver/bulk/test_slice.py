@@ -76,10 +76,10 @@ def test_fetch_slice_stores_bodies_outcomes_and_ledger(site: Site, out: str) -> 
     assert rows[0]["path"] == slice.items[0].path
     assert rows[0]["media_type"] == "text/plain"
 
-    asked = len(site.asked)
+    count = len(site.asked)
     again = fetch_slice(job(out), slice_of(site, "a.txt", "b.txt"))
     assert dict(again.counts) == {"skipped": 2}
-    assert len(site.asked) == asked
+    assert len(site.asked) == count
     assert outcome_rows(out) == rows
 
 
@@ -130,25 +130,25 @@ def test_is_under_way_is_true_during_fetch_slice(
     site: Site, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an aborted run its output is not used again before its slices have ended."""
-    known = []
+    states = []
 
     def answer(target: str) -> Sent:
-        known.append(is_running(out))
-        return found(target)
+        states.append(is_running(out))
+        return result(target)
 
-    found = site.answer
+    result = site.answer
     monkeypatch.setattr(site, "answer", answer)
     fetch_slice(job(out), slice_of(site, "a.txt"))
-    assert known == [True]
+    assert states == [True]
     assert not is_running(out)
 
 
 def test_fetch_slice_returns_requests_of_locked_ledger(site: Site, tmp_path: Path) -> None:
     out, slice = str(tmp_path), slice_of(site, "a.txt")
-    held = LedgerFile(OutputFiles(out).place("ledger/0007.ledger"))
-    held.take()
+    lock = LedgerFile(OutputFiles(out).place("ledger/0007.ledger"))
+    lock.take()
     report = fetch_slice(job(out, max_seconds=0.0), slice)
     assert (report.is_locked, report.unstarted, dict(report.counts)) == (True, slice.items, {})
-    held.close()
+    lock.close()
     report = fetch_slice(job(out), slice)
     assert (report.is_locked, report.unstarted, dict(report.counts)) == (False, (), {"done": 1})

@@ -102,10 +102,10 @@ def test_remote_store_unreachable_is_a_local_error(
     store = store_of(memory)
     assert isinstance(store, RemoteStore)
 
-    def gone(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise PermissionError("token")
 
-    monkeypatch.setattr(MemoryFileSystem, "info", gone)
+    monkeypatch.setattr(MemoryFileSystem, "info", fail)
     with pytest.raises(LocalError, match="token"):
         store.fetch("a/c", str(tmp_path / "copy"))
 
@@ -113,7 +113,7 @@ def test_remote_store_unreachable_is_a_local_error(
 @pytest.fixture
 def strict(memory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Require existing directories, as ftp and sftp do, while another process makes the same ones."""
-    made = list[str]()
+    calls = list[str]()
     pipe_file, makedirs = MemoryFileSystem.pipe_file, MemoryFileSystem.makedirs
 
     def put_there(self: MemoryFileSystem, path: str, value: bytes) -> None:
@@ -122,8 +122,8 @@ def strict(memory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         pipe_file(self, path, value)
 
     def make(self: MemoryFileSystem, path: str, exist_ok: bool = False) -> None:
-        made.append(path)
-        if len(made) < 3:
+        calls.append(path)
+        if len(calls) < 3:
             raise FileExistsError(path)
         makedirs(self, path, exist_ok=exist_ok)
 

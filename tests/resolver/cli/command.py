@@ -39,11 +39,11 @@ def records(octets: bytes) -> list[dict[str, Any]]:
 def resolve(*argv: str, stdin: bytes = b"", folder: Path | None = None) -> Done:
     """Run the command in `folder`; `stdin` is the content of standard input."""
     before = sys.stdin, sys.stdout, sys.stderr
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
-        given.write(stdin)
-        given.seek(0)
+    with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as out:
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
         err = io.BytesIO()
-        sys.stdin = io.TextIOWrapper(io.FileIO(given.fileno(), closefd=False))
+        sys.stdin = io.TextIOWrapper(io.FileIO(stdin_file.fileno(), closefd=False))
         sys.stdout = io.TextIOWrapper(io.FileIO(out.fileno(), "w", closefd=False), "utf-8")
         sys.stderr = io.TextIOWrapper(err, "utf-8", errors="backslashreplace")
         try:

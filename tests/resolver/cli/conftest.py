@@ -12,8 +12,8 @@ from tests.resolver.cli.places import Places, all_places
 
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    with all_places(tmp_path_factory.mktemp("places")) as found:
-        yield found
+    with all_places(tmp_path_factory.mktemp("places")) as result:
+        yield result
 
 
 @pytest.fixture

@@ -185,5 +185,5 @@ async def _attend_terminal(stream: trio.SocketStream) -> None:
 @contextmanager
 def echoes() -> Iterator[Echoes]:
     """Run the servers on a loop in another thread."""
-    with in_thread(_start) as found:
-        yield found
+    with in_thread(_start) as command:
+        yield command

@@ -123,8 +123,8 @@ class UrlGuard:
     """A guard that replaces `{here}` in a page by the URL of its server."""
 
     def answer(self, request: Request, page: Page) -> Page:
-        here = b"http://" + "".join(request.values("host")).encode()
-        return replace(page, content=page.content.replace(b"{here}", here))
+        prefix = b"http://" + "".join(request.values("host")).encode()
+        return replace(page, content=page.content.replace(b"{here}", prefix))
 
 
 def _sum(octets: bytes, name: str) -> str:
@@ -174,11 +174,11 @@ async def _attend(peer: FixedPeer, stream: trio.SocketStream) -> None:
 
 
 async def _start_peers(nursery: trio.Nursery) -> dict[str, str]:
-    found = {}
+    result = {}
     for name, peer in PEERS.items():
         port = await serve_connections(nursery, partial(_attend, peer))
-        found[name] = f"{peer.scheme}://127.0.0.1:{port}"
-    return found
+        result[name] = f"{peer.scheme}://127.0.0.1:{port}"
+    return result
 
 
 def _digest_at(port: int) -> str:
@@ -199,12 +199,12 @@ async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
         "wais": (await fixtures.wais.server.serve(nursery)).port,
     }
     members = (await fixtures.nntp.server.serve(nursery, flavor=LOGIN)).port
-    found = {scheme: f"{scheme}://127.0.0.1:{port}" for scheme, port in ports.items()}
+    result = {scheme: f"{scheme}://127.0.0.1:{port}" for scheme, port in ports.items()}
     return {
-        **found,
+        **result,
         **await _start_peers(nursery),
-        "news": found["nntp"].replace("nntp", "news"),
-        "news_server": found["nntp"].removeprefix("nntp://"),
+        "news": result["nntp"].replace("nntp", "news"),
+        "news_server": result["nntp"].removeprefix("nntp://"),
         "members": f"nntp://127.0.0.1:{members}",
         "wrong_password": f"nntp://alice:wrong@127.0.0.1:{members}",
         "directories": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, DIRECTORIES)).port}",
@@ -231,14 +231,14 @@ def in_thread(start: Callable[[trio.Nursery], Awaitable[T]]) -> Iterator[T]:
 
     async def run() -> None:
         async with trio.open_nursery() as nursery:
-            found = await start(nursery)
-            started.put((found, nursery.cancel_scope, trio.lowlevel.current_trio_token()))
+            result = await start(nursery)
+            started.put((result, nursery.cancel_scope, trio.lowlevel.current_trio_token()))
 
     thread = threading.Thread(target=trio.run, args=(run,))
     thread.start()
-    found, scope, token = started.get(timeout=HANG)
+    places, scope, token = started.get(timeout=HANG)
     try:
-        yield found
+        yield places
     finally:
         trio.from_thread.run_sync(scope.cancel, trio_token=token)
         thread.join()

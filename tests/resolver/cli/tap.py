@@ -34,17 +34,17 @@ class Tap:
         self.objects: dict[str, Object] = {}
         self.connections: dict[str, int] = defaultdict(int)
 
-    def put(self, path: str, size: int, *, has_size: bool = True) -> str:
+    def add(self, path: str, size: int, *, has_size: bool = True) -> str:
         """Add an object without released bytes and return its URL."""
         self.objects[path] = Object(size, has_size)
         return f"http://127.0.0.1:{self.port}{path}"
 
     def release(self, path: str, level: int | None = None) -> None:
         """Release the bytes up to `level`, or all bytes."""
-        found = self.objects[path]
-        found.level = found.size if level is None else level
-        found.more.set()
-        found.more = trio.Event()
+        result = self.objects[path]
+        result.level = result.size if level is None else level
+        result.more.set()
+        result.more = trio.Event()
 
     def close_connection(self, path: str) -> None:
         """Close the connection after the bytes sent so far."""
@@ -67,24 +67,24 @@ class Tap:
         self.connections[request.path] += 1
         await self._send(stream, self.objects[request.path], request.values("range"))
 
-    async def _send(self, stream: trio.SocketStream, found: Object, ranges: list[str]) -> None:
-        sent = int(ranges[0].removeprefix("bytes=").rstrip("-")) if ranges else 0
+    async def _send(self, stream: trio.SocketStream, object: Object, ranges: list[str]) -> None:
+        position = int(ranges[0].removeprefix("bytes=").rstrip("-")) if ranges else 0
         lines = [b"206 Some" if ranges else b"200 OK", b'ETag: "1"', b"Connection: close"]
         if ranges:
-            lines.append(b"Content-Range: bytes %d-%d/%d" % (sent, found.size - 1, found.size))
-        if found.has_size:
-            lines.append(b"Content-Length: %d" % (found.size - sent))
+            lines.append(b"Content-Range: bytes %d-%d/%d" % (position, object.size - 1, object.size))
+        if object.has_size:
+            lines.append(b"Content-Length: %d" % (object.size - position))
         await stream.send_all(b"HTTP/1.1 " + b"\r\n".join(lines) + b"\r\n\r\n")
-        while sent < found.size:
-            if found.ends_at is not None and sent >= found.ends_at:
-                found.ends_at = None
+        while position < object.size:
+            if object.ends_at is not None and position >= object.ends_at:
+                object.ends_at = None
                 return
-            if sent >= found.level:
-                await found.more.wait()
+            if position >= object.level:
+                await object.more.wait()
                 continue
-            level = found.level  # may rise during the send
-            await stream.send_all(bytes(level - sent))
-            sent = level
+            level = object.level  # may rise during the send
+            await stream.send_all(bytes(level - position))
+            position = level
 
 
 async def open_tap(nursery: trio.Nursery) -> Tap:

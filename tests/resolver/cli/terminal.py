@@ -47,13 +47,13 @@ class Screen(pyte.Screen):
             rows += [cells[start : start + columns] for start in range(0, max(1, len(cells)), columns)]
         while len(rows) > self.lines and not rows[-1]:
             rows.pop()
-        gone = max(0, len(rows) - self.lines)
+        count = max(0, len(rows) - self.lines)
         self.columns = columns
         self.buffer.clear()
-        for index, cells in enumerate(rows[gone:]):
+        for index, cells in enumerate(rows[count:]):
             for column, cell in enumerate(cells):
                 self.buffer[index][column] = cell
-        self.cursor.y = max(0, above - gone)
+        self.cursor.y = max(0, above - count)
 
 
 class Terminal:
@@ -95,9 +95,9 @@ class Terminal:
         """Return the rows of the screen that are not empty."""
         return [row.rstrip() for row in self.screen.display if row.strip()]
 
-    async def until(self, seen: Callable[[list[str]], bool]) -> list[str]:
+    async def until(self, is_shown: Callable[[list[str]], bool]) -> list[str]:
         """Read output until `seen` accepts the rows; return the rows."""
-        while self._is_being_drawn or not seen(self.rows):
+        while self._is_being_drawn or not is_shown(self.rows):
             await trio.lowlevel.wait_readable(self.master)
             self._read()
         return self.rows
@@ -156,8 +156,10 @@ async def on_terminal(
     Standard output is the terminal unless `stdout` is given. Standard input is the terminal if `typed`,
     otherwise /dev/null. The process starts with the signals `ignored`.
     """
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-    environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(CHECKOUT), **(variables or {})}
+    inherited = {
+        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")
+    }
+    environment = {**inherited, "TERM": "xterm-256color", "PYTHONPATH": str(CHECKOUT), **(variables or {})}
     slave = terminal.slave
     with trio.fail_after(HANG), open(os.devnull, "rb") as nothing:  # noqa: ASYNC230
         streams = (slave if typed else nothing.fileno(), slave if stdout is None else stdout, slave)

@@ -107,17 +107,17 @@ URLS = (
 
 def random_arguments(source: random.Random, names: dict[str, str]) -> list[str]:
     """Return a random command line."""
-    found = [source.choice([*ENDING, "GET", "", "-q"])] if source.random() < 0.8 else []
+    result = [source.choice([*ENDING, "GET", "", "-q"])] if source.random() < 0.8 else []
     for _ in range(source.randrange(5)):
         match source.randrange(10):
             case 0:
-                found.append("".join(chr(source.randrange(1, 256)) for _ in range(source.randrange(9))))
+                result.append("".join(chr(source.randrange(1, 256)) for _ in range(source.randrange(9))))
             case 1 | 2 | 3 | 4:
-                found.append(source.choice(URLS).format_map(names))
+                result.append(source.choice(URLS).format_map(names))
             case number:
                 flag, value = source.choice(FLAGS), source.choice(VALUES)
-                found += [flag, value] if number < 8 else [f"{flag}={value}"]
-    return ["-t", "1", "--retry-delay=.01", *found]
+                result += [flag, value] if number < 8 else [f"{flag}={value}"]
+    return ["-t", "1", "--retry-delay=.01", *result]
 
 
 @pytest.fixture(name="names")
@@ -168,9 +168,9 @@ def test_command_with_random_list_exits_with_known_status(names: dict[str, str])
         b"//",
     ]
     for _ in range(3_000 if FULL else 100):
-        given = b"".join(source.choice(pieces) for _ in range(source.randrange(12)))
+        octets = b"".join(source.choice(pieces) for _ in range(source.randrange(12)))
         verb = source.choice(["parse", "explain", "cat", "get", "info", "ls"])
-        check(resolve(verb, "-t", "1", "-i", "-", stdin=given), (verb, given))
+        check(resolve(verb, "-t", "1", "-i", "-", stdin=octets), (verb, octets))
 
 
 @pytest.mark.parametrize("exists", ["fail", "resume", "skip", "newer", "replace", "rename"])

@@ -40,24 +40,24 @@ def test_read_without_command_defaults_to_get() -> None:
     ],
 )
 def test_read_first_argument_selects_command(argv: list[str], verb: str, urls: tuple[str, ...]) -> None:
-    found = read(argv)
-    assert found is not None
-    assert (found.verb, found.urls) == (verb, urls)
+    command = read(argv)
+    assert command is not None
+    assert (command.verb, command.urls) == (verb, urls)
 
 
 def test_read_accepts_options_in_any_position() -> None:
-    found = read(["cat", "-q", "gopher://a/", "--max-size", "2k", "gopher://b/", "--allow-port", "7070"])
-    assert found is not None
-    assert found.urls == ("gopher://a/", "gopher://b/")
-    assert limits_of(found).body == 2048
-    assert limits_of(found).body_everywhere
-    assert policy_of(found).allow_port == frozenset({7070})
+    command = read(["cat", "-q", "gopher://a/", "--max-size", "2k", "gopher://b/", "--allow-port", "7070"])
+    assert command is not None
+    assert command.urls == ("gopher://a/", "gopher://b/")
+    assert limits_of(command).body == 2048
+    assert limits_of(command).body_everywhere
+    assert policy_of(command).allow_port == frozenset({7070})
 
 
 def test_limit_option_sets_named_limits() -> None:
-    found = read(["cat", "x:", "--limit", "line=100", "--limit", "idle=0.5", "--connect-timeout", "3"])
-    assert found is not None
-    limits = limits_of(found)
+    command = read(["cat", "x:", "--limit", "line=100", "--limit", "idle=0.5", "--connect-timeout", "3"])
+    assert command is not None
+    limits = limits_of(command)
     assert (limits.line, limits.idle, limits.connect) == (100, 0.5, 3.0)
 
 
@@ -79,11 +79,11 @@ def test_limit_option_sets_named_limits() -> None:
 def test_duration_options_accept_units(text: str, value: float) -> None:
     names = ("--max-time", "--connect-timeout", "--idle-timeout", "--retry-delay", "--for")
     options = [word for name in names for word in (name, text)]
-    found = read(["cat", "telnet://h/", *options, "--limit", f"head={text}"])
-    assert found is not None
-    limits = limits_of(found)
+    command = read(["cat", "telnet://h/", *options, "--limit", f"head={text}"])
+    assert command is not None
+    limits = limits_of(command)
     assert (limits.total, limits.connect, limits.idle, limits.head) == (value,) * 4
-    assert (found.retry_delay, found.during) == (value, value)
+    assert (command.retry_delay, command.during) == (value, value)
 
 
 @pytest.mark.parametrize(
@@ -220,23 +220,23 @@ def test_numeric_option_with_invalid_value_names_option(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["cat", "x:", flag, "1_0"]) == 2
-    told = capsys.readouterr().err
-    assert flag in told
-    assert "got '1_0'" in told
+    message = capsys.readouterr().err
+    assert flag in message
+    assert "got '1_0'" in message
 
 
 def test_option_value_with_dash_requires_equals_sign(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cat", "x:", "--search", "-v"]) == 2
     assert "OPTION=VALUE" in capsys.readouterr().err
-    found = read(["cat", "x:", "--search=-v"])
-    assert found is not None
-    assert found.url_options == (("search", "-v"),)
+    command = read(["cat", "x:", "--search=-v"])
+    assert command is not None
+    assert command.url_options == (("search", "-v"),)
 
 
 def test_gateway_scheme_is_lowercased() -> None:
-    found = read(["X-Foo:a", "--gateway", "X-Foo=http://h.example/?u="])
-    assert found is not None
-    assert found.gateways == {"x-foo": "http://h.example/?u="}
+    command = read(["X-Foo:a", "--gateway", "X-Foo=http://h.example/?u="])
+    assert command is not None
+    assert command.gateways == {"x-foo": "http://h.example/?u="}
 
 
 def test_policy_error_names_option(capsys: pytest.CaptureFixture[str]) -> None:

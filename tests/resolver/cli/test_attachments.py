@@ -30,8 +30,8 @@ def get(server: NewsServer, folder: Path, *words: str) -> Done:
 def test_get_attachments_prints_record_for_each_file(server: NewsServer, tmp_path: Path) -> None:
     urls = [url_of(server, name) for name in ("mime", "part1", "damaged", "other")]
     done = get(server, tmp_path, "--json", "--parts", "-j", "1", *urls)
-    found = [(each["path"], each["status"], each["exit"], each["bytes"]) for each in done.records]
-    assert found == [
+    result = [(each["path"], each["status"], each["exit"], each["bytes"]) for each in done.records]
+    assert result == [
         ("out/x.png", "done", 0, 5),
         ("out/notes.txt", "done", 0, 10),
         ("out/three parts.bin", "done", 0, len(PICTURE)),

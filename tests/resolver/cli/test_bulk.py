@@ -76,7 +76,7 @@ def urls(stub: RunStub) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "reason"),
     [
         ((), "bulk lists"),
         (("list",), "--out"),
@@ -97,11 +97,11 @@ def urls(stub: RunStub) -> list[str]:
     ],
 )
 def test_bulk_invalid_options_are_usage_errors(
-    words: tuple[str, ...], why: str, stub: RunStub, folder: Path
+    words: tuple[str, ...], reason: str, stub: RunStub, folder: Path
 ) -> None:
     done = resolve("bulk", *words)
     assert (done.status, done.out) == (2, b"")
-    assert all(word in done.messages for word in why.split())
+    assert all(word in done.messages for word in reason.split())
     assert stub.addresses == []
 
 
@@ -126,11 +126,11 @@ LISTS: dict[str, tuple[bytes, list[SaveRequest]]] = {
 
 @pytest.mark.parametrize("name", LISTS)
 def test_bulk_reads_lists_like_other_commands(name: str, stub: RunStub, folder: Path) -> None:
-    octets, wanted = LISTS[name]
+    octets, expected = LISTS[name]
     (folder / "list").write_bytes(octets)
     for words in (["list"], ["-i", "list"], ["-"], ["-i", "-"]):
         resolve("bulk", "--out", "x", *words, stdin=octets)
-        assert stub.requests == wanted, words
+        assert stub.requests == expected, words
 
 
 def test_bulk_metalink_sets_mirrors_size_and_checksum(stub: RunStub, folder: Path) -> None:
@@ -150,9 +150,9 @@ def test_bulk_fetches_list_from_url(stub: RunStub, at: dict[str, str]) -> None:
     done = resolve("bulk", f"{at['http']}/about.txt", "--out", "x")
     assert (done.status, len(stub.requests)) == (8, 2)
     assert {request.origin for request in stub.requests} == {"derived"}
-    gone = resolve("bulk", f"{at['http']}/none.txt", "--out", "x")
-    assert (gone.status, stub.requests) == (8, [])
-    assert "404" in gone.messages
+    failure = resolve("bulk", f"{at['http']}/none.txt", "--out", "x")
+    assert (failure.status, stub.requests) == (8, [])
+    assert "404" in failure.messages
 
 
 def test_bulk_passes_options_to_run(stub: RunStub, folder: Path) -> None:
@@ -162,13 +162,18 @@ def test_bulk_passes_options_to_run(stub: RunStub, folder: Path) -> None:
     words += ["--cacert", "ca.pem", "-H", "X-A: b", "--proxy", "none", "--out"]
     resolve("bulk", "-", *words, "x")
     assert stub.addresses == ["tls://h:8786"]
-    found = stub.settings
-    assert (found["client"], found["out"]) == ("client of tls://h:8786", str(folder / "x"))
-    assert (found["per_host"], found["host_rate"], found["warc"], found["format"]) == (3, 0.5, True, "jsonl")
-    assert (found["limits"].body, found["patience"].tries) == (9, 2)
-    assert (found["policy"].name, found["news_server"], found["family"]) == ("untrusted", "n.example", "4")
-    assert (found["cafile"], found["proxy"]) == (str(folder / "ca.pem"), "none")
-    assert found["options"].headers == ((b"X-A", b"b"),)
+    result = stub.settings
+    assert (result["client"], result["out"]) == ("client of tls://h:8786", str(folder / "x"))
+    assert (result["per_host"], result["host_rate"], result["warc"], result["format"]) == (
+        3,
+        0.5,
+        True,
+        "jsonl",
+    )
+    assert (result["limits"].body, result["patience"].tries) == (9, 2)
+    assert (result["policy"].name, result["news_server"], result["family"]) == ("untrusted", "n.example", "4")
+    assert (result["cafile"], result["proxy"]) == (str(folder / "ca.pem"), "none")
+    assert result["options"].headers == ((b"X-A", b"b"),)
     resolve("bulk", "-", "--out", "s3://bucket/crawl")
     assert (stub.settings["out"], stub.settings["format"]) == ("s3://bucket/crawl", "parquet")
     assert stub.addresses[-1] == "local"
@@ -204,12 +209,12 @@ def command_settings(*words: str, carried: PickledSecrets | None = None) -> dict
 
 
 def test_worker_settings_can_be_pickled() -> None:
-    found = command_settings("--limit", "hops=3", "--gateway", "x-foo=http://h.example/?", "--strict")
-    again = pickle.loads(pickle.dumps(found))
-    assert {**again, "credentials": None} == {**found, "credentials": None}
+    result = command_settings("--limit", "hops=3", "--gateway", "x-foo=http://h.example/?", "--strict")
+    again = pickle.loads(pickle.dumps(result))
+    assert {**again, "credentials": None} == {**result, "credentials": None}
 
 
-MINE = {
+SETTINGS = {
     "h.example": HostSection("me", "secret"),
     "asks.example": HostSection("me"),
     "runs.example": HostSection("me", command=("pass", "show")),
@@ -217,7 +222,7 @@ MINE = {
 
 
 async def test_pickled_logins_apply_only_to_hosts_in_list() -> None:
-    carried = PickledSecrets(MINE, None)
+    carried = PickledSecrets(SETTINGS, None)
     for url in ("ftp://h.example/", "ftp://joe@asks.example/", "ftp://other.example/"):
         carried.admit(parse(url))
     assert carried.left_out_count == 2
@@ -229,7 +234,7 @@ async def test_pickled_logins_apply_only_to_hosts_in_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "asked", "status", "said"),
+    ("scheduler", "options", "status", "message"),
     [
         ("tls://h:1", True, 8, "logins of 1 configured hosts"),
         ("local:2", True, 8, "workers cannot ask"),
@@ -238,7 +243,7 @@ async def test_pickled_logins_apply_only_to_hosts_in_list() -> None:
     ],
 )
 def test_bulk_sends_logins_only_to_safe_schedulers(
-    scheduler: str, asked: bool, status: int, said: str, stub: RunStub, folder: Path
+    scheduler: str, options: bool, status: int, message: str, stub: RunStub, folder: Path
 ) -> None:
     for name, text in (
         ("mine.toml", '["h.example"]\nuser = "me"\npassword = "secret"\n["asks.example"]\nuser = "me"\n'),
@@ -246,9 +251,9 @@ def test_bulk_sends_logins_only_to_safe_schedulers(
     ):
         (folder / name).write_text(text)
         (folder / name).chmod(0o600)
-    words = ["--netrc-file", "netrc"] if asked else []
+    words = ["--netrc-file", "netrc"] if options else []
     done = resolve("bulk", "-", "--out", "x", "--scheduler", scheduler, "--config", "mine.toml", *words)
-    assert (done.status, said in done.messages) == (status, True), done
+    assert (done.status, message in done.messages) == (status, True), done
     if status == 8:
         assert stub.settings["credentials"].__self__.has_any == (scheduler != "h:1")
 
@@ -292,8 +297,8 @@ def test_bulk_progress_option_selects_format(folder: Path, monkeypatch: pytest.M
     assert resolve("bulk", "-q", "-", "--out", "x", "--progress", "auto").err == b""
     dots = resolve("bulk", "-q", "-", "--out", "x", "--progress", "dot").messages.splitlines()
     assert [line[:40] for line in dots] == ["[==========..........]  50%  5 of 10, 1."] * 2
-    found = records(resolve("bulk", "-q", "-", "--out", "x", "--progress", "json").err)
-    assert [tuple(record) for record in found] == [contract.BULK_PROGRESS] * 2
+    entries = records(resolve("bulk", "-q", "-", "--out", "x", "--progress", "json").err)
+    assert [tuple(record) for record in entries] == [contract.BULK_PROGRESS] * 2
 
 
 def test_bulk_progress_on_terminal_is_erased_at_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,8 +374,10 @@ print(sorted({"dask", "distributed", "fsspec", "pyarrow"} & sys.modules.keys()))
 
 
 def start_bulk(*words: str, folder: Path) -> Program:
-    own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
-    return Program(["bulk", "--config", "none", *words], loaded=CLUSTERS, environment=own, folder=folder)
+    variables = {**environment(), "PYTHONPATH": str(CHECKOUT)}
+    return Program(
+        ["bulk", "--config", "none", *words], loaded=CLUSTERS, environment=variables, folder=folder
+    )
 
 
 CHECKOUT = Path(__file__).parents[3]
@@ -378,8 +385,8 @@ CHECKOUT = Path(__file__).parents[3]
 
 def test_bulk_on_local_cluster_saves_files(at: dict[str, str], folder: Path) -> None:
     """`RESOLVE_TESTS=full` repeats the run with all files present (`tests.bulk`: without the command)."""
-    wanted = [f"{at['http']}/about.txt", f"{at['gopher']}/00/about", f"{at['http']}/none.txt"]
-    (folder / "list").write_text("".join(f"{url}\n" for url in wanted))
+    expected = [f"{at['http']}/about.txt", f"{at['gopher']}/00/about", f"{at['http']}/none.txt"]
+    (folder / "list").write_text("".join(f"{url}\n" for url in expected))
     for status, counts in ((8, (2, 0, 1)), (8, (0, 2, 1)))[: 2 if FULL else 1]:
         words = ["list", "--scheduler", "local:1", "--out", "out", "--jsonl", "--json"]
         with start_bulk(*words, folder=folder) as process:
@@ -393,12 +400,12 @@ def test_bulk_on_local_cluster_saves_files(at: dict[str, str], folder: Path) -> 
         for line in path.read_text().splitlines()
     ]
     assert {each["url"]: each["status"] for each in outcomes} == {
-        wanted[0]: "done",
-        wanted[1]: "done",
-        wanted[2]: "failed",
+        expected[0]: "done",
+        expected[1]: "done",
+        expected[2]: "failed",
     }
     saved = {each["url"]: folder / "out/bodies" / each["path"] for each in outcomes if each["path"]}
-    assert saved[wanted[0]].read_bytes() == contract.ABOUT.encode()
+    assert saved[expected[0]].read_bytes() == contract.ABOUT.encode()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tests.resolver.cli.command import resolve
 
 
 @pytest.fixture
-def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the user's configuration file."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     (folder / "config" / "resolve").mkdir(parents=True)
@@ -35,9 +35,9 @@ def write(path: Path, text: str, mode: int = 0o600) -> str:
     return str(path)
 
 
-def test_config_file_sets_option_defaults(own: Path) -> None:
+def test_config_file_sets_option_defaults(config_path: Path) -> None:
     write(
-        own,
+        config_path,
         'tries = 3\nmax_size = "2k"\nmin_rate = 10\nstrict = true\nallow_port = [70, 25]\nexists = "skip"\n',
     )
     command = read(["gopher://h.example/"])
@@ -57,31 +57,31 @@ def test_config_file_sets_option_defaults(own: Path) -> None:
     ],
 )
 def test_command_line_overrides_file_and_lists_are_joined(
-    own: Path, argv: list[str], expected: tuple[int, list[int]]
+    config_path: Path, argv: list[str], expected: tuple[int, list[int]]
 ) -> None:
-    write(own, "tries = 3\nallow_port = 70\n")
+    write(config_path, "tries = 3\nallow_port = 70\n")
     command = read([*argv, "gopher://h.example/"])
     assert command is not None
     assert (command.tries, command.allow_port) == expected
 
 
-def test_environment_overrides_config_file(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = write(own, 'news_server = "news.example"\n')
+def test_environment_overrides_config_file(config_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = write(config_path, 'news_server = "news.example"\n')
     assert load(None).settings["news_server"].value == "news.example"
     monkeypatch.setenv("NNTPSERVER", "other.example")
     assert load(None).settings == {}
     done = resolve("config", "--json")
-    held = {record["name"]: (record["value"], record["source"]) for record in done.records}
-    assert held["news_server"] == ("other.example", "NNTPSERVER")
+    settings = {record["name"]: (record["value"], record["source"]) for record in done.records}
+    assert settings["news_server"] == ("other.example", "NNTPSERVER")
     monkeypatch.setenv("NNTPSERVER", "")
-    held = {
+    settings = {
         record["name"]: (record["value"], record["source"]) for record in resolve("config", "--json").records
     }
-    assert held["news_server"] == ("news.example", f"{name}, line 1")
+    assert settings["news_server"] == ("news.example", f"{name}, line 1")
 
 
-def test_environment_proxy_overrides_config_file(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(own, 'proxy = "http://proxy.example:3128"\n')
+def test_environment_proxy_overrides_config_file(config_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(config_path, 'proxy = "http://proxy.example:3128"\n')
     assert load(None).settings["proxy"].value == "http://proxy.example:3128"
     assert b"proxy.example" in resolve("explain", "ftp://h.example/a").out
     assert b"proxy.example" not in resolve("explain", "--proxy", "none", "ftp://h.example/a").out
@@ -161,13 +161,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "what"), WRONG)
-def test_config_error_names_line_and_fetches_nothing(folder: Path, text: str, line: int, what: str) -> None:
+@pytest.mark.parametrize(("text", "line", "reason"), WRONG)
+def test_config_error_names_line_and_fetches_nothing(folder: Path, text: str, line: int, reason: str) -> None:
     name = write(folder / "c.toml", text)
     done = resolve("get", "--config", name, "file:///etc/hostname")
     assert done.status == 2
     assert done.messages.startswith(f"resolve: {name}, line {line}: ")
-    assert what in done.messages
+    assert reason in done.messages
     assert "sekret" not in done.messages
     assert [each.name for each in folder.iterdir()] == ["c.toml"]
 
@@ -202,14 +202,14 @@ def test_config_with_random_bytes_loads_or_is_usage_error(
     path.write_bytes(octets)
     path.chmod(0o600)
     try:
-        told = load(str(path)).path or ""
+        outcome = load(str(path)).path or ""
     except UsageError as error:
-        told = str(error)
-    assert told.startswith(str(path))
+        outcome = str(error)
+    assert outcome.startswith(str(path))
 
 
 @pytest.mark.parametrize(
-    ("text", "mode", "what"),
+    ("text", "mode", "reason"),
     [
         ("tries = 3\n", 0o620, "others may write"),
         ("tries = 3\n", 0o602, "others may write"),
@@ -220,12 +220,12 @@ def test_config_with_random_bytes_loads_or_is_usage_error(
         ("['h.example']\npassword = 'a'\n", 0o600, None),
     ],
 )
-def test_config_file_mode_is_checked(folder: Path, text: str, mode: int, what: str | None) -> None:
+def test_config_file_mode_is_checked(folder: Path, text: str, mode: int, reason: str | None) -> None:
     name = write(folder / "c.toml", text, mode)
-    if what is None:
+    if reason is None:
         assert load(name).path == name
     else:
-        with pytest.raises(UsageError, match=what):
+        with pytest.raises(UsageError, match=reason):
             load(name)
 
 
@@ -237,27 +237,27 @@ def test_config_file_of_another_user_is_refused(folder: Path) -> None:
         load(name)
 
 
-def test_config_file_overrides_policy(own: Path) -> None:
+def test_config_file_overrides_policy(config_path: Path) -> None:
     assert resolve("explain", "gopher://127.0.0.1:25/").status == 9
-    write(own, "allow_port = [25]\n")
+    write(config_path, "allow_port = [25]\n")
     assert resolve("explain", "gopher://127.0.0.1:25/").status == 0
-    write(own, 'policy = "cautious"\n')
+    write(config_path, 'policy = "cautious"\n')
     assert resolve("explain", "http://user:password@127.0.0.1/").status == 9
 
 
-def test_config_gateways_and_limits_are_tables(own: Path) -> None:
-    write(own, '[gateways]\nz39.50s = "http://g.example/"\n')
+def test_config_gateways_and_limits_are_tables(config_path: Path) -> None:
+    write(config_path, '[gateways]\nz39.50s = "http://g.example/"\n')
     assert resolve("schemes").status == 2
-    write(own, '[gateways]\n"z39.50s" = "http://g.example/"\n[limits]\nhops = 2\n')
+    write(config_path, '[gateways]\n"z39.50s" = "http://g.example/"\n[limits]\nhops = 2\n')
     assert b"z39.50s" in resolve("schemes").out
     command = read(["x:"])
     assert command is not None
     assert command.limit == ["hops=2"]
 
 
-def test_config_shows_effective_settings_and_sources(own: Path) -> None:
+def test_config_shows_effective_settings_and_sources(config_path: Path) -> None:
     name = write(
-        own,
+        config_path,
         'tries = 3\nheaders = ["X-Token: sekret"]\n[gateways]\ncid = "http://g.example/"\n'
         '["h.example:21"]\nuser = "carl"\npassword = "hush"\n',
     )
@@ -289,8 +289,8 @@ def test_config_shows_effective_settings_and_sources(own: Path) -> None:
         *('at = "2026"', 'under = "http://h/"'),
     ],
 )
-def test_config_shows_settings_of_other_commands(line: str, own: Path) -> None:
-    name = write(own, f"{line}\n")
+def test_config_shows_settings_of_other_commands(line: str, config_path: Path) -> None:
+    name = write(config_path, f"{line}\n")
     shown = resolve("config")
     assert (shown.status, shown.err) == (0, b"")
     assert f"\n{line}  # {name}, line 1\n" in shown.out.decode()
@@ -305,16 +305,18 @@ def test_config_shows_settings_of_other_commands(line: str, own: Path) -> None:
         ("warc_cookies = true", ["cat", "http://h/"]),
     ],
 )
-def test_configured_value_without_its_use_is_ignored(line: str, words: list[str], own: Path) -> None:
-    write(own, f"{line}\n")
+def test_configured_value_without_its_use_is_ignored(line: str, words: list[str], config_path: Path) -> None:
+    write(config_path, f"{line}\n")
     assert read(words) is not None
 
 
-def test_config_output_is_valid_config_file(own: Path, folder: Path) -> None:
-    write(own, 'tries = 3\nmax_size = "2k"\nuser_agent = "é"\nretry_delay = 0.5\n[limits]\nhops = 2\n')
+def test_config_output_is_valid_config_file(config_path: Path, folder: Path) -> None:
+    write(
+        config_path, 'tries = 3\nmax_size = "2k"\nuser_agent = "é"\nretry_delay = 0.5\n[limits]\nhops = 2\n'
+    )
     again = write(folder / "again.toml", resolve("config").out.decode())
-    assert load(again).settings.keys() > load(str(own)).settings.keys()
-    for key, setting in load(str(own)).settings.items():
+    assert load(again).settings.keys() > load(str(config_path)).settings.keys()
+    for key, setting in load(str(config_path)).settings.items():
         assert load(again).settings[key].value == setting.value
 
 
@@ -344,8 +346,8 @@ async def test_host_section_login_applies_to_its_host_only(
     apart = HostSection(user="dora", password="q")
     secrets = CommandSecrets(None, None, {"h.example": SECTION, "apart.example:8080": apart})
     secrets.admit(parse(url))
-    found = await secrets.request(*place, None if user is None else user.encode())
-    assert (None if found is None else found.user.decode()) == expected
+    credentials = await secrets.request(*place, None if user is None else user.encode())
+    assert (None if credentials is None else credentials.user.decode()) == expected
 
 
 async def test_command_line_login_overrides_host_section(tmp_path: Path) -> None:
@@ -356,13 +358,13 @@ async def test_command_line_login_overrides_host_section(tmp_path: Path) -> None
         assert await secrets.request("ftp", "h.example", 21, None) == Credentials(user.encode(), expected)
 
 
-def test_host_section_password_is_sent_and_masked(own: Path, at: dict[str, str]) -> None:
+def test_host_section_password_is_sent_and_masked(config_path: Path, at: dict[str, str]) -> None:
     assert resolve("cat", f"{at['http']}/private").status == 6
     for way in (
         'password = "password"',
         f"password_command = [{sys.executable!r}, '-c', 'print(\"password\"); print(2)']",
     ):
-        write(own, f'["127.0.0.1"]\nuser = "user"\n{way}\n')
+        write(config_path, f'["127.0.0.1"]\nuser = "user"\n{way}\n')
         done = resolve("cat", "-v", f"{at['http']}/private")
         assert done.status == 0, done.messages
         assert "dXNlcjpwYXNzd29yZA" not in done.messages
@@ -370,7 +372,7 @@ def test_host_section_password_is_sent_and_masked(own: Path, at: dict[str, str])
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("words", "reason"),
     [
         (["/no/such/program"], "No such file"),
         ([sys.executable, "-c", "import sys; sys.exit(3)"], "status 3"),
@@ -378,13 +380,13 @@ def test_host_section_password_is_sent_and_masked(own: Path, at: dict[str, str])
         ([sys.executable, "-c", "print('x' * 100_000)"], "returned no password"),
     ],
 )
-async def test_failing_password_command_is_not_configured(words: list[str], what: str) -> None:
+async def test_failing_password_command_is_not_configured(words: list[str], reason: str) -> None:
     section = HostSection(user="carl", command=tuple(words), source="c.toml, line 4")
     secrets = CommandSecrets(None, None, {"h.example": section})
     secrets.admit(parse("ftp://h.example/"))
     with pytest.raises(NotConfigured, match=r"c\.toml, line 4: ") as caught:
         await secrets.request("ftp", "h.example", 21, None)
-    assert what in caught.value.message
+    assert reason in caught.value.message
 
 
 class InMemory(keyring.backend.KeyringBackend):
@@ -414,8 +416,8 @@ async def test_keyring_returns_password_or_not_configured() -> None:
                 with pytest.raises(NotConfigured, match="keyring"):
                     await secrets.request("ftp", "h.example", 21, None)
             else:
-                found = await secrets.request("ftp", "h.example", 21, None)
-                assert found == Credentials(user.encode(), password)
+                credentials = await secrets.request("ftp", "h.example", 21, None)
+                assert credentials == Credentials(user.encode(), password)
     finally:
         keyring.set_keyring(before)
 
@@ -491,39 +493,41 @@ OF_ALL = Limits(idle=7, connect=9, hops=3, lines=5, body=1024, body_everywhere=T
     ],
 )
 def test_precedence_is_command_line_host_section_file(
-    own: Path, argv: list[str], host: Host, at_port: Host
+    config_path: Path, argv: list[str], host: Host, at_port: Host
 ) -> None:
-    write(own, ALL)
+    write(config_path, ALL)
     command = read(["cat", *argv, "http://h.example/"])
     assert command is not None
     assert hosts_of(command.configuration) == {"h.example": host, "h.example:81": at_port}
 
 
-def test_host_section_limits_its_host_only(own: Path, at: dict[str, str], folder: Path) -> None:
+def test_host_section_limits_its_host_only(config_path: Path, at: dict[str, str], folder: Path) -> None:
     place = at["http"].removeprefix("http://")
-    write(own, f'["{place}"]\nmax_size = 3\n')
+    write(config_path, f'["{place}"]\nmax_size = 3\n')
     assert resolve("cat", f"{at['http']}/about.txt").status == 14
     assert resolve("cat", "--max-size", "1k", f"{at['http']}/about.txt").status == 0
     assert resolve("cat", f"{at['file']}/about.txt").status == 0
-    write(own, f'max_size = 3\n["{place}"]\nmax_size = "1k"\n')
+    write(config_path, f'max_size = 3\n["{place}"]\nmax_size = "1k"\n')
     assert resolve("cat", f"{at['http']}/about.txt").status == 0
     assert resolve("cat", f"{at['file']}/about.txt").status == 14
     assert resolve("cat", "--config", "none", f"{at['file']}/about.txt").status == 0
 
 
-def test_host_section_without_login_hides_no_login(own: Path, at: dict[str, str], folder: Path) -> None:
+def test_host_section_without_login_hides_no_login(
+    config_path: Path, at: dict[str, str], folder: Path
+) -> None:
     """A login of the host in another section or in the netrc file still applies."""
     place = at["http"].removeprefix("http://")
-    write(own, f'["127.0.0.1"]\nuser = "user"\npassword = "password"\n["{place}"]\nmax_size = "1k"\n')
+    write(config_path, f'["127.0.0.1"]\nuser = "user"\npassword = "password"\n["{place}"]\nmax_size = "1k"\n')
     assert resolve("cat", f"{at['http']}/private").status == 0
-    write(own, f'["{place}"]\nmax_size = "1k"\n')
+    write(config_path, f'["{place}"]\nmax_size = "1k"\n')
     write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
     assert resolve("cat", f"{at['http']}/private").status == 6
     assert resolve("cat", "--netrc-file", "netrc", f"{at['http']}/private").status == 0
 
 
-def test_explain_uses_proxy_of_host_section(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(own, ALL)
+def test_explain_uses_proxy_of_host_section(config_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(config_path, ALL)
     monkeypatch.setenv("http_proxy", "http://env.example:3128")
     monkeypatch.setenv("no_proxy", "h.example")
     for url, proxy in (
@@ -543,22 +547,24 @@ def config_values(*argv: str) -> dict[tuple[str | None, str], tuple[object, str]
     return {(each["table"], each["name"]): (each["value"], each["source"]) for each in done.records}
 
 
-def test_config_with_url_shows_effective_settings_of_url(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = write(own, ALL)
-    there = config_values("http://h.example/", "--connect-timeout", "4")
-    assert there[None, "connect_timeout"] == (4, "the command line")
-    assert there[None, "idle_timeout"] == (7, f"{name}, line 8")
-    assert there[None, "max_size"] == (1024, f"{name}, line 9")
-    assert there[None, "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
-    assert there[None, "mirrors"] == (["http://m.example/h"], f"{name}, line 12")
+def test_config_with_url_shows_effective_settings_of_url(
+    config_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = write(config_path, ALL)
+    values = config_values("http://h.example/", "--connect-timeout", "4")
+    assert values[None, "connect_timeout"] == (4, "the command line")
+    assert values[None, "idle_timeout"] == (7, f"{name}, line 8")
+    assert values[None, "max_size"] == (1024, f"{name}, line 9")
+    assert values[None, "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
+    assert values[None, "mirrors"] == (["http://m.example/h"], f"{name}, line 12")
     below = config_values("http://h.example/pub/a/b")[None, "mirrors"]
     assert below == (["ftp://f.example/h/a/b", "http://****@m.example/x/a/b"], f"{name}, line 20")
     assert config_values("http://h.example/pub/deep/b")[None, "mirrors"] == (
         ["http://n.example/b"],
         f"{name}, line 23",
     )
-    assert there["limits", "lines"] == ("5", f"{name}, line 13")
-    assert there["limits", "hops"] == ("3", f"{name}, line 4")
+    assert values["limits", "lines"] == ("5", f"{name}, line 13")
+    assert values["limits", "hops"] == ("3", f"{name}, line 4")
     assert config_values("http://h.example:81/")[None, "proxy"] == ("none", f"{name}, line 15")
     assert config_values("http://h.example:81/")["limits", "hops"] == ("1", f"{name}, line 16")
     assert config_values("http://other.example/")[None, "idle_timeout"] == (20, f"{name}, line 2")
@@ -571,10 +577,10 @@ def test_config_with_url_shows_effective_settings_of_url(own: Path, monkeypatch:
     assert resolve("config", "http://h/", "http://i/").status == 2
 
 
-def test_config_output_keeps_hosts_and_mirrors(own: Path, folder: Path) -> None:
-    write(own, ALL.replace("me:sekret@", ""))
+def test_config_output_keeps_hosts_and_mirrors(config_path: Path, folder: Path) -> None:
+    write(config_path, ALL.replace("me:sekret@", ""))
     before = read(["http://h.example/"])
-    own.write_bytes(resolve("config").out)
+    config_path.write_bytes(resolve("config").out)
     after = read(["http://h.example/"])
     assert before is not None
     assert after is not None

@@ -54,9 +54,9 @@ def test_json_maps_each_byte_to_one_character() -> None:
     (record,) = resolve("parse", "--json", "ftp://h.example/%00%FF%0A%C3%A9").records
     assert record["name"] == "\x00\xff\n\xc3\xa9"
     (plan,) = resolve("explain", "--json", "ftp://u:p@h.example/%FF%C3%A9").records
-    said = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
-    assert said[-1] == "RETR \xff\xc3\xa9\r\n"
-    assert "PASS ****\r\n" in said
+    message = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    assert message[-1] == "RETR \xff\xc3\xa9\r\n"
+    assert "PASS ****\r\n" in message
 
 
 def test_parse_json_members_of_invalid_url() -> None:
@@ -110,13 +110,13 @@ def test_ls_children_keep_scheme_and_server_of_parent(url: str, way: str, at: di
 
 
 def test_extract_json_members_match_contract() -> None:
-    given = b"<URL:ftp://h.example/a-\nb> <http://h.exa\n mple/>"
-    done = resolve("extract", "--json", stdin=given)
+    octets = b"<URL:ftp://h.example/a-\nb> <http://h.exa\n mple/>"
+    done = resolve("extract", "--json", stdin=octets)
     assert done.records == [
         {"url": "ftp://h.example/a-b", "alternates": ["ftp://h.example/ab"]},
         {"url": "http://h.example/", "alternates": []},
     ]
-    assert resolve("extract", "-i", "-", stdin=given) == resolve("extract", stdin=given)
+    assert resolve("extract", "-i", "-", stdin=octets) == resolve("extract", stdin=octets)
 
 
 def test_schemes_json_members_match_contract() -> None:
@@ -147,18 +147,18 @@ def assert_findings(findings: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("url", contract.DOCUMENTS)
 def test_get_json_members_match_contract(url: str, at: dict[str, str], folder: Path) -> None:
-    given = url.format_map(at)
-    done = resolve("get", "--json", "-O", "x", given)
+    target = url.format_map(at)
+    done = resolve("get", "--json", "-O", "x", target)
     (saved,) = done.records
     assert (done.status, tuple(saved)) == (0, contract.OUTCOME)
-    assert (saved["url"], saved["status"], saved["exit"], saved["error"]) == (given, "done", 0, None)
+    assert (saved["url"], saved["status"], saved["exit"], saved["error"]) == (target, "done", 0, None)
     assert (saved["path"], saved["bytes"]) == ("x", len(contract.DOCUMENTS[url]))
     assert saved["digest"] == f"sha256:{hashlib.sha256(contract.DOCUMENTS[url]).hexdigest()}"
     assert set(saved["verified"]) <= contract.PROOFS
     assert saved["modified"] is None or INSTANT.fullmatch(saved["modified"])
     assert_findings(saved["findings"])
     for argv in (["cat", "--json"], ["-O", "-", "--json"]):
-        shown = resolve(*argv, given)
+        shown = resolve(*argv, target)
         assert (shown.status, shown.out) == (0, contract.DOCUMENTS[url])
         (record,) = records(shown.err)
         assert (tuple(record), record["path"], record["digest"]) == (contract.OUTCOME, None, saved["digest"])
@@ -228,17 +228,17 @@ def test_warning_is_printed_once_per_url(at: dict[str, str], folder: Path) -> No
 
 def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "_MAX_WARNINGS", 2)
-    told: list[str] = []
-    monkeypatch.setattr(watcher, "complain", told.append)
+    messages: list[str] = []
+    monkeypatch.setattr(watcher, "complain", messages.append)
     teller = Watcher(None, Display(), is_verbose=False, is_quiet=False)
     for number in (1, 2, 1, 3, 2, 3):
         teller.watch(Warned(Masked(f"x:{number}"), Finding("S04", "warn", "odd")))
     teller.watch(Warned(Masked("x:3"), Finding("S04", "warn", "odder")))
-    assert [line[:3] for line in told] == ["x:1", "x:2", "x:3", "x:3"]
+    assert [line[:3] for line in messages] == ["x:1", "x:2", "x:3", "x:3"]
 
 
 def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
-    told = {Warned, Retrying, Kept}
+    text = {Warned, Retrying, Kept}
     shown: dict[str, object] = {}
     for name, display, trace in (
         ("nothing", Display(), None),
@@ -247,11 +247,11 @@ def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
     ):
         teller = Watcher(trace, display, is_verbose=False, is_quiet=True)
         listener = teller.listener
-        kinds = (*told, Progress, Started, Finished, Sent, Received, Connected)
+        kinds = (*text, Progress, Started, Finished, Sent, Received, Connected)
         assert listener == teller.watch or isinstance(listener, Listener)
         shown[name] = {kind for kind in kinds if select_listener(listener, frozenset({kind})) is not None}
         teller.close()
-    assert shown == {"nothing": told, "dots": told | {Progress, Started, Finished}, "trace": set(kinds)}
+    assert shown == {"nothing": text, "dots": text | {Progress, Started, Finished}, "trace": set(kinds)}
 
 
 def test_watcher_forgets_partial_file_of_restarted_target() -> None:
@@ -261,7 +261,7 @@ def test_watcher_forgets_partial_file_of_restarted_target() -> None:
     command = read(["get", "http://h.example/a"])
     assert command is not None
     teller.forget_partial(CommandTarget("http://h.example/a", "user", None), command)
-    assert [kept.path for kept in teller.take_partials()] == ["b"]
+    assert [path.path for path in teller.take_partials()] == ["b"]
 
 
 def test_explain_predicts_refusal(at: dict[str, str]) -> None:
@@ -299,14 +299,14 @@ def test_exit_status_of_several_urls(urls: list[str], status: int, at: dict[str,
 
 @pytest.mark.parametrize("url", contract.LISTINGS)
 def test_listing_is_same_in_ls_get_and_cat(url: str, at: dict[str, str], folder: Path) -> None:
-    given = url.format_map(at)
-    done = resolve("ls", "-q", given)
+    target = url.format_map(at)
+    done = resolve("ls", "-q", target)
     names = done.out.decode().split("\n")
     assert (done.status, done.err, names.pop()) == (0, b"", "")
     assert [name for name in contract.LISTINGS[url] if name not in names] == []
-    assert resolve("get", "-q", "-O", "listing", given).status == 0
+    assert resolve("get", "-q", "-O", "listing", target).status == 0
     assert (folder / "listing").read_bytes() == done.out
-    assert resolve("cat", "-q", given).out == done.out
+    assert resolve("cat", "-q", target).out == done.out
 
 
 @pytest.mark.parametrize("url", contract.SHOWN)
@@ -391,12 +391,12 @@ def test_options_without_effect_keep_documents(wish: list[str], at: dict[str, st
 @pytest.mark.parametrize("argv", contract.ANSWERS, ids=" ".join)
 def test_option_changes_request_and_output(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
     (folder / "password").write_text("password\nand more\n")
-    sent, shown = contract.ANSWERS[argv]
+    request, shown = contract.ANSWERS[argv]
     done = resolve("-q", "--trace", "trace", *(word.format_map(at) for word in argv))
     assert (done.status, done.err) == (0, b"")
     assert done.out.decode() == shown
     trace = (folder / "trace").read_text()
-    assert sent in trace
+    assert request in trace
     assert "password" not in trace
 
 
@@ -427,8 +427,8 @@ def test_server_file_name_requires_allow_server_name(at: dict[str, str], folder:
     assert resolve("-q", "--allow-server-name", url, "-d", "theirs").status == 0
     assert resolve("-q", "--allow-server-name", f"{at['http']}/about.txt", "-d", "theirs").status == 0
     assert resolve("-q", "--allow-server-name", url, "-O", "mine").status == 0
-    found = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
-    assert found == {"own/x", "theirs/_bashrc", "theirs/about.txt", "mine"}
+    files = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    assert files == {"own/x", "theirs/_bashrc", "theirs/about.txt", "mine"}
     done = resolve("--allow-server-name", f"{at['misnamed']}/x")
     assert (done.status, "S14" in done.messages) == (9, True)
 
@@ -468,7 +468,7 @@ def test_get_to_standard_output_creates_no_file(at: dict[str, str], folder: Path
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "state", "held", "name"),
+    ("options", "status", "state", "contents", "name"),
     [
         ("fail", 3, "failed", b"mine", "about.txt"),
         ("skip", 0, "skipped", b"mine", "about.txt"),
@@ -479,25 +479,25 @@ def test_get_to_standard_output_creates_no_file(at: dict[str, str], folder: Path
     ],
 )
 def test_exists_option_handles_existing_file(
-    how: str, status: int, state: str, held: bytes, name: str, at: dict[str, str], folder: Path
+    options: str, status: int, state: str, contents: bytes, name: str, at: dict[str, str], folder: Path
 ) -> None:
-    (folder / "about.txt").write_bytes(ABOUT[:9] if how == "resume" else b"mine")
-    done = resolve("get", "-q", "--json", "--exists", how, f"{at['http']}/about.txt")
+    (folder / "about.txt").write_bytes(ABOUT[:9] if options == "resume" else b"mine")
+    done = resolve("get", "-q", "--json", "--exists", options, f"{at['http']}/about.txt")
     (outcome,) = done.records
     assert (done.status, outcome["status"], outcome["exit"]) == (status, state, status)
-    assert (folder / name).read_bytes() == held
+    assert (folder / name).read_bytes() == contents
     assert sorted(os.listdir(folder)) == sorted({"about.txt", name})
     assert tuple(outcome) == contract.OUTCOME
 
 
-@pytest.mark.parametrize(("how", "times"), [((), 1), (("--sync", "always"), 1), (("--sync", "never"), 0)])
+@pytest.mark.parametrize(("options", "times"), [((), 1), (("--sync", "always"), 1), (("--sync", "never"), 0)])
 def test_sync_option_controls_fsync(
-    how: tuple[str, ...], times: int, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+    options: tuple[str, ...], times: int, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    assert resolve("get", "-q", *how, f"{at['http']}/about.txt").status == 0
-    assert len(synced) == times + (how == ("--sync", "always"))  # the directory is synced, too
+    assert resolve("get", "-q", *options, f"{at['http']}/about.txt").status == 0
+    assert len(synced) == times + (options == ("--sync", "always"))  # the directory is synced, too
     assert (folder / "about.txt").read_bytes() == ABOUT
 
 
@@ -515,8 +515,8 @@ def test_mirror_download_verifies_checksum(at: dict[str, str], folder: Path) -> 
 
 def test_get_message_names_mirror(at: dict[str, str], folder: Path) -> None:
     mirror = f"{at['http']}/about.txt"
-    told = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").messages
-    last = told.splitlines()[-1]
+    message = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").messages
+    last = message.splitlines()[-1]
     assert last.startswith(f"resolve: {at['closed']}/about.txt -> about.txt ({len(ABOUT)} ")
     assert last.endswith(f" {mirror})")
     done = resolve("--json", "--exists", "replace", "--mirror", f"{at['closed']}/about.txt", mirror)
@@ -526,18 +526,18 @@ def test_get_message_names_mirror(at: dict[str, str], folder: Path) -> None:
 def test_input_list_accepts_urls_and_json_objects(at: dict[str, str], folder: Path) -> None:
     about = f"{at['http']}/about.txt"
     lines = ["# a comment", "", "  ", about, json.dumps({"url": about, "origin": "user", "more": 1})]
-    given = "\n".join(lines).encode()
-    (folder / "list").write_bytes(given + b"\r\n")
+    octets = "\n".join(lines).encode()
+    (folder / "list").write_bytes(octets + b"\r\n")
     for verb, count in (("cat", 2), ("get", 1), ("ls", 0), ("info", 2), ("parse", 2), ("explain", 2)):
-        for name, stdin in (("-", given), ("list", b"")):
+        for name, stdin in (("-", octets), ("list", b"")):
             options = ["-O", "-"] if verb == "get" else []
             done = resolve(verb, *options, "-i", name, stdin=stdin)
             assert done.status == (0 if count else 8), (verb, done.messages)
             assert done.out.count(b"of two lines" if verb in ("cat", "get") else b"url: ") in (count, 2, 0)
     derived = json.dumps({"url": about, "origin": "derived"}).encode()
     assert resolve("cat", "-i", "-", stdin=derived).status == 9
-    near = json.dumps({"url": about, "origin": "derived", "referrer": [at["http"], "127.0.0.1"]}).encode()
-    assert resolve("cat", "-i", "-", stdin=near) == Done(0, ABOUT, b"")
+    record = json.dumps({"url": about, "origin": "derived", "referrer": [at["http"], "127.0.0.1"]}).encode()
+    assert resolve("cat", "-i", "-", stdin=record) == Done(0, ABOUT, b"")
 
 
 def test_ls_json_output_is_valid_input_list(at: dict[str, str], folder: Path) -> None:

@@ -68,8 +68,8 @@ PAGES = (
 
 @pytest.fixture(scope="module", name="echo")
 def _echo() -> Iterator[Echoes]:
-    with echoes() as found:
-        yield found
+    with echoes() as result:
+        yield result
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 def run_all(url: str, *options: str) -> dict[str, bytes]:
     """Run each command for the URL and for the files that these runs write; return the printed bytes."""
     os.makedirs("out", exist_ok=True)
-    given = ("--allow-password", "-t", "2", "--retry-delay", "0.001", *options, url)
-    online = [(*(word.format(url=url) for word in words), *given) for words in ONLINE]
+    octets = ("--allow-password", "-t", "2", "--retry-delay", "0.001", *options, url)
+    online = [(*(word.format(url=url) for word in words), *octets) for words in ONLINE]
     printed: dict[str, bytes] = {}
     explained = [
         ("explain", *shown, "--allow-password", *options, url) for shown in (("--json",), ("--html",), ())
@@ -112,10 +112,10 @@ def check_masked(
     secrets: Sequence[str], printed: dict[str, bytes], folder: Path, log: str, url: str = ""
 ) -> None:
     """Assert that no output contains a secret; the list of unfinished URLs contains `url` as given."""
-    told = {**printed, **dict(outputs_below(folder)), "log": log.encode()}
-    told |= {"out/failed": told.get("out/failed", b"").replace(url.encode(), b"")} if url else {}
+    text = {**printed, **dict(outputs_below(folder)), "log": log.encode()}
+    text |= {"out/failed": text.get("out/failed", b"").replace(url.encode(), b"")} if url else {}
     shown = {
-        (secret, name) for secret in secrets for name, octets in told.items() if secret.encode() in octets
+        (secret, name) for secret in secrets for name, octets in text.items() if secret.encode() in octets
     }
     assert shown == set()
 
@@ -167,11 +167,13 @@ def test_http_values_mask_repeated_secrets(page: str, echo: Echoes) -> None:
     options = resolver.Options(headers=((b"X-Api-Key", secrets[2].encode()),))
     with blocking.Resolver(policy=resolver.Policy(allow_password=True), options=options) as session:
         try:
-            found = session.fetch(f"{echo.basic}/{page}")
+            response = session.fetch(f"{echo.basic}/{page}")
         except ResolveError as error:
             shown = f"{error!r} {error} {vars(error)}"
         else:
-            shown = f"{found!r} {found.as_json()} {found.headers} {found.chain} {found.findings}"
+            shown = (
+                f"{response!r} {response.as_json()} {response.headers} {response.chain} {response.findings}"
+            )
     assert not [secret for secret in secrets[:3] if secret in shown]
 
 
@@ -206,7 +208,7 @@ async def test_web_ui_outputs_mask_password_of_url(page: str, echo: Echoes, fold
     policy = resolver.Policy(allow_password=True)
     async with running(settings=resolver.Settings(policy=policy)) as (browser, log):
         opened = await browser.typed(f"{echo.basic}/{page}")
-        shown = [opened.text, *[(await browser.ask(own)).text for own in OWN_PAGES]]
+        shown = [opened.text, *[(await browser.ask(own_page)).text for own_page in OWN_PAGES]]
         exchanges = set(re.findall(r"/dialogue/[^\"]+", opened.text))
         shown += [(await browser.ask(each)).text for each in exchanges]
     assert {each.rpartition(".")[2] for each in exchanges} == {"svg", "json"}
@@ -216,10 +218,10 @@ async def test_web_ui_outputs_mask_password_of_url(page: str, echo: Echoes, fold
 
 
 async def test_web_ui_pages_mask_repeated_proxy_login(echo: Echoes) -> None:
-    async with running(settings=resolver.Settings(proxy=echo.proxy)) as (browser, told):
+    async with running(settings=resolver.Settings(proxy=echo.proxy)) as (browser, log):
         page = await browser.typed(URL)
         assert page.status == 200
         assert "a body" in page.text
-        for text in (page.text, *told):
+        for text in (page.text, *log):
             assert PROXY_PASSWORD not in text
             assert PROXY_BASIC not in text

@@ -10,7 +10,7 @@ from resolver.bulk.plan import Forecast
 from resolver.cli.forecast import ASCII, BLOCKS, draw_chart, select_glyphs
 from resolver.cli.transfers import duration
 
-FOUND = Forecast(
+FORECAST = Forecast(
     requests=60_050,
     hosts=1_042,
     slices=1_300,
@@ -24,7 +24,7 @@ FOUND = Forecast(
 
 
 def test_picture_64_columns_draws_bars() -> None:
-    assert draw_chart(FOUND, 64, threads=2) == [
+    assert draw_chart(FORECAST, 64, threads=2) == [
         "60,050 requests to 1,042 hosts, in 1,300 slices of at most a",
         "minute",
         "",
@@ -50,7 +50,7 @@ def test_picture_64_columns_draws_bars() -> None:
 
 
 def test_picture_narrow_keeps_durations_and_bars() -> None:
-    assert draw_chart(FOUND, 40, threads=1, glyphs=ASCII)[3:6] == [
+    assert draw_chart(FORECAST, 40, threads=1, glyphs=ASCII)[3:6] == [
         "Slowest hosts",
         "  large.exam~e.org  6 h 57 min  ========",
         "  archive.of~e.org      75 min  =",
@@ -58,20 +58,20 @@ def test_picture_narrow_keeps_durations_and_bars() -> None:
 
 
 def test_picture_without_width_for_bars_keeps_figures() -> None:
-    lines = draw_chart(FOUND, 24, threads=1)
+    lines = draw_chart(FORECAST, 24, threads=1)
     assert "6 h 57 min" in "".join(lines)
     assert not set("".join(lines)) & {*BLOCKS[:2]}
 
 
 def test_picture_width_is_at_most_110_columns() -> None:
-    assert draw_chart(FOUND, 200, threads=1) == draw_chart(FOUND, 110, threads=1)
-    assert max(map(len, draw_chart(FOUND, 200, threads=1))) == 110
+    assert draw_chart(FORECAST, 200, threads=1) == draw_chart(FORECAST, 110, threads=1)
+    assert max(map(len, draw_chart(FORECAST, 200, threads=1))) == 110
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", None, "no such one"])
 def test_picture_for_limited_encoding_uses_ascii(encoding: str | None) -> None:
     assert select_glyphs(encoding) == ASCII
-    assert "\n".join(draw_chart(FOUND, 50, threads=4, glyphs=ASCII)).isascii()
+    assert "\n".join(draw_chart(FORECAST, 50, threads=4, glyphs=ASCII)).isascii()
 
 
 def test_picture_for_utf8_uses_blocks() -> None:
@@ -102,14 +102,14 @@ def test_picture_lines_fit_terminal_width(
     largest: list[tuple[str, int, float]], crowds: list[int], expected: list[float], columns: int
 ) -> None:
     """The lines contain all figures, too."""
-    found = FOUND._replace(
+    result = FORECAST._replace(
         largest=tuple(largest),
         bound=max((seconds for *_, seconds in largest), default=0.0),
         bound_by=largest[0][0] if largest else None,
         expected={2**each: seconds for each, seconds in enumerate(expected)},
         histogram=tuple((10**each, hosts) for each, hosts in enumerate(crowds)),
     )
-    lines = draw_chart(found, columns, threads=1)
+    lines = draw_chart(result, columns, threads=1)
     assert max(map(len, lines)) <= columns
     figures = [duration(seconds) for _, _, seconds in largest] + [f"{hosts:,}" for hosts in crowds]
     if largest:

@@ -89,7 +89,7 @@ def test_command_of_other_client_is_refused_with_advice(word: str, expected: str
 
 
 @pytest.mark.parametrize(
-    ("word", "known", "expected"),
+    ("word", "names", "expected"),
     [
         ("jsno", ["json"], "json"),
         ("exsits", ["exists"], "exists"),
@@ -100,8 +100,8 @@ def test_command_of_other_client_is_refused_with_advice(word: str, expected: str
         ("prog", ["progress"], "progress"),
     ],
 )
-def test_suggestion_is_at_most_two_edits_away(word: str, known: list[str], expected: str) -> None:
-    assert suggest_nearest(word, known) == (f"; did you mean {expected}?" if expected else "")
+def test_suggestion_is_at_most_two_edits_away(word: str, names: list[str], expected: str) -> None:
+    assert suggest_nearest(word, names) == (f"; did you mean {expected}?" if expected else "")
 
 
 def test_help_of_unknown_topic_lists_entries_that_contain_it() -> None:

@@ -107,16 +107,16 @@ def test_switch_flag_sets_option(row: Option) -> None:
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_command_help_has_options_and_example(verb: CommandVerb) -> None:
-    told = resolve(verb.name, "--help")
-    text = told.out.decode()
-    assert (told.status, told.err) == (0, b"")
+    done = resolve(verb.name, "--help")
+    text = done.out.decode()
+    assert (done.status, done.err) == (0, b"")
     assert text.startswith(f"usage: resolve {verb.name} ")
     assert listed_options(text) == {
         flag for row in rows() if verb.name in row.verbs.split() for flag in row.flags
     }
     assert f"\n  {verb.example}\n" in text
     for same in (["-h", verb.name], ["help", verb.name], ["-t", "3", verb.name, "--help"]):
-        assert resolve(*same) == told
+        assert resolve(*same) == done
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
@@ -130,12 +130,12 @@ def test_help_example_is_valid_command_line(verb: CommandVerb) -> None:
 
 
 def test_help_without_arguments_lists_all_options() -> None:
-    told = resolve("--help")
-    assert (told.status, told.err) == (0, b"")
-    assert resolve("help") == resolve("-h") == told
-    assert listed_options(told.out.decode()) == set(FLAGS)
+    done = resolve("--help")
+    assert (done.status, done.err) == (0, b"")
+    assert resolve("help") == resolve("-h") == done
+    assert listed_options(done.out.decode()) == set(FLAGS)
     for verb in VERBS:
-        assert f"\n  {verb.name} {verb.arguments}".rstrip() in told.out.decode()
+        assert f"\n  {verb.name} {verb.arguments}".rstrip() in done.out.decode()
 
 
 @pytest.mark.parametrize("flag", FLAGS)
@@ -143,12 +143,12 @@ def test_option_help_has_line_for_flag(flag: str) -> None:
     for word in (flag, flag.lstrip("-")):
         if word.isdigit() or word in [verb.name for verb in VERBS]:  # a status or a command
             continue
-        told = resolve("help", word)
-        assert (told.status, told.err) == (0, b"")
-        assert flag in listed_options(told.out.decode())
+        done = resolve("help", word)
+        assert (done.status, done.err) == (0, b"")
+        assert flag in listed_options(done.out.decode())
         (row,) = (row for row in rows() if flag in row.flags)
         if row.name != "help":  # the help of the command `help`
-            assert plain(OF_OPTIONS[row.long]) in " ".join(told.out.decode().split())
+            assert plain(OF_OPTIONS[row.long]) in " ".join(done.out.decode().split())
 
 
 def test_help_describes_rules_and_statuses() -> None:
@@ -188,10 +188,10 @@ def test_help_page_fits_terminal_width(columns: int) -> None:
 
 
 def test_help_narrow_page_has_same_text() -> None:
-    def said(columns: int) -> str:
+    def words_of(columns: int) -> str:
         return " ".join(help.page(("get",), columns).split())
 
-    assert said(40) == said(200)
+    assert words_of(40) == words_of(200)
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])

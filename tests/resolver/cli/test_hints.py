@@ -116,18 +116,18 @@ def test_gateway_is_suggested_for_reserved_schemes() -> None:
 
 
 def test_non_ascii_url_is_converted_and_reported(at: dict[str, str], folder: Path) -> None:
-    given = f"{at['named']}/é"
-    asked = f"{at['named']}/%C3%A9"
-    told = f"resolve: {given}: requested as {asked}\n"
-    done = resolve("cat", "--trace", "trace", given)
-    assert (done.status, done.messages) == (0, told)
+    target = f"{at['named']}/é"
+    url = f"{at['named']}/%C3%A9"
+    text = f"resolve: {target}: requested as {url}\n"
+    done = resolve("cat", "--trace", "trace", target)
+    assert (done.status, done.messages) == (0, text)
     assert "GET /%C3%A9 " in (folder / "trace").read_text()
-    assert resolve("cat", "-q", given) == done._replace(err=b"")
-    assert resolve("explain", given).messages == told
-    listed = resolve("cat", "-i", "-", stdin=f"{given}\n".encode())
-    assert (listed.out, listed.messages) == (done.out, told)
-    (outcome,) = resolve("get", "-q", "--json", given).records
-    assert (outcome["url"], outcome["path"]) == (asked, "é")
+    assert resolve("cat", "-q", target) == done._replace(err=b"")
+    assert resolve("explain", target).messages == text
+    listed = resolve("cat", "-i", "-", stdin=f"{target}\n".encode())
+    assert (listed.out, listed.messages) == (done.out, text)
+    (outcome,) = resolve("get", "-q", "--json", target).records
+    assert (outcome["url"], outcome["path"]) == (url, "é")
 
 
 @pytest.mark.parametrize("options", [["--strict"], ["--origin", "chosen"], ["--origin", "derived"]])

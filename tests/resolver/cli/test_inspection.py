@@ -112,7 +112,7 @@ def write_dated_archive(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("moment", "given"),
+    ("moment", "expected"),
     [
         ("", "2026-03-01"),
         ("2026", "2026-03-01"),
@@ -125,11 +125,11 @@ def write_dated_archive(folder: Path) -> list[str]:
     ],
 )
 def test_from_warc_at_selects_latest_record_before(
-    moment: str, given: str, folder: Path, sealed: None
+    moment: str, expected: str, folder: Path, sealed: None
 ) -> None:
     words = write_dated_archive(folder)
     done = resolve("cat", *(["--at", moment] if moment else []), *words)
-    assert (done.status, done.out.decode()) == (0, f"{given}\n"), done.messages
+    assert (done.status, done.out.decode()) == (0, f"{expected}\n"), done.messages
 
 
 def test_from_warc_at_before_all_records_names_first(folder: Path, sealed: None) -> None:
@@ -139,12 +139,12 @@ def test_from_warc_at_before_all_records_names_first(folder: Path, sealed: None)
 
 
 def test_from_warc_ignores_post_and_partial_responses(folder: Path, sealed: None) -> None:
-    made = []
+    records = []
     for number, (method, status) in enumerate((("GET", 200), ("POST", 200), ("GET", 206))):
         url = {"WARC_Target_URI": "http://h.example/", "WARC_Date": f"2026-01-0{number + 1}T00:00:00Z"}
         head = f"HTTP/1.1 {status} OK\r\nContent-Length: 2\r\n\r\n{number}\n".encode()
         type = "application/http;msgtype="
-        made.append(
+        records.append(
             record(
                 head,
                 WARC_Type="response",
@@ -153,28 +153,30 @@ def test_from_warc_ignores_post_and_partial_responses(folder: Path, sealed: None
                 **url,
             )
         )
-        asked = {"WARC_Concurrent_To": f"<{number}>", "Content_Type": f"{type}request"}
-        made.append(record(f"{method} / HTTP/1.1\r\n\r\n".encode(), WARC_Type="request", **asked, **url))
-    (folder / "a.warc.gz").write_bytes(packed(*made))
+        expected = {"WARC_Concurrent_To": f"<{number}>", "Content_Type": f"{type}request"}
+        records.append(
+            record(f"{method} / HTTP/1.1\r\n\r\n".encode(), WARC_Type="request", **expected, **url)
+        )
+    (folder / "a.warc.gz").write_bytes(packed(*records))
     done = resolve("cat", "--from-warc", "a.warc.gz", "http://h.example/")
     assert (done.status, done.out) == (0, b"0\n"), done.messages
 
 
 def partial_responses(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
     """Return an archive of responses with offset and ETag; the first is the truncated response."""
-    made = []
+    records = []
     for number, (begin, body, tag) in enumerate(bodies):
         line = "200 OK" if number == 0 else "206 Part"
         place = f"Content-Range: bytes {begin}-{size - 1}/{size}\r\n" if number else ""
         head = f"HTTP/1.1 {line}\r\nETag: {tag}\r\n{place}Content-Length: {size - begin}\r\n\r\n".encode()
-        said = {"WARC_Record_ID": f"<{number}>", "WARC_Date": f"2026-01-0{number + 1}T00:00:00Z"}
+        fields = {"WARC_Record_ID": f"<{number}>", "WARC_Date": f"2026-01-0{number + 1}T00:00:00Z"}
         type = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=response"}
-        made.append(record(head + body, WARC_Target_URI="http://h.example/a", **type, **said))
-    return packed(*made)
+        records.append(record(head + body, WARC_Target_URI="http://h.example/a", **type, **fields))
+    return packed(*records)
 
 
 @pytest.mark.parametrize(
-    ("bodies", "given", "status"),
+    ("bodies", "expected", "status"),
     [
         ([(0, b"0123", '"a"'), (4, b"456789", '"a"')], b"0123456789", 0),
         ([(0, b"0123", '"a"'), (2, b"2345", '"a"'), (6, b"6789", '"a"')], b"0123456789", 0),
@@ -186,11 +188,11 @@ def partial_responses(bodies: list[tuple[int, bytes, str]], size: int = 10) -> b
     ],
 )
 def test_from_warc_joins_truncated_and_resumed_responses(
-    bodies: list[tuple[int, bytes, str]], given: bytes, status: int, folder: Path, sealed: None
+    bodies: list[tuple[int, bytes, str]], expected: bytes, status: int, folder: Path, sealed: None
 ) -> None:
     (folder / "a.warc.gz").write_bytes(partial_responses(bodies))
     done = resolve("cat", "--from-warc", "a.warc.gz", "http://h.example/a")
-    assert (done.status, done.out) == (status, given), done.messages
+    assert (done.status, done.out) == (status, expected), done.messages
     done = resolve("cat", "--at", "2026-01-01", "--from-warc", "a.warc.gz", "http://h.example/a")
     assert (done.status, done.out) == (10, b"0123")
 
@@ -198,18 +200,18 @@ def test_from_warc_joins_truncated_and_resumed_responses(
 @pytest.mark.parametrize("is_long", [False, True])
 def test_from_warc_wrong_block_digest_saves_nothing(folder: Path, sealed: None, *, is_long: bool) -> None:
     block = b"x" * (3_000_000 if is_long else 30)
-    made = record(block, WARC_Block_Digest="sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")
-    (folder / "a.warc.gz").write_bytes(packed(made))
+    octets = record(block, WARC_Block_Digest="sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")
+    (folder / "a.warc.gz").write_bytes(packed(octets))
     done = resolve("get", "--from-warc", "a.warc.gz", "-O", "x", "ftp://h.example/a")
     assert done.status == 10, done.messages
     assert not (folder / "x").exists()
 
 
 def test_from_warc_revisit_without_original_names_original(folder: Path, sealed: None) -> None:
-    made = record(
+    octets = record(
         b"", WARC_Type="revisit", WARC_Refers_To="<2>", WARC_Refers_To_Target_URI="ftp://h.example/b"
     )
-    (folder / "a.warc.gz").write_bytes(packed(made))
+    (folder / "a.warc.gz").write_bytes(packed(octets))
     done = resolve("cat", "--from-warc", "a.warc.gz", "ftp://h.example/a")
     assert done.status == 8
     assert "ftp://h.example/b" in done.messages
@@ -301,9 +303,9 @@ def test_from_warc_ignores_invalid_metadata(folder: Path, sealed: None) -> None:
         '"modified":"0001-01-01T00:00:00+14:00","announced":-1,"suggested":"\\ud800","size":true',
         '"kind":"directory","media_type":5',
     ):
-        said = f'{{"t":0,"c":0,"event":"end","outcome":"done","kind":"article",{facts}}}'
-        made = [record(b"found\n", WARC_Target_URI="news:a@b"), metadata_of("<urn:uuid:1>", said)]
-        (folder / "a.warc.gz").write_bytes(packed(*made))
+        message = f'{{"t":0,"c":0,"event":"end","outcome":"done","kind":"article",{facts}}}'
+        records = [record(b"found\n", WARC_Target_URI="news:a@b"), metadata_of("<urn:uuid:1>", message)]
+        (folder / "a.warc.gz").write_bytes(packed(*records))
         done = resolve("cat", "-q", "--from-warc", "a.warc.gz", "news:a@b")
         assert status_and_output(done) == (0, b"found\n"), (facts, done.messages)
         assert resolve("info", "--json", "--from-warc", "a.warc.gz", "news:a@b").status == 0
@@ -317,8 +319,8 @@ def test_from_warc_ignores_invalid_metadata(folder: Path, sealed: None) -> None:
 
 def metadata_of(id: str, *events: str) -> bytes:
     block = "".join(f"dialogue: {event}\r\n" for event in events).encode()
-    said = {"WARC_Record_ID": "<urn:uuid:2>", "WARC_Concurrent_To": id, "WARC_Target_URI": "news:a@b"}
-    return record(block, WARC_Type="metadata", Content_Type="application/warc-fields", **said)
+    fields = {"WARC_Record_ID": "<urn:uuid:2>", "WARC_Concurrent_To": id, "WARC_Target_URI": "news:a@b"}
+    return record(block, WARC_Type="metadata", Content_Type="application/warc-fields", **fields)
 
 
 def test_from_warc_news_url_needs_no_server(sealed: None) -> None:

@@ -155,25 +155,25 @@ def test_sigint_ignored_by_parent_still_ends_process() -> None:
 
 
 def test_other_unraisable_exceptions_are_reported() -> None:
-    status, told = run_to_end("""
+    status, text = run_to_end("""
         class Gone:
             def __del__(self):
                 raise ValueError("mine")
         Gone()
     """)
-    assert (status, "Exception ignored in" in told, "mine" in told) == (0, True, True)
+    assert (status, "Exception ignored in" in text, "mine" in text) == (0, True, True)
 
 
 def test_interrupts_restore_signal_handlers_and_hook() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
-    told: list[str] = []
-    with Interrupts(told.append):
+    messages: list[str] = []
+    with Interrupts(messages.append):
         assert signal.getsignal(signal.SIGTERM) is not before[0][1]
-    with pytest.raises(ValueError, match="mine"), Interrupts(told.append):
+    with pytest.raises(ValueError, match="mine"), Interrupts(messages.append):
         raise ValueError("mine")
-    with Interrupts(told.append) as heard:
+    with Interrupts(messages.append) as interrupts:
         signal.raise_signal(signal.SIGTERM)
-    assert (heard.status, told) == (143, ["terminated"])
+    assert (interrupts.status, messages) == (143, ["terminated"])
     after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
     assert after == before
 
@@ -189,12 +189,12 @@ UNBORN = re.compile(
 
 @pytest.mark.parametrize("moment", interrupted.MOMENTS)
 def test_interrupted_bulk_ends_all_its_processes(moment: str, tmp_path: Path) -> None:
-    own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
+    variables = {**environment(), "PYTHONPATH": str(CHECKOUT)}
     program = "tests.resolver.cli.interrupted:run"
-    with Program([moment], program, loaded=CLUSTERS, environment=own, folder=tmp_path) as process:
-        status, out, told = process.ended()
+    with Program([moment], program, loaded=CLUSTERS, environment=variables, folder=tmp_path) as process:
+        status, out, text = process.ended()
     line = "resolve: interrupted: finished files are kept (run the same command again to continue)\n"
-    assert (status, out, UNBORN.sub("", told)) == (130, "", line)
+    assert (status, out, UNBORN.sub("", text)) == (130, "", line)
 
 
 def test_interrupt_in_callback_during_import_ends_run() -> None:

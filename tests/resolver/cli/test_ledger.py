@@ -84,10 +84,10 @@ def test_ledger_row_without_matching_file_is_fetched_again(source: Path, folder:
 
 
 def test_ledger_skips_lines_of_list_from_standard_input(source: Path, folder: Path) -> None:
-    given = (folder / "list").read_bytes()
+    octets = (folder / "list").read_bytes()
     words = ["get", "-d", "out", "-i", "-", "--ledger", "run", "--json"]
-    assert len(resolve(*words, stdin=given).records) == 5
-    assert [status for status, _ in statuses(resolve(*words, stdin=given))] == ["failed", *["skipped"] * 4]
+    assert len(resolve(*words, stdin=octets).records) == 5
+    assert [status for status, _ in statuses(resolve(*words, stdin=octets))] == ["failed", *["skipped"] * 4]
 
 
 def test_ledger_keeps_renamed_path_in_later_run(source: Path, folder: Path) -> None:
@@ -130,9 +130,9 @@ def test_ledger_failed_prints_list_for_next_run(source: Path, folder: Path) -> N
     resolve(*WORDS)
     url = (source / "none").as_uri()
     assert resolve("ledger", "run", "--failed").out == f"{url}\n".encode()
-    (left,) = resolve("ledger", "run", "--failed", "--json").records
-    assert set(left) == contract.LEFT
-    assert (left["url"], left["error"], left["exit"], left["attempts"]) == (url, "NotFound", 8, 1)
+    (rest,) = resolve("ledger", "run", "--failed", "--json").records
+    assert set(rest) == contract.LEFT
+    assert (rest["url"], rest["error"], rest["exit"], rest["attempts"]) == (url, "NotFound", 8, 1)
     assert resolve("ledger", "run", "--failed=left").out == b""
     (source / "none").write_text("there by now\n")
     again = resolve("get", "-d", "out", "-i", "left", "--ledger", "run", "--json")
@@ -175,9 +175,9 @@ def test_ledger_contains_no_password(folder: Path) -> None:
     resolve(*WORDS, "--policy", "untrusted")
     assert secret.encode() not in (folder / "run").read_bytes()
     assert ledger_report()["objects"] == 2
-    left = resolve("ledger", "run", "--failed")
-    assert left.out.count(b"ftp://joe:****@h.example/") == 2
-    assert all(word in left.messages for word in (" 2 ", "password"))
+    rest = resolve("ledger", "run", "--failed")
+    assert rest.out.count(b"ftp://joe:****@h.example/") == 2
+    assert all(word in rest.messages for word in (" 2 ", "password"))
     (folder / "list").write_text("ftp://joe:other@h.example/a\n")
     resolve(*WORDS, "--policy", "untrusted")
     assert ledger_report()["objects"] == 2
@@ -237,8 +237,8 @@ def test_ledger_invalid_file_is_refused_and_unchanged(
 
 def test_ledger_locked_by_running_get_is_refused(source: Path, folder: Path) -> None:
     resolve(*WORDS)
-    held = LedgerFile("run")
-    held.take()
+    lock = LedgerFile("run")
+    lock.take()
     try:
         for words in (WORDS, ["ledger", "run", "--again", "all"]):
             done = resolve(*words)
@@ -246,7 +246,7 @@ def test_ledger_locked_by_running_get_is_refused(source: Path, folder: Path) -> 
             assert all(word in done.messages for word in ("run'", "locked", "another run"))
         assert resolve("ledger", "run").status == 0
     finally:
-        held.close()
+        lock.close()
 
 
 def test_ledger_in_missing_directory_exits_with_status_3(source: Path) -> None:
@@ -343,8 +343,8 @@ def test_ledger_tree_second_run_skips_done_and_finds_new(tree: str, folder: Path
                 before["bytes"],
                 before["digest"],
             )
-    found = ledger_report()
-    assert {name: found[name] for name in ("objects", "done", "left", "failed", "runs", "attempts")} == {
+    report = ledger_report()
+    assert {name: report[name] for name in ("objects", "done", "left", "failed", "runs", "attempts")} == {
         "objects": 5,
         "done": 5,
         "left": 0,
@@ -363,13 +363,13 @@ def test_ledger_tree_fetches_removed_local_file_again(tree: str, folder: Path) -
 
 def test_ledger_tree_failure_has_referrer(at: dict[str, str], folder: Path) -> None:
     assert resolve(*TREE_WORDS, f"{at['ftp']}/pub").status == 8
-    found = ledger_report()
-    assert [failure["error"] for failure in found["failures"]] == ["NotFound"]  # type: ignore[attr-defined]
-    assert found["objects"] == found["done"] + found["failed"]  # type: ignore[operator]
-    (left,) = map(json.loads, resolve("ledger", "run", "--failed", "--json").out.splitlines())
-    assert left["url"].endswith("/pub/unreadable.txt")
-    assert left["origin"] == "derived"
-    assert left["referrer"][0].rstrip("/").endswith("/pub")
+    report = ledger_report()
+    assert [failure["error"] for failure in report["failures"]] == ["NotFound"]  # type: ignore[attr-defined]
+    assert report["objects"] == report["done"] + report["failed"]  # type: ignore[operator]
+    (rest,) = map(json.loads, resolve("ledger", "run", "--failed", "--json").out.splitlines())
+    assert rest["url"].endswith("/pub/unreadable.txt")
+    assert rest["origin"] == "derived"
+    assert rest["referrer"][0].rstrip("/").endswith("/pub")
 
 
 def test_ledger_tree_with_delete_removes_local_file(tree: str, folder: Path) -> None:

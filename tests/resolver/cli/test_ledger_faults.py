@@ -106,13 +106,13 @@ def _open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         folder.chmod(0o755)
 
 
-@pytest.mark.parametrize("what", ["file", "directory"])
-def test_ledger_without_write_permission_exits_with_status_3(open_folder: Path, what: str) -> None:
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_ledger_without_write_permission_exits_with_status_3(open_folder: Path, kind: str) -> None:
     write(open_folder, 3)
     resolve(*WORDS, "-q")
-    (open_folder / "run").chmod(0o444 if what == "file" else 0o644)
+    (open_folder / "run").chmod(0o444 if kind == "file" else 0o644)
     words = [sys.executable, "-c", _AS_NOBODY, *WORDS]
-    if what == "directory":
+    if kind == "directory":
         words[-1] = "new"
     if os.geteuid() != 0:
         words[2] = words[2].replace('main(["get"', 'os.chmod(".", 0o755)\nmain(["get"', 1)

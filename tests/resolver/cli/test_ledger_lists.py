@@ -74,8 +74,8 @@ def test_changed_list_fetches_only_new_lines(source: Path, seed: int) -> None:
     had = {record["url"]: record["path"] for record in resolve(*WORDS).records}
     names = chance.sample(NAMES, 9) if seed % 2 else [name for name in NAMES if chance.random() < 0.7]
     urls = write(source, *names)
-    found = resolve(*WORDS, "--exists", "rename") if seed == 3 else resolve(*WORDS)
-    by_url = {record["url"]: record for record in found.records}
+    done = resolve(*WORDS, "--exists", "rename") if seed == 3 else resolve(*WORDS)
+    by_url = {record["url"]: record for record in done.records}
     assert set(by_url) == set(urls)
     for name, url in zip(names, urls, strict=True):
         record = by_url[url]
@@ -84,7 +84,7 @@ def test_changed_list_fetches_only_new_lines(source: Path, seed: int) -> None:
             continue
         assert record["status"] == ("skipped" if had.get(url) == record["path"] else "done")
         assert (source / str(record["path"])).read_text() == f"{name.replace('/', ' ')}\n"
-    paths = [record["path"] for record in found.records if record["path"] is not None]
+    paths = [record["path"] for record in done.records if record["path"] is not None]
     assert len(paths) == len(set(paths))
 
 
@@ -92,10 +92,10 @@ def test_changed_list_fetches_only_new_lines(source: Path, seed: int) -> None:
 def test_changed_path_options_fetch_again(source: Path, words: tuple[str, ...]) -> None:
     write(source, *NAMES[:4])
     resolve(*WORDS)
-    found = resolve(*WORDS, *words)
-    assert {status for status, _ in statuses(found)} == {"done"}
+    done = resolve(*WORDS, *words)
+    assert {status for status, _ in statuses(done)} == {"done"}
     again = resolve(*WORDS, *words)
-    assert statuses(again) == [("skipped", path) for _, path in statuses(found)]
+    assert statuses(again) == [("skipped", path) for _, path in statuses(done)]
 
 
 def test_ledger_without_how_column_is_accepted(source: Path) -> None:
@@ -121,8 +121,8 @@ def test_finished_lines_are_not_parsed_as_urls(source: Path, monkeypatch: pytest
         return name(naming, target)
 
     monkeypatch.setattr(TargetNaming, "name", watched)
-    found = resolve(*WORDS)
-    assert len(found.records) == 12
+    done = resolve(*WORDS)
+    assert len(done.records) == 12
     assert named == []
     write(source, *NAMES[:2], "one/new", *NAMES[7:])
     assert len(resolve(*WORDS).records) == 8

@@ -48,10 +48,10 @@ def test_ls_with_nlst_option_has_names_only(at: dict[str, str]) -> None:
 
 
 def test_ls_json_of_ftp_has_kind_size_and_date(at: dict[str, str]) -> None:
-    found = {row["name"]: row for row in resolve("ls", "-q", "--json", f"{at['ftp']}/pub/").records}
-    assert (found["a.txt"]["kind"], found["a.txt"]["size"]) == ("document", 29)
-    assert found["a.txt"]["modified"] == "2001-09-09T01:46:40Z"
-    assert found["names"]["kind"] == "directory"
+    result = {row["name"]: row for row in resolve("ls", "-q", "--json", f"{at['ftp']}/pub/").records}
+    assert (result["a.txt"]["kind"], result["a.txt"]["size"]) == ("document", 29)
+    assert result["a.txt"]["modified"] == "2001-09-09T01:46:40Z"
+    assert result["names"]["kind"] == "directory"
 
 
 def test_ls_long_marks_rounded_sizes_and_dates(at: dict[str, str]) -> None:

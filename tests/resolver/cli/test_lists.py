@@ -15,8 +15,8 @@ from tests.resolver.warc.archives import WARC, packed, record
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def digest(octets: bytes) -> str:
@@ -39,9 +39,9 @@ def test_digest_list_names_are_relative_to_list_url(path: str, at: dict[str, str
 def test_local_digest_list_requires_referrer(at: dict[str, str], folder: Path) -> None:
     (folder.parent / "sums").write_text(f"SHA256 (a) = {digest(A)}\n\\{digest(A)} *a\\\\b\n")
     source = str(folder.parent / "sums")
-    told = resolve("get", "-i", source)
-    assert (told.status, files(folder)) == (3, {})
-    assert all(word in told.messages for word in ("sums, line 1:", "--referrer"))
+    failure = resolve("get", "-i", source)
+    assert (failure.status, files(folder)) == (3, {})
+    assert all(word in failure.messages for word in ("sums, line 1:", "--referrer"))
     done = resolve("get", "-q", "--json", "-i", source, "--referrer", at["lists"] + "/pub/SHA256SUMS")
     assert files(folder) == {"a": A}
     assert done.status == 3
@@ -262,10 +262,10 @@ def test_extract_writes_only_below_directory(url: str, words: tuple[str, ...], f
     (folder / "a.warc.gz").write_bytes(packed(make(b"octets", url)))
     done = resolve("warc", "extract", "-q", *words, "-d", str(inner), str(folder / "a.warc.gz"))
     assert done.status in (0, 9), done.messages
-    found = [path for path in folder.rglob("*") if path.is_file() and path.name != "a.warc.gz"]
-    assert len(found) == (1 if done.status == 0 else 0)
-    assert all(path.is_relative_to(inner) for path in found)
-    assert all(character.isprintable() for path in found for character in path.name)
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "a.warc.gz"]
+    assert len(files) == (1 if done.status == 0 else 0)
+    assert all(path.is_relative_to(inner) for path in files)
+    assert all(character.isprintable() for path in files for character in path.name)
     assert b"\x1b" not in done.err
 
 
@@ -361,8 +361,8 @@ def test_extract_hostile_archive_writes_only_below_directory(name: str, folder: 
     done = resolve("warc", "extract", "-q", "-d", "out", "--max-size", "1M", str(path), folder=folder)
     assert done.status in (0, 1, 3, 8, 9, 10, 14), done.messages
     assert "Traceback" not in done.messages
-    found = set(folder.rglob("*")) - {folder / "out"}
-    assert all(each.parent == folder / "out" for each in found), found
+    files = set(folder.rglob("*")) - {folder / "out"}
+    assert all(each.parent == folder / "out" for each in files), files
 
 
 @pytest.mark.parametrize("name", ["wget-http", "wget-ftp", "wget-dedup", "wpull"])

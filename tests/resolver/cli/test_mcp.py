@@ -52,7 +52,7 @@ async def process_session(*options: str) -> AsyncIterator[ClientSession]:
         command=sys.executable, args=[*RUN, *options], cwd=CHECKOUT, env=environment()
     )
     with trio.fail_after(HANG):
-        async with stdio_client(parameters) as (heard, said), ClientSession(heard, said) as session:
+        async with stdio_client(parameters) as (reader, message), ClientSession(reader, message) as session:
             await session.initialize()
             yield session
 
@@ -80,8 +80,8 @@ def facts(result: CallToolResult) -> dict[str, Any]:
     (first, *_) = result.content
     assert isinstance(first, TextContent)
     assert json.loads(first.text) == result.structured_content
-    found: dict[str, Any] = result.structured_content
-    return found
+    members: dict[str, Any] = result.structured_content
+    return members
 
 
 def body(result: CallToolResult) -> str:
@@ -121,8 +121,8 @@ async def try_every_tool(session: ClientSession, places: Places) -> None:
         names += [entry["name"] for entry in listed["entries"]]
     assert names[:4] == ["a.bin", "a.txt", "bare-cr.txt", "crlf.txt"]
     assert len(names) == listed["total"]
-    known = facts(await session.call_tool("info", {"url": about}))
-    assert (known["kind"], known["size"]) == ("document", 37)
+    info = facts(await session.call_tool("info", {"url": about}))
+    assert (info["kind"], info["size"]) == ("document", 37)
     plan = facts(await session.call_tool("explain", {"url": about}))
     assert (plan["verdict"], plan["steps"][1]["action"]) == ("allow", "connect")
     assert "GET /about.txt HTTP/1.1\\x0d\n" in plan["steps"][2]["octets"]
@@ -131,21 +131,21 @@ async def try_every_tool(session: ClientSession, places: Places) -> None:
 
 async def cancel_a_call(session: ClientSession) -> None:
     """Cancel a call: its connection is closed, and the MCP server keeps running."""
-    came, left = trio.Event(), trio.Event()
+    octets, rest = trio.Event(), trio.Event()
 
     async def never_answer(stream: trio.SocketStream) -> None:
         async with stream:
             while await stream.receive_some():
-                came.set()
-        left.set()
+                octets.set()
+        rest.set()
 
     async with trio.open_nursery() as nursery:
         url = f"http://127.0.0.1:{await serve_connections(nursery, never_answer)}/"
         async with trio.open_nursery() as calls:
             calls.start_soon(session.call_tool, "fetch", {"url": url})
-            await came.wait()
+            await octets.wait()
             calls.cancel_scope.cancel()
-        await left.wait()
+        await rest.wait()
         nursery.cancel_scope.cancel()
 
 
@@ -292,9 +292,9 @@ def test_mcp_invalid_json_is_answered_and_session_continues() -> None:
         program.stdin.write(encode_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         program.stdin.write(b"garbage again\n" + call("check", {"url": "http://h.example/\x1b"}))
         program.stdin.flush()
-        found = {answer["id"]: answer for answer in answers(program, 3)}  # in any order
-        assert found[None]["error"]["code"] == -32700
-        first, second = found[1], found[2]
+        result = {answer["id"]: answer for answer in answers(program, 3)}  # in any order
+        assert result[None]["error"]["code"] == -32700
+        first, second = result[1], result[2]
         assert first["result"]["serverInfo"]["name"] == "resolve"
         assert second["result"]["structuredContent"]["findings"][0]["rule"] == "S01"
         program.stdin.close()

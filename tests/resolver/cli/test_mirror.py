@@ -43,15 +43,15 @@ def test_recursive_get_saves_tree_of_every_scheme(
     url: str, top: str, some: set[str], at: dict[str, str], folder: Path
 ) -> None:
     """Each file has a record and exists, and a second run fetches no file again."""
-    given = url.format_map(at)
-    done = resolve("get", "-r", "-q", "--json", given)
+    target = url.format_map(at)
+    done = resolve("get", "-r", "-q", "--json", target)
     saved = {record["path"]: record for record in done.records if record["status"] == "done"}
     assert set(saved) == files(folder)
     assert saved
-    top = top or given.rpartition("/")[2]
+    top = top or target.rpartition("/")[2]
     assert {f"{top}/{name}" for name in some} <= set(saved)
     assert all(path.startswith(f"{top}/") for path in saved)
-    again = resolve("get", "-r", "-q", "--json", "--exists", "skip", given)
+    again = resolve("get", "-r", "-q", "--json", "--exists", "skip", target)
     assert {record["path"]: record["status"] for record in again.records if record["path"]} == dict.fromkeys(
         saved, "skipped"
     )
@@ -106,7 +106,7 @@ def test_recursive_get_accepts_list_of_trees(at: dict[str, str], folder: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["-r", "-O", "x"], "-r -O FILE"),
         (["-r", "-O", "-"], "-r -O FILE"),
@@ -118,9 +118,9 @@ def test_recursive_get_accepts_list_of_trees(at: dict[str, str], folder: Path) -
     ],
     ids=" ".join,
 )
-def test_recursive_get_invalid_options_are_usage_errors(words: list[str], said: str, folder: Path) -> None:
+def test_recursive_get_invalid_options_are_usage_errors(words: list[str], message: str, folder: Path) -> None:
     done = resolve("get", *words, "file:///nowhere")
-    assert (done.status, all(word in done.messages for word in said.split())) == (2, True)
+    assert (done.status, all(word in done.messages for word in message.split())) == (2, True)
 
 
 @pytest.mark.parametrize("verb", ["cat", "ls", "info"])
@@ -183,14 +183,14 @@ def test_recursive_dry_run_reports_actions(source: Path, folder: Path) -> None:
     (source / "a.txt").unlink()
     (source / "new.txt").write_bytes(b"x")
     before = sorted_files(folder)
-    wanted = ["get", "-r", "--exists", "newer", "--delete", "--dry-run", source.as_uri()]
-    done = resolve(*wanted)
+    words = ["get", "-r", "--exists", "newer", "--delete", "--dry-run", source.as_uri()]
+    done = resolve(*words)
     assert (done.status, sorted_files(folder)) == (0, before)
     assert f"{source.as_uri()}/b.txt -> top/b.txt (would be kept)\n" in done.messages
     assert f"{source.as_uri()}/new.txt -> top/new.txt (would be saved)\n" in done.messages
     assert "delete top/a.txt\n" in done.messages
     assert all(word in done.messages for word in ("1 of 3 ", "2 kept"))
-    records = resolve(*wanted, "--json").records
+    records = resolve(*words, "--json").records
     assert {(record["path"], record["action"], record["status"]) for record in records} == {
         ("top/a.txt", "delete", "skipped"),
         ("top/b.txt", "keep", "skipped"),
@@ -284,7 +284,7 @@ def _delete_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
-SAID = [
+MESSAGES = [
     (b"y\n", 0, True),
     (b"yes\n", 0, True),
     (b"n\n", 0, False),
@@ -294,7 +294,7 @@ SAID = [
     (b"\x03", 128 + signal.SIGINT, False),
 ]
 #: An answer that means yes, an answer that does not, and an end.
-TRIED = sampled(SAID, lambda row: (row[1:], row[0][-1:] == b"\n"))
+TRIED = sampled(MESSAGES, lambda row: (row[1:], row[0][-1:] == b"\n"))
 
 
 @pytest.mark.parametrize(("typed", "status", "goes"), TRIED)
@@ -338,8 +338,8 @@ async def test_delete_of_http_index_on_terminal_keeps_files(at: dict[str, str], 
     with trio.fail_after(HANG):
         async with on_terminal(terminal, folder, *words) as command:
             assert await command.status() == 0
-    said = "resolve: 1 local entries are kept: http pages no longer list them"
-    assert any(row.startswith(said) for row in terminal.rows)
+    message = "resolve: 1 local entries are kept: http pages no longer list them"
+    assert any(row.startswith(message) for row in terminal.rows)
     assert sorted_files(folder) == ["t/a.txt", "t/gone.txt"]
 
 
@@ -348,14 +348,14 @@ def test_delete_keeps_ledger_in_tree(delete_source: Path, folder: Path) -> None:
     (folder / "top").mkdir()
     (folder / "list").write_text(f"{delete_source.as_uri()}/a.txt\n")
     assert resolve("get", "-q", "-i", "list", "--ledger", "top/account").status == 0
-    kept = {"account", "account-shm", "account-wal"}
-    for name in (*kept - {"account"}, "x-wal", "x"):
+    names = {"account", "account-shm", "account-wal"}
+    for name in (*names - {"account"}, "x-wal", "x"):
         (folder / "top" / name).write_bytes(b"SQLite format 3\0" + bytes(90))
     assert (
         resolve("get", "-r", "-q", "--exists", "newer", "--delete", "--yes", delete_source.as_uri()).status
         == 0
     )
-    assert set(os.listdir(folder / "top")) == {*kept, "a.txt"}
+    assert set(os.listdir(folder / "top")) == {*names, "a.txt"}
 
 
 # `get --glob`: the files of one directory that match the pattern in a URL.

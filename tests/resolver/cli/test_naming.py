@@ -77,8 +77,8 @@ def test_meta_file_is_not_replaced_by_download(at: dict[str, str], folder: Path)
         "about.txt.meta.json",
         "about.txt.meta.json_",
     ]
-    found = json.loads((folder / "about.txt.meta.json").read_text())
-    assert (found["url"], found["bytes"]) == (url, (folder / "about.txt").stat().st_size)
+    record = json.loads((folder / "about.txt.meta.json").read_text())
+    assert (record["url"], record["bytes"]) == (url, (folder / "about.txt").stat().st_size)
 
 
 # A directory, menu, group or result list is never saved under the name of a document.
@@ -99,14 +99,14 @@ LISTINGS = (
 
 @pytest.mark.parametrize("url", LISTINGS)
 def test_get_listing_without_output_is_refused(url: str, at: dict[str, str], folder: Path) -> None:
-    given = url.format_map(at)
+    target = url.format_map(at)
     for more in ([], ["-d", "."], ["--exists", "replace"]):
-        done = resolve("get", *more, given)
+        done = resolve("get", *more, target)
         assert (done.status, done.out, os.listdir(folder)) == (9, b"", [])
-        has_tree = not given.startswith(("news:", "wais:"))
+        has_tree = not target.startswith(("news:", "wais:"))
         ways = [way for way in ("ls", "-r", "-O FILE") if f" {way} " in done.messages]
         assert ways == (["ls", "-r", "-O FILE"] if has_tree else ["ls", "-O FILE"])
-    (outcome,) = resolve("get", "-q", "--json", given).records
+    (outcome,) = resolve("get", "-q", "--json", target).records
     assert (outcome["status"], outcome["exit"], outcome["path"]) == ("refused", 9, None)
     assert (outcome["error"]["code"], outcome["error"]["rule"]) == ("Refused", "S14")
     assert (outcome["attempts"], os.listdir(folder)) == (0, [])
@@ -114,9 +114,9 @@ def test_get_listing_without_output_is_refused(url: str, at: dict[str, str], fol
 
 @pytest.mark.parametrize("url", LISTINGS)
 def test_get_listing_with_output_saves_names(url: str, at: dict[str, str], folder: Path) -> None:
-    given = url.format_map(at)
-    assert resolve("get", "-q", "-O", "names", given).status == 0
-    assert (folder / "names").read_bytes() == resolve("ls", "-q", given).out
+    target = url.format_map(at)
+    assert resolve("get", "-q", "-O", "names", target).status == 0
+    assert (folder / "names").read_bytes() == resolve("ls", "-q", target).out
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_get_listing_with_output_saves_names(url: str, at: dict[str, str], folde
 )
 def test_get_attributes_and_descriptions_are_saved(url: str, at: dict[str, str], folder: Path) -> None:
     """Attributes of Gopher+, and the description of a database."""
-    given = url.format_map(at)
-    (outcome,) = resolve("get", "-q", "--json", given).records
+    target = url.format_map(at)
+    (outcome,) = resolve("get", "-q", "--json", target).records
     assert (outcome["exit"], os.listdir(folder)) == (0, [outcome["path"]])
-    assert (folder / outcome["path"]).read_bytes() == resolve("cat", "-q", given).out
+    assert (folder / outcome["path"]).read_bytes() == resolve("cat", "-q", target).out
 
 
 async def test_save_with_listings_false_refuses_directory(at: dict[str, str], folder: Path) -> None:

@@ -29,7 +29,7 @@ from tests.resolver.cli.terminal import Command, Terminal, on_terminal, unsafe_b
 from tests.sampled import sampled
 
 #: The service offers ECHO and SGA, that is, character mode; the client accepts.
-ASKED, ANSWERED = b"\xff\xfb\x01\xff\xfb\x03", b"\xff\xfd\x01\xff\xfd\x03"
+OFFER, REPLY = b"\xff\xfb\x01\xff\xfb\x03", b"\xff\xfd\x01\xff\xfd\x03"
 #: A request for an unknown option: its answer shows that the terminal is set up.
 PROBE, PROBED = b"\xff\xfd\x63", b"\xff\xfc\x63"
 
@@ -44,16 +44,16 @@ class Session:
         self.before = before
         self.terminal = terminal
         self.service = service
-        self._heard = b""
+        self._received = b""
 
     async def expect_received(self, octets: bytes) -> None:
         """Wait until the service has received exactly these bytes."""
-        while len(self._heard) < len(octets):
-            came = await self.service.receive_some()
-            assert came, (self._heard, self.terminal.rows)
-            self._heard += came
-        assert self._heard[: len(octets)] == octets
-        self._heard = self._heard[len(octets) :]
+        while len(self._received) < len(octets):
+            received = await self.service.receive_some()
+            assert received, (self._received, self.terminal.rows)
+            self._received += received
+        assert self._received[: len(octets)] == octets
+        self._received = self._received[len(octets) :]
 
     async def wait_for_text(self, text: str) -> None:
         await self.terminal.until(lambda rows: any(text in row for row in rows))
@@ -106,122 +106,122 @@ async def test_telnet_session_on_terminal_is_complete(nursery: trio.Nursery, fol
             assert await command.status() == 0
             assert terminal.settings == before
     assert server.violations == []
-    said = terminal.octets.decode()
-    assert all(word in said for word in ("login gu\\x1best", "password"))
-    assert "warning (S06)" in said
-    assert "secret" not in said
-    assert said.endswith("the service closed the connection\r\n\0")
+    text = terminal.octets.decode()
+    assert all(word in text for word in ("login gu\\x1best", "password"))
+    assert "warning (S06)" in text
+    assert "secret" not in text
+    assert text.endswith("the service closed the connection\r\n\0")
     # the request for the terminal type may arrive late
     typed = server.heard[0].replace(b"\xff\xfa\x18\0xterm\xff\xf0", b"")
     assert typed.endswith(b"\xff\xf0guest\r\0size\r\0terminal\r\0bye\r\0")
 
 
 async def test_telnet_line_mode_lasts_until_character_mode(folder: Path) -> None:
-    async with session(folder) as held:
-        await held.service.send_all(b"Your name?\n" + PROBE)
-        await held.expect_received(PROBED)
-        held.terminal.type(b"gux\x7fest\r")
-        await held.expect_received(b"guest\r\n")
-        await held.wait_for_text("guest")
-        held.terminal.type(b"half\x04")
-        await held.expect_received(b"half")
-        held.terminal.type(b"\x04")
-        await held.expect_received(b"\x04")
-        held.terminal.type(b"\x03")
-        await held.expect_received(b"\xff\xf4")
-        held.terminal.type(b"\x1c")
-        await held.expect_received(b"\xff\xf3")
-        held.terminal.type(b"half")
-        await held.open_prompt()
-        await held.expect_received(b"half")
-        held.terminal.type(b"\r")
-        await held.service.send_all(b"\xff\xfb\x01Password: ")
-        await held.expect_received(b"\xff\xfd\x01")
-        held.terminal.type(b"hidden\r")
-        await held.expect_received(b"hidden\r\n")
-        await held.service.send_all(b"\xff\xfc\x01\xff\xfb\x03shown again\r\n")
-        await held.expect_received(b"\xff\xfe\x01\xff\xfd\x03")
-        held.terminal.type(b"\x03\x1c\x04\r\n\x1a\xff")
-        await held.expect_received(b"\x03\x1c\x04\r\0\n\x1a\xff\xff")
-        await held.wait_for_text("shown again")
-        assert b"hidden" not in held.terminal.octets
+    async with session(folder) as client:
+        await client.service.send_all(b"Your name?\n" + PROBE)
+        await client.expect_received(PROBED)
+        client.terminal.type(b"gux\x7fest\r")
+        await client.expect_received(b"guest\r\n")
+        await client.wait_for_text("guest")
+        client.terminal.type(b"half\x04")
+        await client.expect_received(b"half")
+        client.terminal.type(b"\x04")
+        await client.expect_received(b"\x04")
+        client.terminal.type(b"\x03")
+        await client.expect_received(b"\xff\xf4")
+        client.terminal.type(b"\x1c")
+        await client.expect_received(b"\xff\xf3")
+        client.terminal.type(b"half")
+        await client.open_prompt()
+        await client.expect_received(b"half")
+        client.terminal.type(b"\r")
+        await client.service.send_all(b"\xff\xfb\x01Password: ")
+        await client.expect_received(b"\xff\xfd\x01")
+        client.terminal.type(b"hidden\r")
+        await client.expect_received(b"hidden\r\n")
+        await client.service.send_all(b"\xff\xfc\x01\xff\xfb\x03shown again\r\n")
+        await client.expect_received(b"\xff\xfe\x01\xff\xfd\x03")
+        client.terminal.type(b"\x03\x1c\x04\r\n\x1a\xff")
+        await client.expect_received(b"\x03\x1c\x04\r\0\n\x1a\xff\xff")
+        await client.wait_for_text("shown again")
+        assert b"hidden" not in client.terminal.octets
 
 
 async def test_telnet_line_typed_before_character_mode_is_sent(folder: Path) -> None:
     """The service requests characters while a typed line is unread."""
-    async with session(folder) as held:
-        await held.service.send_all(PROBE)
-        await held.expect_received(PROBED)
-        held.command.process.send_signal(signal.SIGSTOP)
-        await held.command.process.stopped()
-        held.terminal.type(b"guest\r")
-        await held.wait_for_text("guest")
-        await held.service.send_all(ASKED)
-        held.command.process.send_signal(signal.SIGCONT)
+    async with session(folder) as client:
+        await client.service.send_all(PROBE)
+        await client.expect_received(PROBED)
+        client.command.process.send_signal(signal.SIGSTOP)
+        await client.command.process.stopped()
+        client.terminal.type(b"guest\r")
+        await client.wait_for_text("guest")
+        await client.service.send_all(OFFER)
+        client.command.process.send_signal(signal.SIGCONT)
         octets = b""
-        while len(octets) < len(b"guest\r\n" + ANSWERED):
-            octets += await held.service.receive_some()
-        assert octets in (b"guest\r\n" + ANSWERED, ANSWERED + b"guest\r\n")
+        while len(octets) < len(b"guest\r\n" + REPLY):
+            octets += await client.service.receive_some()
+        assert octets in (b"guest\r\n" + REPLY, REPLY + b"guest\r\n")
 
 
 async def test_telnet_prompt_commands_work(folder: Path) -> None:
-    async with session(folder) as held:
-        await held.service.send_all(ASKED + b"ready\r\n")
-        await held.expect_received(ANSWERED)
-        await held.open_prompt()
-        assert held.terminal.settings == held.before
-        await held.service.send_all(b"meanwhile " + PROBE)
-        held.terminal.type(b"status\r")
-        await held.wait_for_text("enabled: ECHO (the service), SGA (the service)")
-        await held.wait_for_text("without TLS")
-        await held.wait_for_text("meanwhile")
-        await held.expect_received(PROBED)
+    async with session(folder) as client:
+        await client.service.send_all(OFFER + b"ready\r\n")
+        await client.expect_received(REPLY)
+        await client.open_prompt()
+        assert client.terminal.settings == client.before
+        await client.service.send_all(b"meanwhile " + PROBE)
+        client.terminal.type(b"status\r")
+        await client.wait_for_text("enabled: ECHO (the service), SGA (the service)")
+        await client.wait_for_text("without TLS")
+        await client.wait_for_text("meanwhile")
+        await client.expect_received(PROBED)
         for name, octets in [("brk", 0xF3), ("ayt", 0xF6), ("ip", 0xF4), ("ao", 0xF5), ("ec", 0xF7)]:
-            await held.open_prompt()
-            held.terminal.type(f"send {name}\r".encode())
-            await held.expect_received(bytes((0xFF, octets)))
-        held.terminal.type(b"a\x1dsend escape\rb")  # in one write
-        await held.expect_received(b"a\x1db")
+            await client.open_prompt()
+            client.terminal.type(f"send {name}\r".encode())
+            await client.expect_received(bytes((0xFF, octets)))
+        client.terminal.type(b"a\x1dsend escape\rb")  # in one write
+        await client.expect_received(b"a\x1db")
         for words in (b"help\r", b"send eof\r"):
-            await held.open_prompt()
-            held.terminal.type(words)
-            await held.wait_for_text("help: show this; an empty line returns")
-        await held.open_prompt()
-        held.terminal.type(b"\r")
-        await held.service.send_all(PROBE)
-        await held.expect_received(PROBED)
-        held.terminal.type(b"c\r")
-        await held.expect_received(b"c\r\0")
+            await client.open_prompt()
+            client.terminal.type(words)
+            await client.wait_for_text("help: show this; an empty line returns")
+        await client.open_prompt()
+        client.terminal.type(b"\r")
+        await client.service.send_all(PROBE)
+        await client.expect_received(PROBED)
+        client.terminal.type(b"c\r")
+        await client.expect_received(b"c\r\0")
 
 
 async def test_telnet_resize_is_sent_once(folder: Path) -> None:
-    async with session(folder) as held:
-        await held.service.send_all(b"\xff\xfd\x1f")
-        await held.expect_received(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
-        held.terminal.resize(200)
-        await held.expect_received(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
-        held.command.process.send_signal(signal.SIGWINCH)
-        held.terminal.resize(40)
-        await held.expect_received(b"\xff\xfa\x1f\0\x28\0\x18\xff\xf0")
+    async with session(folder) as client:
+        await client.service.send_all(b"\xff\xfd\x1f")
+        await client.expect_received(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        client.terminal.resize(200)
+        await client.expect_received(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
+        client.command.process.send_signal(signal.SIGWINCH)
+        client.terminal.resize(40)
+        await client.expect_received(b"\xff\xfa\x1f\0\x28\0\x18\xff\xf0")
 
 
 def send_signal(number: int) -> Callable[[Session], None]:
     return lambda held: held.command.process.send_signal(number)
 
 
-def close_service(held: Session) -> None:
-    held.service.socket.shutdown(socket.SHUT_WR)
+def close_service(client: Session) -> None:
+    client.service.socket.shutdown(socket.SHUT_WR)
 
 
-def reset_service(held: Session) -> None:
-    held.service.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    held.service.socket.close()
+def reset_service(client: Session) -> None:
+    client.service.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.service.socket.close()
 
 
-def negotiate_forever(held: Session) -> None:
+def negotiate_forever(client: Session) -> None:
     octets = memoryview(1_001 * PROBE)
     while octets:
-        octets = octets[os.write(held.service.socket.fileno(), octets) :]
+        octets = octets[os.write(client.service.socket.fileno(), octets) :]
 
 
 ENDS: list[tuple[Callable[[Session], None], int]] = [
@@ -242,71 +242,71 @@ ENDED = sampled(ENDS, lambda row: row[1] in (-signal.SIGQUIT, 130, 143), 2)
 async def test_telnet_restores_terminal_after_any_end(
     folder: Path, end: Callable[[Session], None], status: int
 ) -> None:
-    async with session(folder) as held:
-        await held.service.send_all(ASKED + b"\x1b[?1049h\x1b[?25l\x1b[1;5r\x1b[31m" + PROBE)
-        await held.expect_received(ANSWERED + PROBED)
-        assert held.terminal.settings != held.before
-        end(held)
-        assert await held.command.status() == status
-        assert held.terminal.settings == held.before
-        assert held.terminal.unread == 0
-        assert b"\x1b7\x1b[r\x1b8\x1b[?1049l\x1b[?25h\x1b[m" in held.terminal.octets
+    async with session(folder) as client:
+        await client.service.send_all(OFFER + b"\x1b[?1049h\x1b[?25l\x1b[1;5r\x1b[31m" + PROBE)
+        await client.expect_received(REPLY + PROBED)
+        assert client.terminal.settings != client.before
+        end(client)
+        assert await client.command.status() == status
+        assert client.terminal.settings == client.before
+        assert client.terminal.unread == 0
+        assert b"\x1b7\x1b[r\x1b8\x1b[?1049l\x1b[?25h\x1b[m" in client.terminal.octets
 
 
 async def test_telnet_ignored_signal_does_not_end_session(folder: Path) -> None:
-    async with session(folder, ignored=[signal.SIGQUIT]) as held:
-        await held.service.send_all(b"\xff\xfd\x1f")
-        await held.expect_received(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
-        held.command.process.send_signal(signal.SIGQUIT)
-        held.terminal.resize(200)  # a resize sends a later signal, too
-        await held.expect_received(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
-        held.command.process.send_signal(signal.SIGTERM)
-        assert await held.command.status() == 143
+    async with session(folder, ignored=[signal.SIGQUIT]) as client:
+        await client.service.send_all(b"\xff\xfd\x1f")
+        await client.expect_received(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        client.command.process.send_signal(signal.SIGQUIT)
+        client.terminal.resize(200)  # a resize sends a later signal, too
+        await client.expect_received(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
+        client.command.process.send_signal(signal.SIGTERM)
+        assert await client.command.status() == 143
 
 
-@pytest.mark.parametrize("asked", [False, True])
-async def test_telnet_end_of_input_at_prompt_ends_session(folder: Path, asked: bool) -> None:
-    async with session(folder) as held:
-        await held.service.send_all((ASKED if asked else b"") + PROBE)
-        await held.expect_received((ANSWERED if asked else b"") + PROBED)
-        await held.open_prompt()
-        held.terminal.type(b"\x04")
-        assert await held.command.status() == 0
-        assert held.terminal.settings == held.before
+@pytest.mark.parametrize("has_offer", [False, True])
+async def test_telnet_end_of_input_at_prompt_ends_session(folder: Path, has_offer: bool) -> None:
+    async with session(folder) as client:
+        await client.service.send_all((OFFER if has_offer else b"") + PROBE)
+        await client.expect_received((REPLY if has_offer else b"") + PROBED)
+        await client.open_prompt()
+        client.terminal.type(b"\x04")
+        assert await client.command.status() == 0
+        assert client.terminal.settings == client.before
 
 
 @pytest.mark.parametrize("by_characters", [False, True])
 async def test_telnet_stop_and_continue_restore_terminal(folder: Path, by_characters: bool) -> None:
-    async with session(folder) as held:
-        asked, answered = (ASKED, ANSWERED) if by_characters else (b"", b"")
-        await held.service.send_all(asked + b"\xff\xfd\x1f")
-        await held.expect_received(answered + b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
-        inside = held.terminal.settings
+    async with session(folder) as client:
+        expected, answered = (OFFER, REPLY) if by_characters else (b"", b"")
+        await client.service.send_all(expected + b"\xff\xfd\x1f")
+        await client.expect_received(answered + b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        inside = client.terminal.settings
         if by_characters:
-            held.command.process.send_signal(signal.SIGTSTP)
+            client.command.process.send_signal(signal.SIGTSTP)
         else:
-            held.terminal.type(b"\x1a")
-        await held.command.process.stopped()
-        assert held.terminal.settings == held.before
-        held.terminal.resize(100)
-        held.command.process.send_signal(signal.SIGCONT)
-        await held.expect_received(b"\xff\xfa\x1f\0\x64\0\x18\xff\xf0")
-        assert held.terminal.settings == inside
-        held.command.process.terminate()
-        assert await held.command.status() == 143
-        assert held.terminal.settings == held.before
+            client.terminal.type(b"\x1a")
+        await client.command.process.stopped()
+        assert client.terminal.settings == client.before
+        client.terminal.resize(100)
+        client.command.process.send_signal(signal.SIGCONT)
+        await client.expect_received(b"\xff\xfa\x1f\0\x64\0\x18\xff\xf0")
+        assert client.terminal.settings == inside
+        client.command.process.terminate()
+        assert await client.command.status() == 143
+        assert client.terminal.settings == client.before
 
 
 async def test_telnet_discards_unread_input_at_end(folder: Path) -> None:
-    async with session(folder) as held:
-        await held.service.send_all(PROBE)
-        await held.expect_received(PROBED)
-        held.terminal.type(b"remove all")
-        await held.wait_for_text("remove all")
-        close_service(held)
-        assert await held.command.status() == 0
-        held.terminal.type(b"\n")
-        assert os.read(held.terminal.slave, 100) == b"\n"
+    async with session(folder) as client:
+        await client.service.send_all(PROBE)
+        await client.expect_received(PROBED)
+        client.terminal.type(b"remove all")
+        await client.wait_for_text("remove all")
+        close_service(client)
+        assert await client.command.status() == 0
+        client.terminal.type(b"\n")
+        assert os.read(client.terminal.slave, 100) == b"\n"
 
 
 ATTACK = (
@@ -324,52 +324,52 @@ ATTACK = (
     ],
 )
 async def test_telnet_output_is_filtered(folder: Path, arguments: tuple[str, ...], shown: bytes) -> None:
-    async with session(folder, *arguments) as held:
-        await held.service.send_all(ASKED + b"\xff\xfd\x18\xff\xfa\x18\x01\xff\xf0")
+    async with session(folder, *arguments) as client:
+        await client.service.send_all(OFFER + b"\xff\xfd\x18\xff\xfa\x18\x01\xff\xf0")
         kind = b"dumb" if "--plain" in arguments else b"xterm"
-        await held.expect_received(ANSWERED + b"\xff\xfb\x18\xff\xfa\x18\0" + kind + b"\xff\xf0")
+        await client.expect_received(REPLY + b"\xff\xfb\x18\xff\xfa\x18\0" + kind + b"\xff\xf0")
         for octet in b"red" + ATTACK + b"\x1b[31m\xe2\x80\xa2bell\x07end":
-            await held.service.send_all(bytes((octet,)))
-        await held.service.send_eof()
-        assert await held.command.status() == 0
-        assert shown in held.terminal.octets
+            await client.service.send_all(bytes((octet,)))
+        await client.service.send_eof()
+        assert await client.command.status() == 0
+        assert shown in client.terminal.octets
 
 
 async def test_telnet_escape_works_when_service_does_not_read(folder: Path) -> None:
     """The typed data exceeds all buffers: the client drops the rest and still recognizes the escape."""
-    async with session(folder) as held:
-        await held.service.send_all(ASKED + PROBE)
-        await held.expect_received(ANSWERED + PROBED)
-        os.set_blocking(held.terminal.master, False)
-        while b"\x07" not in held.terminal.octets[-9:]:
+    async with session(folder) as client:
+        await client.service.send_all(OFFER + PROBE)
+        await client.expect_received(REPLY + PROBED)
+        os.set_blocking(client.terminal.master, False)
+        while b"\x07" not in client.terminal.octets[-9:]:
             with_room = True
             while with_room:
                 try:
-                    held.terminal.type(4_000 * b"x")
+                    client.terminal.type(4_000 * b"x")
                 except BlockingIOError:
                     with_room = False
-            await trio.lowlevel.wait_writable(held.terminal.master)
+            await trio.lowlevel.wait_writable(client.terminal.master)
             await trio.lowlevel.checkpoint()
             try:
-                held.terminal.octets += os.read(held.terminal.master, 65_536)
+                client.terminal.octets += os.read(client.terminal.master, 65_536)
             except BlockingIOError:
                 continue
-        held.terminal.type(b"\x1dclose\r")
-        assert await held.command.status() == 0
+        client.terminal.type(b"\x1dclose\r")
+        assert await client.command.status() == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["open", "telnet://h.example/"], "resolve cat --for"),
         (["open", "--for", "3", "telnet://h.example/"], "cat records sessions"),
         (["open", "telnet://a.example/", "telnet://b.example/"], "one URL"),
     ],
 )
-def test_open_session_without_terminal_is_usage_error(words: list[str], said: str) -> None:
+def test_open_session_without_terminal_is_usage_error(words: list[str], message: str) -> None:
     done = resolve(*words)
     assert (done.status, done.out) == (2, b"")
-    assert said in done.messages
+    assert message in done.messages
 
 
 def test_get_of_session_suggests_open(folder: Path) -> None:
@@ -438,43 +438,43 @@ def form_tree(*lines: bytes) -> Mapping[bytes, Item]:
 
 
 async def test_form_answers_are_sent(folder: Path) -> None:
-    async with form(folder) as held:
-        before = held.terminal.settings
-        await held.answer_question("What is your name? [Frodo]", "")
-        await held.answer_question("What is your password?", "hidden word")
-        await held.terminal.until(lambda rows: any("Tell us about yourself" in row for row in rows))
-        await held.answer_question(">", "one")
-        await held.answer_question(">", "")
-        await held.answer_question(">", ".")
-        await held.answer_question("1 to 3 [1]", "7")
-        await held.answer_question("1 to 3 [1]", "3")
-        await held.answer_question("Subscribe? [Y/n]", "n")
-        await held.answer_question("Send 5 answers to 127.0.0.1", "y")
-        assert await held.command.status() == 0
-        assert held.terminal.settings == before
+    async with form(folder) as client:
+        before = client.terminal.settings
+        await client.answer_question("What is your name? [Frodo]", "")
+        await client.answer_question("What is your password?", "hidden word")
+        await client.terminal.until(lambda rows: any("Tell us about yourself" in row for row in rows))
+        await client.answer_question(">", "one")
+        await client.answer_question(">", "")
+        await client.answer_question(">", ".")
+        await client.answer_question("1 to 3 [1]", "7")
+        await client.answer_question("1 to 3 [1]", "3")
+        await client.answer_question("Subscribe? [Y/n]", "n")
+        await client.answer_question("Send 5 answers to 127.0.0.1", "y")
+        assert await client.command.status() == 0
+        assert client.terminal.settings == before
     answers = (b"Frodo", b"hidden word", b"2", b"one", b"", b"blue", b"0")
-    assert held.submitted == [answers]
-    said = held.terminal.octets.decode()
-    assert "A small poll" in said
-    assert "gopher:answer-in-clear" in said
-    assert "   3  blue" in said
-    assert "Thank you. You sent:" in said
-    assert said.count("hidden word") == 1, "the service repeats it, and nobody else"
-    assert len(held.server.requests) == 2
+    assert client.submitted == [answers]
+    text = client.terminal.octets.decode()
+    assert "A small poll" in text
+    assert "gopher:answer-in-clear" in text
+    assert "   3  blue" in text
+    assert "Thank you. You sent:" in text
+    assert text.count("hidden word") == 1, "the service repeats it, and nobody else"
+    assert len(client.server.requests) == 2
 
 
 async def test_form_hidden_answer_is_not_traced(folder: Path) -> None:
     tree = form_tree(b"AskP: Password?", b"Ask: Name?")
-    async with form(folder, "00/ask", "-v", "--trace", "trace", tree=tree) as held:
-        await held.answer_question("Password?", "sesame-open")
-        await held.answer_question("Name?", "me")
-        await held.answer_question("Send 2 answers", "yes")
-        assert await held.command.status() == 0
-    assert held.submitted == [(b"sesame-open", b"me")]
+    async with form(folder, "00/ask", "-v", "--trace", "trace", tree=tree) as client:
+        await client.answer_question("Password?", "sesame-open")
+        await client.answer_question("Name?", "me")
+        await client.answer_question("Send 2 answers", "yes")
+        assert await client.command.status() == 0
+    assert client.submitted == [(b"sesame-open", b"me")]
     trace = (folder / "trace").read_text()
     assert "+-1" in trace
     assert "sesame" not in trace
-    shown = held.terminal.octets.decode().replace("sesame-open$", "")  # the service repeats the text
+    shown = client.terminal.octets.decode().replace("sesame-open$", "")  # the service repeats the text
     assert "sesame" not in shown
     assert "/00/ask%09%09****" in shown
 
@@ -487,24 +487,24 @@ async def test_form_without_consent_sends_nothing(folder: Path) -> None:
         b"Ask: Name" + evil + b"\t" + evil,
         b"Choose: c" + evil + b"\t" + evil + b"a\tb",
     )
-    async with form(folder, "00/ask", tree=form_tree(*lines)) as held:
-        await held.answer_question("Name", "me")
-        await held.answer_question("1 to 2 [1]", "2")
-        await held.answer_question("Send 2 answers to", "")
-        assert await held.command.status() == 9
-    assert held.submitted == []
-    assert unsafe_bytes(held.terminal.octets) == b""
-    assert "refused (S05): nothing was sent" in held.terminal.octets.decode()
+    async with form(folder, "00/ask", tree=form_tree(*lines)) as client:
+        await client.answer_question("Name", "me")
+        await client.answer_question("1 to 2 [1]", "2")
+        await client.answer_question("Send 2 answers to", "")
+        assert await client.command.status() == 9
+    assert client.submitted == []
+    assert unsafe_bytes(client.terminal.octets) == b""
+    assert "refused (S05): nothing was sent" in client.terminal.octets.decode()
 
 
 async def test_form_interrupt_sends_nothing_and_restores_echo(folder: Path) -> None:
-    async with form(folder, "00/ask", tree=form_tree(b"AskP: Word?")) as held:
-        before = held.terminal.settings
-        await held.terminal.until(lambda rows: "Word?" in rows[-1] if rows else False)
-        held.terminal.type(b"\x03")
-        assert await held.command.status() == 130
-        assert held.terminal.settings == before
-    assert held.submitted == []
+    async with form(folder, "00/ask", tree=form_tree(b"AskP: Word?")) as client:
+        before = client.terminal.settings
+        await client.terminal.until(lambda rows: "Word?" in rows[-1] if rows else False)
+        client.terminal.type(b"\x03")
+        assert await client.command.status() == 130
+        assert client.terminal.settings == before
+    assert client.submitted == []
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -513,10 +513,10 @@ def test_open_uses_browser_unless_form_on_terminal(
     path: str, terminal: bool, at: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A form is shown in a browser, too, if no terminal is available."""
-    seen = []
+    urls = []
 
     async def browse(session: Resolver, url: Url, target: CommandTarget, command: CommandLine) -> None:
-        seen.append(url.text)
+        urls.append(url.text)
 
     monkeypatch.setattr(browsing, "browse", browse)
     for name in ("input_is_terminal", "output_is_terminal"):
@@ -524,8 +524,10 @@ def test_open_uses_browser_unless_form_on_terminal(
     typing = TypedLines(monkeypatch, *([None] * 10))
     url = f"{at['gopher']}/{path}"
     done = resolve("open", "--allow-port", at["gopher"].rpartition(":")[2], url)
-    asked = terminal and "poll" in path and path != FILLED
-    assert (done.status, seen, bool(typing.asked)) == ((9, [], True) if asked else (0, [url], False)), done
+    expected = terminal and "poll" in path and path != FILLED
+    assert (done.status, urls, bool(typing.prompts)) == ((9, [], True) if expected else (0, [url], False)), (
+        done
+    )
 
 
 #: A path and options, and the exit status and message before the first prompt.
@@ -550,10 +552,10 @@ def test_form_errors_precede_first_prompt(
         options.clear()
     else:
         options += ["--allow-port", at["gopher"].rpartition(":")[2]]
-    status, said = FORM_ERRORS[words]
+    status, message = FORM_ERRORS[words]
     done = resolve("open", *options, f"{at['gopher']}/{path}")
-    assert (done.status, said in done.messages) == (status, True), done.messages
-    assert typing.asked == []
+    assert (done.status, message in done.messages) == (status, True), done.messages
+    assert typing.prompts == []
 
 
 # -- each question, with typed lines
@@ -563,14 +565,14 @@ class TypedLines:
     """A stub that types the lines one by one; None is the end of input. `asked` are the prompts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *lines: bytes | None) -> None:
-        self.asked: list[tuple[str, bool]] = []
-        self.noted: list[str] = []
+        self.prompts: list[tuple[str, bool]] = []
+        self.notes: list[str] = []
         self._lines = list(lines)
         monkeypatch.setattr(streams, "request_line", self._request)
-        monkeypatch.setattr(streams, "note", self.noted.append)
+        monkeypatch.setattr(streams, "note", self.notes.append)
 
     async def _request(self, prompt: str, *, hidden: bool = False) -> bytes | None:
-        self.asked.append((prompt, hidden))
+        self.prompts.append((prompt, hidden))
         return self._lines.pop(0)
 
     @property
@@ -608,10 +610,10 @@ async def test_form_question_returns_answer(
     typing = TypedLines(monkeypatch, *typed)
     assert await ask_questions(parse_form([b"Note: hello", line, b"Odd: thing"])) == [answer]
     assert typing.all_read
-    assert typing.noted[0] == "hello"
-    assert typing.noted[-1] == "thing"
-    assert {hidden for _, hidden in typing.asked} == {line.startswith(b"AskP")}
-    assert "passwd" not in "".join(prompt for prompt, _ in typing.asked)
+    assert typing.notes[0] == "hello"
+    assert typing.notes[-1] == "thing"
+    assert {hidden for _, hidden in typing.prompts} == {line.startswith(b"AskP")}
+    assert "passwd" not in "".join(prompt for prompt, _ in typing.prompts)
 
 
 @pytest.mark.parametrize("line", [line for line, _, _ in QUESTIONS])
@@ -628,8 +630,8 @@ async def test_form_file_is_chosen_by_user(folder: Path, monkeypatch: pytest.Mon
     places = [os.fsencode(folder / name) for name in ("none", "large", "mine")]
     typing = TypedLines(monkeypatch, *places)
     assert await ask_questions(parse_form([b"ChooseF: Which?"])) == [b"one\ntwo\n"]
-    assert typing.noted[0].startswith("cannot read")
-    assert "more than 1048576 bytes" in typing.noted[1]
+    assert typing.notes[0].startswith("cannot read")
+    assert "more than 1048576 bytes" in typing.notes[1]
 
 
 async def test_form_choice_without_options_is_protocol_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -645,10 +647,10 @@ def test_cat_telnet_json_has_events_and_outcome(at: dict[str, str]) -> None:
     port = at["telnet_login"].rpartition(":")[2]
     done = resolve("cat", "--json", "--allow-port", port, "--until", "login: ", at["telnet_login"])
     assert (done.status, done.out) == (0, b"login: ")
-    *told, outcome = records(done.err)
-    said = "".join(each.pop("octets") for each in told if each["event"] == "data")
-    assert said == "login: "
-    assert [each for each in told if each["event"] != "data"] == [
+    *events, outcome = records(done.err)
+    message = "".join(each.pop("octets") for each in events if each["event"] == "data")
+    assert message == "login: "
+    assert [each for each in events if each["event"] != "data"] == [
         {"event": "connected", "peer": "127.0.0.1"},
         {"event": "option", "option": "ECHO", "side": "server", "on": True},
         {"event": "end", "reason": "until"},

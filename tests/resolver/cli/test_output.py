@@ -50,24 +50,24 @@ def closing_descriptor(fd: int) -> Iterator[None]:
 
 @contextmanager
 def open_outflow(fd: int) -> Iterator[outflow.DescriptorWriter]:
-    found = outflow.DescriptorWriter(fd)
+    result = outflow.DescriptorWriter(fd)
     try:
-        yield found
+        yield result
     finally:
-        found.close()
+        result.close()
 
 
 @pytest.fixture(name="hops")
 def _hops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the number of bytes that each call of a worker thread writes."""
-    made: list[int] = []
+    calls: list[int] = []
 
     def counted(fd: int, octets: memoryview) -> None:
-        made.append(len(octets))
+        calls.append(len(octets))
         write_all(fd, octets)
 
     monkeypatch.setattr(outflow, "write_all", counted)
-    return made
+    return calls
 
 
 def test_outflow_with_room_writes_without_thread(
@@ -101,11 +101,11 @@ def test_large_body_is_written_without_thread(folder: Path, hops: list[int]) -> 
 
 def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
-    came = bytearray()
+    received = bytearray()
 
     async def read() -> None:
         while octets := await trio.to_thread.run_sync(os.read, reader, 5_000):
-            came.extend(octets)
+            received.extend(octets)
 
     async def put() -> None:
         async with trio.open_nursery() as nursery:
@@ -116,7 +116,7 @@ def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
             os.close(writer)
 
     trio.run(put)
-    assert bytes(came) == LARGE
+    assert bytes(received) == LARGE
 
 
 @pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
@@ -149,14 +149,14 @@ def test_outflow_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[
     async def put() -> None:
         with trio.fail_after(HANG):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_put, out)
+                nursery.start_soon(_write, out)
                 await trio.testing.wait_all_tasks_blocked()
                 if read_first:
                     os.read(reader, read_first)
                     await trio.testing.wait_all_tasks_blocked()
                 os.close(reader)
 
-    async def _put(out: outflow.DescriptorWriter) -> None:
+    async def _write(out: outflow.DescriptorWriter) -> None:
         with pytest.raises(BrokenPipeError):
             await out.write(LARGE)
 
@@ -175,23 +175,23 @@ def test_write_all_to_nonblocking_pipe_is_complete(pipe: tuple[int, int]) -> Non
 
     thread = threading.Thread(target=write)
     thread.start()
-    came = bytearray()
+    received = bytearray()
     while octets := os.read(reader, 4_096):
-        came.extend(octets)
+        received.extend(octets)
     thread.join()
-    assert bytes(came) == LARGE
+    assert bytes(received) == LARGE
 
 
 # `-O` with a device, a pipe, standard output, or a directory.
 
 
 @contextmanager
-def read_in_thread(path: Path, came: bytearray) -> Iterator[None]:
+def read_in_thread(path: Path, octets: bytearray) -> Iterator[None]:
     """Read a pipe to its end in a thread."""
 
     def read() -> None:
         with open(path, "rb") as file:
-            came.extend(file.read())
+            octets.extend(file.read())
 
     thread = threading.Thread(target=read)
     thread.start()
@@ -223,10 +223,10 @@ def test_get_to_device_writes_and_keeps_device(exists: str, at: dict[str, str], 
 @pytest.mark.parametrize("exists", EXISTS)
 def test_get_to_fifo_writes_and_keeps_fifo(exists: str, at: dict[str, str], folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    came = bytearray()
-    with read_in_thread(folder / "pipe", came):
+    octets = bytearray()
+    with read_in_thread(folder / "pipe", octets):
         done = resolve("get", "--exists", exists, "-d", ".", "-O", "pipe", f"{at['http']}/about.txt")
-    assert (done.status, came.decode()) == (0, ABOUT)
+    assert (done.status, octets.decode()) == (0, ABOUT)
     assert done.messages.endswith(f"-> ./pipe ({len(ABOUT)} bytes)\n")
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
     assert os.listdir(folder) == ["pipe"]
@@ -245,10 +245,10 @@ def test_get_to_dev_fd_pipe_writes_body(at: dict[str, str], folder: Path) -> Non
 
 def test_failed_get_closes_fifo(at: dict[str, str], folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    came = bytearray()
-    with read_in_thread(folder / "pipe", came):
+    octets = bytearray()
+    with read_in_thread(folder / "pipe", octets):
         done = resolve("get", "--json", "-t", "1", "-O", "pipe", f"{at['closed']}/x")
-    assert (done.status, bytes(came)) == (4, b"")
+    assert (done.status, bytes(octets)) == (4, b"")
     assert [(record["status"], record["path"]) for record in done.records] == [("failed", None)]
 
 

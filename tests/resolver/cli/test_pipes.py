@@ -82,16 +82,16 @@ def source_of(*pieces: bytes, end: bytes) -> ListSource:
 @pytest.mark.parametrize("end", [b"\n", b"\0"])
 def test_first_item_is_used_before_list_ends(end: bytes) -> None:
     """A pipe may be idle for hours."""
-    found = lists.read_items(source_of(b"http:", b"//a/" + end, end=end), lambda error: None)
-    assert next(found)[1] == "http://a/"
+    items = lists.read_items(source_of(b"http:", b"//a/" + end, end=end), lambda error: None)
+    assert next(items)[1] == "http://a/"
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\0"])
 def test_endless_item_is_error(end: bytes) -> None:
     pieces = [b"http://h.example/" + b"x" * 65_536] * 20
-    found = lists.read_items(ListSource("-", iter(pieces), "user", None, None, fetched=False, end=end), print)
+    items = lists.read_items(ListSource("-", iter(pieces), "user", None, None, fetched=False, end=end), print)
     with pytest.raises(LocalError, match="too long"):
-        list(found)
+        list(items)
 
 
 # `--separator TEXT`: a text between the bodies on standard output.

@@ -88,8 +88,8 @@ def test_text_output_contains_no_python_literals(url: str, at: dict[str, str], f
         done = resolve(verb, *more, address, folder=folder)
         # A saved document belongs to the peer.
         read = done.err if verb == "get" else done.out + done.err
-        said = read.decode("utf-8", "replace").replace(address, "")
-        assert PYTHONS_WAY.search(said) is None, (verb, said)
+        text = read.decode("utf-8", "replace").replace(address, "")
+        assert PYTHONS_WAY.search(text) is None, (verb, text)
 
 
 def test_pattern_matches_python_literals() -> None:
@@ -114,7 +114,7 @@ def test_pattern_matches_python_literals() -> None:
 
 
 #: Expressions in a module, and whether the plug-in accepts them.
-SAID = [
+OUTPUTS = [
     ('f"{a!r}"', False),
     ('f"a {a}"', False),
     ('f"{d} b"', False),
@@ -162,7 +162,9 @@ def test_mypy_plugin_reports_unmasked_text(tmp_path: Path) -> None:
 def test_mypy_plugin_reports_bytes_in_text(tmp_path: Path) -> None:
     """The type may be inferred: names without annotations are checked, too."""
     head = "def say(a: bytes, d: dict[str, int], e: list[str], f: bytes | None) -> None:\n"
-    assert _reported(tmp_path, head, SAID, "octets-in-text") == {text for text, good in SAID if not good}
+    assert _reported(tmp_path, head, OUTPUTS, "octets-in-text") == {
+        text for text, good in OUTPUTS if not good
+    }
 
 
 def _reported(folder: Path, head: str, rows: list[tuple[str, bool]], code: str) -> set[str]:

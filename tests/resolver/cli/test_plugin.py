@@ -41,7 +41,7 @@ def resolve(tmp_path: Path) -> Resolve:
     return run
 
 
-HELD: list[tuple[tuple[str, ...], int, str]] = [
+RULES: list[tuple[tuple[str, ...], int, str]] = [
     (("finger://127.0.0.1/a%0d%0ab",), 9, "S02: byte 0D"),
     (("--policy", "untrusted", "finger://h.example/a%0d%0ab"), 9, "S02: byte 0D"),
     (("--tls", "require", "finger://127.0.0.1/a"), 2, "TLS is required"),
@@ -51,16 +51,16 @@ HELD: list[tuple[tuple[str, ...], int, str]] = [
 ]
 
 #: Each case with a command that contacts the server, or with a command that does not.
-ASKED = sampled(product(HELD, ("cat", "explain")), lambda asked: asked[0])
+CASES = sampled(product(RULES, ("cat", "explain")), lambda asked: asked[0])
 
 
-@pytest.mark.parametrize(("held", "verb"), ASKED)
+@pytest.mark.parametrize(("rule", "verb"), CASES)
 def test_plugin_scheme_is_checked_against_rules(
-    resolve: Resolve, held: tuple[tuple[str, ...], int, str], verb: str
+    resolve: Resolve, rule: tuple[tuple[str, ...], int, str], verb: str
 ) -> None:
-    words, status, said = held
+    words, status, message = rule
     done = resolve(verb, *words)
-    assert (done.returncode, said in done.stderr) == (status, True), done
+    assert (done.returncode, message in done.stderr) == (status, True), done
 
 
 def test_plugin_scheme_is_listed(resolve: Resolve) -> None:

@@ -62,7 +62,7 @@ def at_half(count: int) -> Callable[[list[str]], bool]:
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 async def test_progress_has_line_per_transfer_and_total(columns: int, tap: Tap, tmp_path: Path) -> None:
-    urls = [tap.put(f"/{name}.iso", SIZE) for name in ("first", "second", "third")]
+    urls = [tap.add(f"/{name}.iso", SIZE) for name in ("first", "second", "third")]
     terminal = Terminal(columns)
     async with on_terminal(terminal, tmp_path, "get", *options(tap), *urls) as command:
         for name in ("first", "second"):
@@ -80,8 +80,8 @@ async def test_progress_has_line_per_transfer_and_total(columns: int, tap: Tap, 
             tap.release(f"/{name}.iso")
         assert await command.status() == 0
     assert bars(terminal.rows) == []
-    told = "".join(row.ljust(columns) if len(row) == columns else f"{row}\n" for row in terminal.rows)
-    assert told.count(" bytes)") == 3
+    text = "".join(row.ljust(columns) if len(row) == columns else f"{row}\n" for row in terminal.rows)
+    assert text.count(" bytes)") == 3
     assert (terminal.screen.cursor.x, terminal.screen.cursor.y) == (0, len(terminal.rows))
     assert unsafe_bytes(terminal.octets) == b""
 
@@ -92,10 +92,10 @@ COLUMNS = sampled([24, 40, 80, 200], lambda columns: columns >= 80)
 @pytest.mark.parametrize("columns", COLUMNS)
 async def test_progress_hostile_name_uses_one_row(columns: int, tap: Tap, tmp_path: Path) -> None:
     """Each name has one row, for any characters."""
-    urls = [tap.put(path, SIZE) for path in NAMES]
+    urls = [tap.add(path, SIZE) for path in NAMES]
     terminal = Terminal(columns, 60)
-    asked = ["get", "-q", "--progress", "bar", "-j", "9", "-d", "here", *options(tap), *urls]
-    async with on_terminal(terminal, tmp_path, *asked) as command:
+    words = ["get", "-q", "--progress", "bar", "-j", "9", "-d", "here", *options(tap), *urls]
+    async with on_terminal(terminal, tmp_path, *words) as command:
         for path in NAMES:
             tap.release(path, HALF)
         rows = await terminal.until(at_half(len(NAMES)))
@@ -120,7 +120,7 @@ async def test_progress_resize_redraws_bars(
     columns: tuple[int, int], folds: bool, tap: Tap, tmp_path: Path
 ) -> None:
     before, after = columns
-    urls = [tap.put(f"/{name}", SIZE) for name in ("one", "two")]
+    urls = [tap.add(f"/{name}", SIZE) for name in ("one", "two")]
     terminal = Terminal(before, 40, folds=folds)
     async with on_terminal(
         terminal, tmp_path, "get", *options(tap), "-q", "--progress", "bar", *urls
@@ -143,7 +143,7 @@ async def test_progress_messages_are_above_bars(tap: Tap, tmp_path: Path) -> Non
 
     Standard output is the same terminal.
     """
-    urls = [tap.put(f"/{name}", SIZE) for name in ("slow", "fails", "done")]
+    urls = [tap.add(f"/{name}", SIZE) for name in ("slow", "fails", "done")]
     terminal = Terminal(100, 60)
     async with on_terminal(terminal, tmp_path, "get", "--json", "-t", "1", *options(tap), *urls) as command:
         for name in ("slow", "fails", "done"):
@@ -165,13 +165,13 @@ async def test_progress_messages_are_above_bars(tap: Tap, tmp_path: Path) -> Non
         assert await command.status() == 10
     assert bars(terminal.rows) == []
     shown = re.sub(rb"\x1b\[[^a-zA-Z]*[a-zA-Z]", b"", terminal.octets).decode()
-    records = [json.loads(found) for found in re.findall(r'\{"url".*\}', shown)]
+    records = [json.loads(result) for result in re.findall(r'\{"url".*\}', shown)]
     assert sorted(record["status"] for record in records) == ["done", "done", "failed"]
 
 
 async def test_progress_bytes_of_earlier_run_are_shaded(tap: Tap, tmp_path: Path) -> None:
     """Bytes of an earlier run are shaded; a retry within a run is the same transfer."""
-    url = tap.put("/object", SIZE)
+    url = tap.add("/object", SIZE)
     first = Terminal(80)
     async with on_terminal(first, tmp_path, "get", *options(tap), url) as command:
         tap.release("/object", HALF)
@@ -184,16 +184,16 @@ async def test_progress_bytes_of_earlier_run_are_shaded(tap: Tap, tmp_path: Path
     async with on_terminal(second, tmp_path, "get", *options(tap), url) as command:
         tap.release("/object", HALF + SIZE // 4)
         (line,) = bars(await second.until(lambda rows: any(" 75%" in row for row in rows)))
-        there, came, missing = (line.count(glyph) for glyph in "▒█░")
-        assert abs(there - 2 * came) <= 2
-        assert abs(came - missing) <= 2
+        resumed, octets, missing = (line.count(glyph) for glyph in "▒█░")
+        assert abs(resumed - 2 * octets) <= 2
+        assert abs(octets - missing) <= 2
         tap.release("/object")
         assert await command.status() == 0
     assert bars(second.rows) == []
 
 
 async def test_progress_without_size_shows_bytes_and_rate(tap: Tap, tmp_path: Path) -> None:
-    url = tap.put("/endless", SIZE, has_size=False)
+    url = tap.add("/endless", SIZE, has_size=False)
     terminal = Terminal(80)
     async with on_terminal(
         terminal, tmp_path, "get", "-q", "--progress", "bar", *options(tap), url
@@ -208,10 +208,10 @@ async def test_progress_without_size_shows_bytes_and_rate(tap: Tap, tmp_path: Pa
 
 async def test_progress_rows_fit_screen(tap: Tap, tmp_path: Path) -> None:
     """Transfers without a row are part of the total; no row scrolls out of reach."""
-    urls = [tap.put(f"/{number}", SIZE) for number in range(12)]
+    urls = [tap.add(f"/{number}", SIZE) for number in range(12)]
     terminal = Terminal(60, 6)
-    asked = ["get", "-q", "--progress", "bar", "-j", "12", *options(tap), *urls]
-    async with on_terminal(terminal, tmp_path, *asked) as command:
+    words = ["get", "-q", "--progress", "bar", "-j", "12", *options(tap), *urls]
+    async with on_terminal(terminal, tmp_path, *words) as command:
         for number in range(12):
             tap.release(f"/{number}", HALF)
         rows = await terminal.until(lambda rows: at_half(4)(rows) and "12 running" in rows[-1])
@@ -223,7 +223,7 @@ async def test_progress_rows_fit_screen(tap: Tap, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["fails", "SIGINT", "SIGTERM"])
 async def test_progress_is_erased_at_end(ending: str, tap: Tap, tmp_path: Path) -> None:
-    url = tap.put("/object", SIZE)
+    url = tap.add("/object", SIZE)
     terminal = Terminal(80)
     async with on_terminal(terminal, tmp_path, "get", "-t", "1", *options(tap), url) as command:
         tap.release("/object", HALF)
@@ -242,10 +242,10 @@ async def test_progress_is_cleared_before_password_prompt(
     tap: Tap, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     asking = await serve(nursery, "ftp", b"octets", Manner(login=True))
-    url = tap.put("/slow", SIZE)
+    url = tap.add("/slow", SIZE)
     terminal = Terminal(80)
-    asked = ["get", *options(tap), "--allow-port", str(asking.port), "-j", "1", url, asking.url("me@")]
-    async with on_terminal(terminal, tmp_path, *asked) as command:
+    words = ["get", *options(tap), "--allow-port", str(asking.port), "-j", "1", url, asking.url("me@")]
+    async with on_terminal(terminal, tmp_path, *words) as command:
         tap.release("/slow", HALF)
         await terminal.until(at_half(1))
         tap.release("/slow")
@@ -285,7 +285,7 @@ async def test_progress_is_not_drawn_during_prompt(monkeypatch: pytest.MonkeyPat
 async def test_progress_is_off_if_quiet_or_dumb_terminal(
     options_: list[str], variables: dict[str, str], tap: Tap, tmp_path: Path
 ) -> None:
-    url = tap.put("/object", SIZE)
+    url = tap.add("/object", SIZE)
     terminal = Terminal(80)
     async with on_terminal(
         terminal, tmp_path, "get", *options_, *options(tap), url, variables=variables
@@ -300,7 +300,7 @@ async def test_progress_is_off_if_quiet_or_dumb_terminal(
 @pytest.mark.parametrize("progress", ["auto", "bar"])
 async def test_progress_to_file_is_not_drawn(progress: str, tap: Tap, tmp_path: Path) -> None:
     """Standard error is a file."""
-    url = tap.put("/object", SIZE)
+    url = tap.add("/object", SIZE)
     async with resolve(tmp_path, "get", "--progress", progress, *options(tap), url) as running:
         tap.release("/object", HALF)
         await until_holds(lambda: size_of(tmp_path / "object.part") == HALF)
@@ -313,14 +313,14 @@ async def test_progress_to_file_is_not_drawn(progress: str, tap: Tap, tmp_path: 
 @pytest.mark.parametrize("where", ["terminal", "pipe", "file"])
 async def test_progress_of_cat_depends_on_standard_output(where: str, tap: Tap, tmp_path: Path) -> None:
     """A bar is drawn only if the body goes to a file, or to a pipe and `--progress bar` was given."""
-    url = tap.put("/object", SIZE)
+    url = tap.add("/object", SIZE)
     terminal = Terminal(80)
     reader, writer = os.pipe()
     with open(tmp_path / "out", "wb") as file:  # noqa: ASYNC230
         stdout = {"terminal": None, "pipe": writer, "file": file.fileno()}[where]
-        asked = ["--progress", "bar"] if where == "pipe" else ["--allow-raw"]
+        words = ["--progress", "bar"] if where == "pipe" else ["--allow-raw"]
         async with on_terminal(
-            terminal, tmp_path, "cat", *asked, *options(tap), url, stdout=stdout
+            terminal, tmp_path, "cat", *words, *options(tap), url, stdout=stdout
         ) as command:
             tap.release("/object", HALF // 16)
             if where == "terminal":
@@ -336,7 +336,7 @@ async def test_progress_of_cat_depends_on_standard_output(where: str, tap: Tap, 
 
 
 async def test_progress_dots_and_json_are_written_to_pipe(tap: Tap, tmp_path: Path) -> None:
-    url = tap.put("/object", SIZE)
+    url = tap.add("/object", SIZE)
     tap.release("/object")
     async with resolve(tmp_path, "get", "-q", "--progress", "dot", *options(tap), url) as running:
         assert await running.status() == 0

@@ -50,8 +50,8 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("sed", "grep", "mkdir", "mv"):
-        found = next(place for place in ("/bin", "/usr/bin") if Path(place, name).exists())
-        (programs / name).symlink_to(Path(found, name))
+        result = next(place for place in ("/bin", "/usr/bin") if Path(place, name).exists())
+        (programs / name).symlink_to(Path(result, name))
     (programs / "xdg-mime").write_text(XDG_MIME)
     (programs / "xdg-mime").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
@@ -99,19 +99,19 @@ def test_unregister_removes_all_changes(before: str | None, again: int, home: Pa
         (home / ".config/mimeapps.list").write_text(before)
     for _ in range(again):
         assert run("--register", "-q") == Done(0, b"", b"")
-    kept = json.loads((home / ".local/state/resolve/handlers.json").read_text())
-    assert kept["handlers"]["gopher"] == (FOREIGN if before else "")
+    state = json.loads((home / ".local/state/resolve/handlers.json").read_text())
+    assert state["handlers"]["gopher"] == (FOREIGN if before else "")
     for _ in range(again):
         assert run("--unregister", "-q") == Done(0, b"", b"")
-    left = files(home)
-    del left["calls"]
-    found = left.pop(".config/mimeapps.list", None)
-    assert left == {}
+    rest = files(home)
+    del rest["calls"]
+    result = rest.pop(".config/mimeapps.list", None)
+    assert rest == {}
     if before:
-        assert found == before
+        assert result == before
     else:
-        assert (found or "").replace("[Default Applications]\n", "") == (before or "")
-        assert (found is None) == (before is None)
+        assert (result or "").replace("[Default Applications]\n", "") == (before or "")
+        assert (result is None) == (before is None)
 
 
 def test_unregister_keeps_later_choices(home: Path) -> None:
@@ -131,12 +131,12 @@ def test_unregister_keeps_later_choices(home: Path) -> None:
 
 def test_unregister_keeps_symlinked_list(home: Path) -> None:
     (home / ".config").mkdir()
-    kept = home / "kept.list"
-    kept.write_text(f"[Default Applications]\nx-scheme-handler/gopher={NAME}\n")
-    (home / ".config/mimeapps.list").symlink_to(kept)
+    path = home / "kept.list"
+    path.write_text(f"[Default Applications]\nx-scheme-handler/gopher={NAME}\n")
+    (home / ".config/mimeapps.list").symlink_to(path)
     run("--unregister")
     assert (home / ".config/mimeapps.list").is_symlink()
-    assert kept.read_text() == "[Default Applications]\n"
+    assert path.read_text() == "[Default Applications]\n"
 
 
 def test_register_replaces_symlink_at_entry(home: Path) -> None:
@@ -192,9 +192,9 @@ WORDS = {
 
 @pytest.mark.parametrize("word", WORDS)
 def test_desktop_entry_argument_is_quoted(word: str) -> None:
-    said = argument(word)
-    assert said == WORDS[word]
-    text = said.replace("\\\\", "\\").replace("%%", "%")  # the escapes of desktop entries
+    message = argument(word)
+    assert message == WORDS[word]
+    text = message.replace("\\\\", "\\").replace("%%", "%")  # the escapes of desktop entries
     shell = ["/bin/sh", "-c", f"printf '<%s>' {text}"]  # with the same rules within double quotes
     assert subprocess.run(shell, capture_output=True, check=True).stdout.decode() == f"<{word}>"
 
@@ -239,8 +239,8 @@ def test_register_with_installed_xdg_mime_is_reversible(home: Path, monkeypatch:
         monkeypatch.delenv(name, raising=False)
 
     def opens() -> str:
-        asked = [XDG, "query", "default", "x-scheme-handler/gopher"]
-        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+        words = [XDG, "query", "default", "x-scheme-handler/gopher"]
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
     before = opens()
     assert run("--register", "-q").status == 0

@@ -199,8 +199,8 @@ def test_full_disk_ends_list_with_one_message(
     monkeypatch.undo()
     assert (done.status, done.messages.count("\n")) == (3, 1), done.messages
     assert os.strerror(errno.ENOSPC).lower() in done.messages
-    left = (tmp_path / "left").read_text().splitlines()
-    assert left == [guarded_server.url(f"/{number}") for number in range(COUNT // 2, COUNT)]
+    rest = (tmp_path / "left").read_text().splitlines()
+    assert rest == [guarded_server.url(f"/{number}") for number in range(COUNT // 2, COUNT)]
     again = resolve(
         "get", "-q", "-i", "left", "-d", "out", "--allow-port", str(guarded_server.port), folder=tmp_path
     )
@@ -305,13 +305,13 @@ def test_explain_shows_exchange_with_http_proxy(folder: Path) -> None:
     words = ("--proxy", f"http://me:{_SECRET}@proxy.example:3128")
     (plan,) = resolve("explain", "--json", *words, "ftp://h.example/a").records
     connects = [step["host"] for step in plan["steps"] if step["action"] == "connect"]
-    sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    lines = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
     assert (plan["proxy"], connects) == ("http://proxy.example:3128", ["proxy.example"] * 2)
-    assert sent[0] == "CONNECT h.example:21 HTTP/1.1\r\nHost: h.example:21\r\n\r\n"
-    assert [octets for octets in sent if octets.startswith("CONNECT")][1].startswith("CONNECT h.example:0 ")
+    assert lines[0] == "CONNECT h.example:21 HTTP/1.1\r\nHost: h.example:21\r\n\r\n"
+    assert [octets for octets in lines if octets.startswith("CONNECT")][1].startswith("CONNECT h.example:0 ")
     (plan,) = resolve("explain", "--json", *words, "http://h.example:8080/a?b#c").records
-    sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
-    assert sent[0].startswith("GET http://h.example:8080/a?b HTTP/1.1\r\nHost: h.example:8080\r\n")
+    lines = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    assert lines[0].startswith("GET http://h.example:8080/a?b HTTP/1.1\r\nHost: h.example:8080\r\n")
     assert _SECRET not in str(plan)
 
 
@@ -327,8 +327,8 @@ def test_explain_shows_exchange_with_http_proxy(folder: Path) -> None:
 def test_explain_shows_bytes_of_socks(scheme: str, host: str, octets: str, folder: Path) -> None:
     words = ("--proxy", f"{scheme}://me:{_SECRET}@proxy.example")
     (plan,) = resolve("explain", "--json", *words, f"gopher://{host}/0a").records
-    sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
-    assert sent[:3] == ["\x05\x02\x00\x02", octets, "a\r\n"]
+    lines = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    assert lines[:3] == ["\x05\x02\x00\x02", octets, "a\r\n"]
     notes = " ".join(step["text"] for step in plan["steps"] if step["action"] == "note")
     assert ("looked up locally" in notes) is (scheme == "socks5" and host == "h.example")
     assert ("the proxy looks up" in notes) is (scheme == "socks5h")
@@ -339,19 +339,19 @@ def test_explain_shows_bytes_of_socks(scheme: str, host: str, octets: str, folde
 
 
 def test_cookies_file_is_kept_between_runs(at: dict[str, str], folder: Path) -> None:
-    kept = folder / "cookies.txt"
-    assert resolve("cat", "--cookies", str(kept), f"{at['http']}/about.txt").status == 0
-    assert not kept.exists(), "nothing was set"
+    path = folder / "cookies.txt"
+    assert resolve("cat", "--cookies", str(path), f"{at['http']}/about.txt").status == 0
+    assert not path.exists(), "nothing was set"
     for _ in range(2):
-        done = resolve("cat", "-v", "--cookies", str(kept), f"{at['cookies']}/set")
-        assert (done.status, kept.stat().st_mode & 0o777) == (0, 0o600)
+        done = resolve("cat", "-v", "--cookies", str(path), f"{at['cookies']}/set")
+        assert (done.status, path.stat().st_mode & 0o777) == (0, 0o600)
         assert "sekret" not in done.messages, "neither what we are told is shown, nor what we say"
     assert done.out == b"c=sekret"
-    told = resolve("info", "-v", f"{at['cookies']}/set")
-    assert b"header.set-cookie: c=****; Path=/" in told.out
-    assert "sekret" not in told.messages
+    first = resolve("info", "-v", f"{at['cookies']}/set")
+    assert b"header.set-cookie: c=****; Path=/" in first.out
+    assert "sekret" not in first.messages
     port = at["cookies"].rpartition(":")[2]
-    assert kept.read_text().splitlines()[-1] == f"127.0.0.1:{port}\tFALSE\t/\tFALSE\t0\tc\tsekret"
+    assert path.read_text().splitlines()[-1] == f"127.0.0.1:{port}\tFALSE\t/\tFALSE\t0\tc\tsekret"
     (folder / "c.toml").write_text('cookies = "cookies.txt"\n')
     (folder / "c.toml").chmod(0o600)
     assert resolve("cat", "--config", "c.toml", f"{at['cookies']}/set").out == b"c=sekret"
@@ -429,10 +429,10 @@ async def test_raw_body_has_only_received_bytes(url: str, at: dict[str, str]) ->
 
 @pytest.mark.parametrize("url", [*URLS, "{prospero}//example"])
 def test_raw_cat_and_get_have_same_bytes(url: str, at: dict[str, str], folder: Path) -> None:
-    given = url.format_map(at)
-    shown = resolve("cat", "-q", "--raw", given)
+    target = url.format_map(at)
+    shown = resolve("cat", "-q", "--raw", target)
     assert (shown.status, shown.err) == (0, b"")
-    assert resolve("get", "-q", "--raw", "-O", "x", given).status == 0
+    assert resolve("get", "-q", "--raw", "-O", "x", target).status == 0
     assert (folder / "x").read_bytes() == shown.out
 
 
@@ -441,11 +441,11 @@ def test_raw_cat_and_get_have_same_bytes(url: str, at: dict[str, str], folder: P
     [("{gopher}/", b"\r\n.\r\n"), ("{nntp}/comp.misc", b"\r\n.\r\n"), ("{ftp}/pub", b"\r\n")],
 )
 def test_raw_listing_has_received_bytes(url: str, ending: bytes, at: dict[str, str], folder: Path) -> None:
-    given = url.format_map(at)
-    octets = resolve("cat", "-q", "--raw", given).out
-    lines = resolve("ls", "-q", "--raw", given).out  # commands that list entries still list them
+    target = url.format_map(at)
+    octets = resolve("cat", "-q", "--raw", target).out
+    lines = resolve("ls", "-q", "--raw", target).out  # commands that list entries still list them
     assert octets.endswith(ending)
-    assert lines == resolve("ls", "-q", given).out != octets
+    assert lines == resolve("ls", "-q", target).out != octets
 
 
 def test_raw_listing_is_saved_under_url_name(at: dict[str, str], folder: Path) -> None:
@@ -455,9 +455,9 @@ def test_raw_listing_is_saved_under_url_name(at: dict[str, str], folder: Path) -
 
 
 def test_raw_prospero_links_have_received_bytes(at: dict[str, str]) -> None:
-    given = f"{at['prospero']}//example"
-    lines = resolve("cat", "-q", "--raw", given).out.splitlines()
-    entries = resolve("ls", "-q", "--json", given).records
+    target = f"{at['prospero']}//example"
+    lines = resolve("cat", "-q", "--raw", target).out.splitlines()
+    entries = resolve("ls", "-q", "--json", target).records
     assert lines == [entry["raw"].encode("latin-1") for entry in entries]
     assert all(line.startswith(b"LINK ") for line in lines)
 

@@ -36,35 +36,37 @@ def paths(done: Done) -> dict[str, str | None]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("jobs", ["1", "8"])
 @pytest.mark.parametrize("exists", EXISTS)
-@pytest.mark.parametrize("there", [True, False])
-def test_equal_names_are_numbered_in_list_order(exists: str, jobs: str, there: bool, folder: Path) -> None:
+@pytest.mark.parametrize("is_present", [True, False])
+def test_equal_names_are_numbered_in_list_order(
+    exists: str, jobs: str, is_present: bool, folder: Path
+) -> None:
     """Names are assigned in the order of the list, for any value of `--exists`."""
     urls = create_files(folder, 12)
-    if there:
+    if is_present:
         (folder / "n").write_bytes(OLD)
     listed = "\n".join(urls).encode()
     done = resolve("get", "--json", "-j", jobs, "--exists", exists, "-i", "-", stdin=listed)
-    moved = there and exists == "rename"
+    moved = is_present and exists == "rename"
     names = [f"n.{number}" for number in range(2, 15)]
     if not moved:
         names.insert(0, "n")
-    wanted = dict(zip(urls, names, strict=False))
-    held = {name: b"of %d" % number for number, name in enumerate(wanted.values())}
-    if there and exists in ("fail", "skip", "rename"):
-        held["n"] = OLD
+    expected = dict(zip(urls, names, strict=False))
+    expected_files = {name: b"of %d" % number for number, name in enumerate(expected.values())}
+    if is_present and exists in ("fail", "skip", "rename"):
+        expected_files["n"] = OLD
     # the same length as the new file: it counts as complete, and the download starts again
-    if there and exists == "resume":
-        assert held["n"] == b"of 0"
-    failed = {urls[0]} if there and exists == "fail" else set()
-    assert paths(done) == {url: None if url in failed else name for url, name in wanted.items()}
+    if is_present and exists == "resume":
+        assert expected_files["n"] == b"of 0"
+    failed = {urls[0]} if is_present and exists == "fail" else set()
+    assert paths(done) == {url: None if url in failed else name for url, name in expected.items()}
     assert {record["url"] for record in done.records if record["exit"] != 0} == failed
-    assert contents(folder) == held
+    assert contents(folder) == expected_files
     done_paths = [record["path"] for record in done.records if record["status"] == "done"]
     assert len(done_paths) == len(set(done_paths))
 
@@ -158,8 +160,8 @@ def test_directory_options_number_conflicting_directories(
     words: list[str], names: list[str], at: dict[str, str], folder: Path
 ) -> None:
     """Each directory of the URL is cleaned, and numbered if a file of the run has the name already."""
-    asked = ["pub/n", "pub/n", "n", "n/deep", "pub", "pub/a/../%2e%2e//./.b/k.z"]
-    done = resolve("get", "--json", "-j", "1", *words, *(f"{at['named']}/{path}" for path in asked))
+    paths = ["pub/n", "pub/n", "n", "n/deep", "pub", "pub/a/../%2e%2e//./.b/k.z"]
+    done = resolve("get", "--json", "-j", "1", *words, *(f"{at['named']}/{path}" for path in paths))
     place = "D/E/" if "-d" in words else ""
     host = "127.0.0.1/" if "--host-directories" in words else "h/"
     expected = [place + name.replace("h/", host, 1) for name in names]
@@ -219,11 +221,11 @@ def test_growing_list_is_processed_line_by_line(tmp_path: Path) -> None:
     command = read(["get", "-i", str(fifo)])
     assert command is not None
     naming = TargetNaming(command, None)
-    found = map(naming.name, targets(command, lambda error: None))
+    targets_ = map(naming.name, targets(command, lambda error: None))
     try:
         for url, name in (("http://a/n", "n"), ("http://b/n", "n.2"), ("http://c/m", "m")):
             os.write(writer, f"{url}\n".encode())
-            target = next(found)
+            target = next(targets_)
             assert target.url == url
             assert target.reserve(target.parse(command), command) == name
     finally:

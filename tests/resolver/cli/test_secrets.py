@@ -53,9 +53,9 @@ READ: list[tuple[str, dict[str, tuple[str, str | None]]]] = [
 def test_netrc_entries_are_parsed(
     tmp_path: Path, text: str, hosts: dict[str, tuple[str, str | None]]
 ) -> None:
-    found = read_netrc(write(tmp_path / "netrc", text + "\n"))
-    assert {host: (section.user, section.password) for host, section in found.hosts.items()} == hosts
-    assert bool(found.warnings) == (not hosts and bool(text))
+    netrc = read_netrc(write(tmp_path / "netrc", text + "\n"))
+    assert {host: (section.user, section.password) for host, section in netrc.hosts.items()} == hosts
+    assert bool(netrc.warnings) == (not hosts and bool(text))
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_invalid_netrc_error_hides_text(tmp_path: Path, text: str, line: int) ->
 
 
 @pytest.mark.parametrize(
-    ("mode", "what"), [(0o640, "chmod 600"), (0o604, "chmod 600"), (0o620, "chmod 600"), (0o400, None)]
+    ("mode", "reason"), [(0o640, "chmod 600"), (0o604, "chmod 600"), (0o620, "chmod 600"), (0o400, None)]
 )
-def test_netrc_readable_by_others_is_refused(tmp_path: Path, mode: int, what: str | None) -> None:
+def test_netrc_readable_by_others_is_refused(tmp_path: Path, mode: int, reason: str | None) -> None:
     name = write(tmp_path / "netrc", "machine h login u password p\n", mode)
-    if what is None:
+    if reason is None:
         assert read_netrc(name).hosts
     else:
-        with pytest.raises(UsageError, match=what):
+        with pytest.raises(UsageError, match=reason):
             read_netrc(name)
 
 
@@ -149,8 +149,8 @@ async def test_netrc_entry_applies_to_its_host(
 ) -> None:
     secrets = CommandSecrets(None, None, HOSTS, DEFAULT)
     secrets.admit(parse(url))
-    found = await secrets.request(*place, None if user is None else user.encode())
-    assert (None if found is None else found.user.decode()) == expected
+    credentials = await secrets.request(*place, None if user is None else user.encode())
+    assert (None if credentials is None else credentials.user.decode()) == expected
 
 
 def test_command_secrets_know_whether_a_login_is_configured(tmp_path: Path) -> None:

@@ -28,8 +28,10 @@ CHECKOUT = Path(__file__).parents[3]
 
 def start(running: Path, *words: str) -> Program:
     """Start the command; `running` is the runtime directory of the user."""
-    own = {**environment(), "XDG_RUNTIME_DIR": str(running)}
-    return Program(["serve", "--config", "none", "--port", "0", *words], loaded=WINDOWS, environment=own)
+    variables = {**environment(), "XDG_RUNTIME_DIR": str(running)}
+    return Program(
+        ["serve", "--config", "none", "--port", "0", *words], loaded=WINDOWS, environment=variables
+    )
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -44,8 +46,8 @@ def test_serve_runs_until_signal(number: int, status: int, tmp_path: Path) -> No
 
 
 def test_serve_on_used_port_exits_with_status_3() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         done = resolve("serve", "--config", "none", "--port", str(port))
     assert (done.status, done.out) == (3, b"")
     assert done.messages.startswith("resolve: ")
@@ -55,11 +57,11 @@ def test_serve_on_used_port_exits_with_status_3() -> None:
 @pytest.mark.parametrize("words", [["serve", "--port", "0"], ["proxy"]], ids=" ".join)
 def test_server_without_output_is_one_error_line(words: list[str], tmp_path: Path) -> None:
     """The server is already running when its address is written."""
-    own = {**environment(), "XDG_RUNTIME_DIR": str(tmp_path)}
+    variables = {**environment(), "XDG_RUNTIME_DIR": str(tmp_path)}
     program = [sys.executable, "-W", "error", "-m", "resolver", *words, "--config", "none"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            program, cwd=CHECKOUT, env=own, stdout=full, stderr=PIPE, text=True, check=False
+            program, cwd=CHECKOUT, env=variables, stdout=full, stderr=PIPE, text=True, check=False
         )
     message = "resolve: cannot write to standard output: No space left on device\n"
     assert (done.returncode, done.stderr) == (3, message)
@@ -67,7 +69,7 @@ def test_server_without_output_is_one_error_line(words: list[str], tmp_path: Pat
     os.close(read_end)
     with open(write_end, "wb") as closed:
         done = subprocess.run(
-            program, cwd=CHECKOUT, env=own, stdout=closed, stderr=PIPE, text=True, check=False
+            program, cwd=CHECKOUT, env=variables, stdout=closed, stderr=PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -111,7 +113,7 @@ LISTEN = ["serve", "--config", "none", "--listen"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([*LISTEN, "192.0.2.1"], "192.0.2.1 --listen-cert --insecure"),
         ([*LISTEN, "2001:db8::1"], "2001:db8::1 --listen-cert --insecure"),
@@ -128,10 +130,10 @@ LISTEN = ["serve", "--config", "none", "--listen"]
         ([*LISTEN, "::ffff:127.0.0.1"], "address ::ffff:127.0.0.1"),
     ],
 )
-def test_listen_invalid_options_are_usage_errors(words: list[str], said: str) -> None:
+def test_listen_invalid_options_are_usage_errors(words: list[str], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(words)
-    assert all(word in str(caught.value) for word in said.split())
+    assert all(word in str(caught.value) for word in message.split())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])

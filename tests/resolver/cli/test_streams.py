@@ -53,29 +53,29 @@ def _at(places: Places, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("run", RUNS, ids=" ".join)
-@pytest.mark.parametrize("gone", ["closed", "full", "left"])
+@pytest.mark.parametrize("stream_state", ["closed", "full", "left"])
 def test_unwritable_stdout_has_expected_status(
     run: tuple[str, ...],
-    gone: str,
+    stream_state: str,
     at: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status = 141 if (gone, RUNS[run]) == ("left", 3) else RUNS[run]
-    with _unwritable_stream(gone) as stream:
+    status = 141 if (stream_state, RUNS[run]) == ("left", 3) else RUNS[run]
+    with _unwritable_stream(stream_state) as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert main([word.format_map(at) for word in run]) == status
-    told = capsys.readouterr().err
-    assert told.count("standard output") == (status == 3 and "-qq" not in run)
+    message = capsys.readouterr().err
+    assert message.count("standard output") == (status == 3 and "-qq" not in run)
 
 
 @contextmanager
-def _unwritable_stream(gone: str) -> Iterator[io.TextIOWrapper | None]:
+def _unwritable_stream(state: str) -> Iterator[io.TextIOWrapper | None]:
     """Yield standard output as Python has it with a closed descriptor, a full disk or a closed pipe."""
-    if gone == "closed":
+    if state == "closed":
         yield None
         return
-    if gone == "full":
+    if state == "full":
         fd = os.open("/dev/full", os.O_WRONLY)
     else:
         reader, fd = os.pipe()
@@ -90,21 +90,21 @@ def _unwritable_stream(gone: str) -> Iterator[io.TextIOWrapper | None]:
 
 def test_unwritable_stderr_keeps_status(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The errors cannot be reported; the command still does its work."""
-    for gone in ("closed", "full", "left"):
+    for state in ("closed", "full", "left"):
         for argv, status in (
             (["parse", "a b"], 12),
             (["cat", "-v", f"{at['http']}/nothing/here"], 8),
             (["-r"], 2),
         ):
-            with _unwritable_stream(gone) as stream:
+            with _unwritable_stream(state) as stream:
                 monkeypatch.setattr(sys, "stderr", stream)
                 assert main(argv) == status
 
 
-@pytest.mark.parametrize("gone", ["full", "left"])
-def test_unwritable_stderr_keeps_exit_status_of_process(gone: str) -> None:
+@pytest.mark.parametrize("stream_state", ["full", "left"])
+def test_unwritable_stderr_keeps_exit_status_of_process(stream_state: str) -> None:
     """Python flushes standard error when the process ends, and reports an error as status 120."""
-    with _unwritable_stream(gone) as stream:
+    with _unwritable_stream(stream_state) as stream:
         command = [sys.executable, "-m", "resolver", "parse", "a b"]
         done = subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, stderr=stream)
     assert done.returncode == 12
@@ -130,8 +130,8 @@ def test_endless_input_exits_with_status_3() -> None:
 
 def test_closed_descriptors_receive_no_messages(at: dict[str, str], folder: Path) -> None:
     """The next files that are opened get the numbers 0 to 2; no message may be written to them."""
-    given = [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()"]
-    command = [*given, "get", "-v", "--trace", "trace", "-O", "x", f"{at['http']}/about.txt"]
+    words = [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()"]
+    command = [*words, "get", "-v", "--trace", "trace", "-O", "x", f"{at['http']}/about.txt"]
 
     def close() -> None:
         os.closerange(0, 3)
@@ -221,9 +221,9 @@ def test_output_before_error_is_written(folder: Path) -> None:
     assert (done.status, done.out) == (3, b"http://h.example/\n")
 
 
-@pytest.mark.parametrize("gone", ["full", "left"])
-def test_unwritten_output_is_discarded(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with _unwritable_stream(gone) as stream, monkeypatch.context() as patch:
+@pytest.mark.parametrize("stream_state", ["full", "left"])
+def test_unwritten_output_is_discarded(stream_state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _unwritable_stream(stream_state) as stream, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
         assert main(["--version"]) in (3, 141)
     assert resolve("parse", "http://h.example/").out.startswith(b"url: ")
@@ -233,10 +233,10 @@ def test_get_name_outside_locale_exits_with_status_3(folder: Path) -> None:
     """Without UTF-8: today, a locale is like that only on request."""
     (folder / "é").write_bytes(b"octets")
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(CHECKOUT)}
-    given = [sys.executable, "-c", "from resolver.cli import run; run()"]
+    words = [sys.executable, "-c", "from resolver.cli import run; run()"]
     (folder / "here").mkdir()
     for verb, status, out in (("get", 3, b""), ("cat", 0, b"octets")):
-        command = [*given, verb, f"{folder.as_uri()}/%C3%A9"]
+        command = [*words, verb, f"{folder.as_uri()}/%C3%A9"]
         done = subprocess.run(command, cwd=folder / "here", env=ascii_only, capture_output=True)
         assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (status, out, False)
         assert (b"LC_ALL=C.UTF-8" in done.stderr) == (status == 3)

@@ -35,8 +35,8 @@ def _tree(folder: Path) -> str:
     return served.as_uri()
 
 
-def _last(told: str) -> str:
-    return told.splitlines()[-1]
+def _last(messages: str) -> str:
+    return messages.splitlines()[-1]
 
 
 #: Arguments after `get`, the exit status, and the last line of standard error.
@@ -78,7 +78,7 @@ def test_summary_line_is_omitted_if_redundant(folder: Path) -> None:
 def test_failed_list_can_be_run_again(folder: Path) -> None:
     """The list can be run many times: it keeps any spelling of a URL, its origin and its referrer."""
     at = _tree(folder)
-    given = [
+    targets = [
         {"url": f"{at}/missing", "origin": "derived", "referrer": [f"{at}/", "127.0.0.1"]},
         {"url": f"{at}/missing\nline", "origin": "user", "referrer": None},
         {"url": "# no URL", "origin": "user", "referrer": None},
@@ -86,22 +86,22 @@ def test_failed_list_can_be_run_again(folder: Path) -> None:
         {"url": f"{at}/\udcff", "origin": "user", "referrer": None},
     ]
     (folder / "list").write_text(
-        "".join(f"{json.dumps(each)}\n" for each in given) + f"{at}/missing\n{at}/0\n"
+        "".join(f"{json.dumps(each)}\n" for each in targets) + f"{at}/missing\n{at}/0\n"
     )
     first = resolve("get", "-i", "list", "--failed", "left")
-    left = (folder / "left").read_bytes()
+    rest = (folder / "left").read_bytes()
     assert first.status == 1
-    assert not any(f"{at}/0".encode() == line for line in left.split(b"\n"))
-    asked = {
-        line.decode("utf-8", "surrogateescape") for line in left.splitlines() if not line.startswith(b"{")
+    assert not any(f"{at}/0".encode() == line for line in rest.split(b"\n"))
+    expected = {
+        line.decode("utf-8", "surrogateescape") for line in rest.splitlines() if not line.startswith(b"{")
     }
-    records = [json.loads(line) for line in left.splitlines() if line.startswith(b"{")]
-    assert f"{at}/missing" in asked
+    records = [json.loads(line) for line in rest.splitlines() if line.startswith(b"{")]
+    assert f"{at}/missing" in expected
     assert {record["url"] for record in records} >= {f"{at}/missing\nline", "# no URL"}
-    assert [record for record in records if record["origin"] == "derived"] == given[:1]
+    assert [record for record in records if record["origin"] == "derived"] == targets[:1]
     again = resolve("get", "-i", "left", "--failed", "left")
     assert again.status != 0
-    assert (folder / "left").read_bytes() == left
+    assert (folder / "left").read_bytes() == rest
     (folder / "served" / "missing").write_bytes(b"here")
     resolve("get", "-i", "left", "--failed", "left")
     assert f"{at}/missing\n".encode() not in (folder / "left").read_bytes()
@@ -138,11 +138,11 @@ async def test_interrupted_run_lists_unfinished_urls(
 ) -> None:
     """The list has the URLs under way and the URLs not started, and no finished URL."""
     tap = await open_tap(nursery)
-    urls = [tap.put(f"/{index}", SIZE) for index in range(6)]
+    urls = [tap.add(f"/{index}", SIZE) for index in range(6)]
     (tmp_path / "list").write_text("".join(f"{url}\n" for url in urls[2:]))
     tap.release("/0")
-    asked = ["get", *options(tap), "-j", "2", "--failed", "left", *urls[:2], "-i", "list"]
-    async with resolve_apart(tmp_path, *asked) as running:
+    words = ["get", *options(tap), "-j", "2", "--failed", "left", *urls[:2], "-i", "list"]
+    async with resolve_apart(tmp_path, *words) as running:
         tap.release("/1", SIZE // 2)
         tap.release("/2", SIZE // 2)
         parts = [tmp_path / "1.part", tmp_path / "2.part"]

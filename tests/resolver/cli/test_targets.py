@@ -10,9 +10,9 @@ from resolver.cli.targets import CommandTarget, status_of, targets
 
 
 def command(*argv: str) -> Command:
-    found = read(list(argv))
-    assert found is not None
-    return found
+    command = read(list(argv))
+    assert command is not None
+    return command
 
 
 def _no_fault(error: ResolveError) -> None:
@@ -85,10 +85,10 @@ def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
 def test_invalid_list_line_is_reported_and_skipped(tmp_path: Path, line: bytes) -> None:
     source = tmp_path / "list"
     source.write_bytes(b"http://a/\n" + line + b"\nhttp://b/\n")
-    told: list[ResolveError] = []
-    urls = [target.url for target in targets(command("cat", "-i", str(source)), told.append)]
+    messages: list[ResolveError] = []
+    urls = [target.url for target in targets(command("cat", "-i", str(source)), messages.append)]
     assert urls == ["http://a/", "http://b/"]
-    assert [f"{source}, line 2: " in error.message for error in told] == [True]
+    assert [f"{source}, line 2: " in error.message for error in messages] == [True]
 
 
 def test_entry_without_url_is_skipped(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_entry_without_url_is_skipped(tmp_path: Path) -> None:
 def test_output_file_accepts_single_url(tmp_path: Path) -> None:
     source = tmp_path / "list"
     source.write_bytes(b"http://a/\nhttp://b/\n")
-    found = targets(command("-O", "file", "-i", str(source)), _no_fault)
-    assert next(found).url == "http://a/"
+    targets_ = targets(command("-O", "file", "-i", str(source)), _no_fault)
+    assert next(targets_).url == "http://a/"
     with pytest.raises(NotConfigured, match="-O FILE"):
-        next(found)
+        next(targets_)
 
 
 def test_missing_list_raises_local_error() -> None:
@@ -111,14 +111,14 @@ def test_missing_list_raises_local_error() -> None:
 
 
 def test_search_option_is_added_to_gopher_url() -> None:
-    found = command("cat", "--search", "two words", "gopher://h.example/7srch")
-    assert next(targets(found, _no_fault)).parse(found).text == "gopher://h.example/7srch%09two%20words"
+    options = command("cat", "--search", "two words", "gopher://h.example/7srch")
+    assert next(targets(options, _no_fault)).parse(options).text == "gopher://h.example/7srch%09two%20words"
 
 
 def test_unsupported_option_raises_not_configured() -> None:
-    found = command("cat", "--search", "x", "file:///etc/motd")
+    options = command("cat", "--search", "x", "file:///etc/motd")
     with pytest.raises(NotConfigured, match=r"--search .*file URL"):
-        next(targets(found, _no_fault)).parse(found)
+        next(targets(options, _no_fault)).parse(options)
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,10 @@ def test_verbose_output_omits_body(at: dict[str, str], place: str, folder: Path)
 
 
 U, V = Masked("u"), Masked("v")
-SENT, FINISHED = Sent(U, b""), Finished(U, None)
+SENT_EVENT, FINISHED = Sent(U, b""), Finished(U, None)
 
 #: Events, and the trace text of the last event.
-SAID: list[tuple[list[Event], str | None]] = [
+MESSAGES: list[tuple[list[Event], str | None]] = [
     ([Received(U, b"220 Hello\r\n")], "line"),
     ([Received(U, b"230-Welcome\r\n to this\r\n230 In\r\n")], "line"),
     ([Received(U, b"220 ok\r\n1\tfirst\r\n2\tsecond\r\n")], r"S: 220 ok\r\n (and 19 bytes)"),
@@ -64,16 +64,16 @@ SAID: list[tuple[list[Event], str | None]] = [
         "line",
     ),
     ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), Received(V, b"220 other\r\n")], "line"),
-    ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), SENT, Received(U, b"220 x\r\n")], "line"),
+    ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), SENT_EVENT, Received(U, b"220 x\r\n")], "line"),
     ([Received(U, b"HTTP/1.1 200 OK\r\n\r\n"), FINISHED], "line"),
 ]
 
 
-@pytest.mark.parametrize(("events", "said"), SAID)
-def test_trace_separates_replies_from_bodies(events: list[Event], said: str | None) -> None:
+@pytest.mark.parametrize(("events", "message"), MESSAGES)
+def test_trace_separates_replies_from_bodies(events: list[Event], message: str | None) -> None:
     words = TraceFormat()
-    found = [words.select_words(event, Masked("line")) for event in events]
-    assert found[-1] == said
+    result = [words.select_words(event, Masked("line")) for event in events]
+    assert result[-1] == message
 
 
 def test_info_verbose_shows_headers_and_facts(at: dict[str, str]) -> None:
@@ -177,20 +177,20 @@ def sections(folder: Path) -> dict[str, list[str]]:
 
 def test_trace_html_has_exchange_and_plan_of_every_scheme(at: dict[str, str], folder: Path) -> None:
     urls = [*contract.DOCUMENTS, "{wais}/demo?ferry", "{nntp}/comp.misc/1235", "{telnet_login}/"]
-    given = [url.format_map(at) for url in urls]
-    done = resolve("cat", "-q", "--trace-html", PAGE, *given)
+    target = [url.format_map(at) for url in urls]
+    done = resolve("cat", "-q", "--trace-html", PAGE, *target)
     assert done.status == 0
-    found = sections(folder)
-    assert list(found) == given
-    for said, planned in found.values():
-        assert said.startswith("Protocol exchange")
-        assert "done" in said
+    exchanges = sections(folder)
+    assert list(exchanges) == target
+    for exchange, planned in exchanges.values():
+        assert exchange.startswith("Protocol exchange")
+        assert "done" in exchange
         assert planned.startswith("Planned exchange")
-    text = found["{ftp}/pub/a.txt".format_map(at)][0]
+    text = exchanges["{ftp}/pub/a.txt".format_map(at)][0]
     for words in ("220 ", "USER anonymous", "PASS ****", "RETR a.txt", "150 ", "29 bytes", "226 "):
         assert words in text
-    assert "A text of two lines." in found["{gopher}/00/about".format_map(at)][0]
-    assert "HTTP/1.1 200 OK" in found["{http}/about.txt".format_map(at)][0]
+    assert "A text of two lines." in exchanges["{gopher}/00/about".format_map(at)][0]
+    assert "HTTP/1.1 200 OK" in exchanges["{http}/about.txt".format_map(at)][0]
 
 
 @pytest.mark.parametrize("verb", ["get", "cat", "ls", "info"])
@@ -214,8 +214,8 @@ def test_trace_html_shows_failures(at: dict[str, str], folder: Path) -> None:
 def test_trace_html_shows_refusals(folder: Path) -> None:
     done = resolve("cat", "-q", "--trace-html", PAGE, "http://127.0.0.1:25/")
     assert done.status == 9
-    ((said, planned),) = sections(folder).values()
-    assert "Refused" in said
+    ((exchange, planned),) = sections(folder).values()
+    assert "Refused" in exchange
     assert "verdict: refuse" in planned
 
 
@@ -275,9 +275,9 @@ def test_trace_html_shows_redirect_and_size(at: dict[str, str], folder: Path) ->
 def test_explain_html_draws_plan(folder: Path) -> None:
     done = resolve("explain", "--html", "ftp://h.example/a", "gopher://h:25/1x%0D%0A")
     assert done.status == 9
-    found = html.fromstring(done.out)
-    assert found.xpath("//h2//text()") == ["ftp://h.example/a", "gopher://h:25/1x%0D%0A"]
-    assert found.xpath("count(//figure)") == 2
+    result = html.fromstring(done.out)
+    assert result.xpath("//h2//text()") == ["ftp://h.example/a", "gopher://h:25/1x%0D%0A"]
+    assert result.xpath("count(//figure)") == 2
     done = resolve("explain", "--html", "-O", PAGE, "ftp://h.example/a")
     assert (done.status, done.out) == (0, b"")
     assert "RETR a" in sections(folder)["ftp://h.example/a"][0]
@@ -306,8 +306,8 @@ def test_explain_text_does_not_import_web_modules(folder: Path) -> None:
     """The text form of a plan does not load the modules for pages."""
     from tests.fresh import run_alone
 
-    told = run_alone(
+    text = run_alone(
         "import sys; from resolver.cli import main; main(['explain', '--config', 'none', 'gopher://h.example/']);"
         "print(sorted(name for name in sys.modules if name.startswith(('jinja2', 'resolver.web'))))"
     )
-    assert told.splitlines()[-1] == "[]"
+    assert text.splitlines()[-1] == "[]"

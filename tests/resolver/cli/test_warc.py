@@ -46,12 +46,12 @@ class StoredRecord(NamedTuple):
 
 
 def records(path: Path) -> list[StoredRecord]:
-    found = []
+    result = []
     for each in read_records(Octets(path.read_bytes()), Kept):
         assert isinstance(each, WarcRecord), each
         assert not each.shares_member
-        found.append(StoredRecord(each.head, bytes(each.reader.block)))
-    return found
+        result.append(StoredRecord(each.head, bytes(each.reader.block)))
+    return result
 
 
 def check(path: Path, *others: Path) -> None:
@@ -59,13 +59,13 @@ def check(path: Path, *others: Path) -> None:
 
     This project's check tests more; warcio is the common tool.
     """
-    ours = resolve("warc", "check", str(path), *map(str, others))
-    assert (ours.status, ours.out) == (0, b""), ours.out
-    said = io.StringIO()
-    with redirect_stdout(said), pytest.raises(SystemExit) as ended:
+    done = resolve("warc", "check", str(path), *map(str, others))
+    assert (done.status, done.out) == (0, b""), done.out
+    output = io.StringIO()
+    with redirect_stdout(output), pytest.raises(SystemExit) as ended:
         warcio.cli.main(["check", "-v", str(path)])
-    assert ended.value.code == 0, said.getvalue()
-    assert "no digest to check" not in said.getvalue().replace("payload digest: no digest", "")
+    assert ended.value.code == 0, output.getvalue()
+    assert "no digest to check" not in output.getvalue().replace("payload digest: no digest", "")
 
 
 def archived_records(at: dict[str, str], folder: Path, *words: str, status: int = 0) -> list[StoredRecord]:
@@ -101,24 +101,24 @@ def test_warc_http_exchange_is_stored_byte_for_byte(at: dict[str, str], folder: 
 
 
 def test_warc_redirect_hops_have_via(at: dict[str, str], folder: Path) -> None:
-    found = archived_records(at, folder, "cat", "{http}/moved")
-    hops = [each for each in found if each.head.type == "response"]
+    entries = archived_records(at, folder, "cat", "{http}/moved")
+    hops = [each for each in entries if each.head.type == "response"]
     assert [each.block[9:12] for each in hops] == [b"302", b"200"]
-    last = found[-1].block.split(b"\r\n")
+    last = entries[-1].block.split(b"\r\n")
     assert last[:2] == [f"via: {at['http']}/moved".encode(), b"hopsFromSeed: R"]
 
 
 def test_warc_http_error_response_is_stored(at: dict[str, str], folder: Path) -> None:
-    found = archived_records(at, folder, "cat", "{http}/none", status=8)
-    assert found[1].block.startswith(b"HTTP/1.1 404 ")
-    assert found[1].block.partition(b"\r\n\r\n")[2]
-    assert found[3].events[-1]["status"] == 404
+    entries = archived_records(at, folder, "cat", "{http}/none", status=8)
+    assert entries[1].block.startswith(b"HTTP/1.1 404 ")
+    assert entries[1].block.partition(b"\r\n\r\n")[2]
+    assert entries[3].events[-1]["status"] == 404
 
 
 def test_warc_keeps_content_coding(at: dict[str, str], folder: Path) -> None:
-    found = archived_records(at, folder, "cat", "{http}/gzip")
-    assert gzip.decompress(found[1].block.partition(b"\r\n\r\n")[2])
-    assert found[1].head.get_first("WARC-Payload-Digest") is not None
+    entries = archived_records(at, folder, "cat", "{http}/gzip")
+    assert gzip.decompress(entries[1].block.partition(b"\r\n\r\n")[2])
+    assert entries[1].head.get_first("WARC-Payload-Digest") is not None
 
 
 def test_warc_gopher_menu_is_stored_as_lines(at: dict[str, str], folder: Path) -> None:
@@ -218,8 +218,8 @@ def test_warc_contains_no_password(at: dict[str, str], folder: Path) -> None:
 def test_warc_set_cookie_is_stored_only_with_warc_cookies(
     at: dict[str, str], folder: Path, keeps: bool
 ) -> None:
-    found = archived_records(at, folder, "cat", *(["--warc-cookies"] if keeps else []), "{cookies}/set")
-    response, *_, metadata = found[1:]
+    entries = archived_records(at, folder, "cat", *(["--warc-cookies"] if keeps else []), "{cookies}/set")
+    response, *_, metadata = entries[1:]
     assert (b"Set-Cookie: c=sekret; Path=/\r\n" in response.block) is keeps
     assert (b"Set-Cookie: ****\r\n" in response.block) is not keeps
     assert metadata.events[-1].get("masked") == (None if keeps else ["response:set-cookie"])
@@ -249,10 +249,10 @@ def test_warc_new_files_are_private(at: dict[str, str], folder: Path) -> None:
 
 
 def test_warc_truncated_response_has_reason(at: dict[str, str], folder: Path) -> None:
-    found = archived_records(at, folder, "cat", "--tries", "1", "{short}/", status=10)
-    assert found[1].head.get_first("WARC-Truncated") == "disconnect"
-    assert found[1].block.endswith(b"\r\n\r\nabc")
-    assert (found[3].events[-1]["outcome"], found[3].events[-1]["expected"]) == ("truncated", 10)
+    entries = archived_records(at, folder, "cat", "--tries", "1", "{short}/", status=10)
+    assert entries[1].head.get_first("WARC-Truncated") == "disconnect"
+    assert entries[1].block.endswith(b"\r\n\r\nabc")
+    assert (entries[3].events[-1]["outcome"], entries[3].events[-1]["expected"]) == ("truncated", 10)
 
 
 def test_warc_second_run_appends_after_last_complete_record(at: dict[str, str], folder: Path) -> None:
@@ -336,10 +336,10 @@ def test_warc_repeated_body_is_revisit(at: dict[str, str], folder: Path) -> None
     (folder / "small.txt").write_bytes(b"x" * 100)
     base = folder.as_uri()
     names = ("big.txt", "same.txt", "small.txt", "small.txt")
-    found = archived_records(at, folder, "cat", *(f"{base}/{name}" for name in names))
-    types = [each.head.type for each in found if each.head.type not in ("metadata", "warcinfo")]
+    entries = archived_records(at, folder, "cat", *(f"{base}/{name}" for name in names))
+    types = [each.head.type for each in entries if each.head.type not in ("metadata", "warcinfo")]
     assert types == ["resource", "revisit", "resource", "resource"]
-    original, revisit = found[1], found[3]
+    original, revisit = entries[1], entries[3]
     assert revisit.block == b""
     assert revisit.head.media_type is None
     for name, value in (
@@ -354,8 +354,8 @@ def test_warc_repeated_body_is_revisit(at: dict[str, str], folder: Path) -> None
 
 
 def test_warc_http_revisit_has_response_head(at: dict[str, str], folder: Path) -> None:
-    found = archived_records(at, folder, "cat", "{large}/", "{large}/?again")
-    original, revisit = [each for each in found if each.head.type in ("response", "revisit")]
+    entries = archived_records(at, folder, "cat", "{large}/", "{large}/?again")
+    original, revisit = [each for each in entries if each.head.type in ("response", "revisit")]
     assert (original.head.type, revisit.head.type) == ("response", "revisit")
     assert original.block.startswith(revisit.block)
     assert revisit.block.endswith(b"\r\n\r\n")
@@ -370,9 +370,9 @@ def test_warc_size_starts_new_volume(at: dict[str, str], folder: Path) -> None:
     assert sorted(path.name for path in folder.glob("*.warc.gz")) == sorted(names)
     for name in names:
         check(folder / name)
-        found = records(folder / name)
-        assert found[0].head.type == "warcinfo"
-        assert found[0].head.get_first("WARC-Filename") == name
+        entries = records(folder / name)
+        assert entries[0].head.type == "warcinfo"
+        assert entries[0].head.get_first("WARC-Filename") == name
         assert all(row["filename"] == name for _, row in index(folder / name.replace(".warc.gz", ".cdxj")))
 
 
@@ -535,10 +535,10 @@ async def test_warc_cancel_during_write_keeps_record(
 async def test_warc_small_record_needs_thread_only_to_wait(
     settings: dict[str, Any], is_here: bool, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, keep, found = threading.get_ident(), Recorder.write_group, list[bool]()
+    thread, keep, result = threading.get_ident(), Recorder.write_group, list[bool]()
 
     def record(recorder: Recorder, group: RecordGroup) -> None:
-        found.append(threading.get_ident() == here)
+        result.append(threading.get_ident() == thread)
         keep(recorder, group)
 
     monkeypatch.setattr(Recorder, "write_group", record)
@@ -547,7 +547,7 @@ async def test_warc_small_record_needs_thread_only_to_wait(
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
             await session.fetch(f"{at['http']}/about.txt")
             await session.fetch((folder / "large.txt").as_uri())
-    assert found == [is_here, False]
+    assert result == [is_here, False]
 
 
 async def test_warc_cancel_before_write_keeps_record(at: dict[str, str], folder: Path) -> None:
@@ -566,8 +566,8 @@ class Disk:
     """A disk that counts its syncs; the first sync blocks until `captures` captures wait."""
 
     def __init__(self, captures: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.syncs = self._kept = 0
-        self._most = captures
+        self.syncs = self._count = 0
+        self._max_count = captures
         self._all = threading.Event()
         self._sync, self._together = WarcVolume.sync, WarcVolume.open_transaction
         monkeypatch.setattr(WarcVolume, "sync", lambda volume: self.sync(volume))
@@ -582,8 +582,8 @@ class Disk:
     def together(self, volume: WarcVolume) -> Iterator[None]:
         with self._together(volume):
             yield
-        self._kept += 1
-        if self._kept == self._most:
+        self._count += 1
+        if self._count == self._max_count:
             self._all.set()
 
 
@@ -672,12 +672,12 @@ def test_warc_check_prints_line_per_fault(folder: Path) -> None:
     assert all(word in damaged for word in ("a.warc.gz", f" {at}:", f" {after} ", "(warc:damaged)"))
     assert all(word in reference for word in ("a.warc.gz", f" {after}:", "<3>", "(warc:reference)"))
     assert all(word in done.messages for word in ("2 complete", "1 file", "1 damaged"))
-    told = resolve("warc", "check", "--json", "a.warc.gz").records
-    assert [(each["finding"], each["fault"], each["offset"]) for each in told] == [
+    records = resolve("warc", "check", "--json", "a.warc.gz").records
+    assert [(each["finding"], each["fault"], each["offset"]) for each in records] == [
         ("warc:damaged", True, at),
         ("warc:reference", False, after),
     ]
-    assert all(set(each) == contract.RECORD_FINDING for each in told)
+    assert all(set(each) == contract.RECORD_FINDING for each in records)
 
 
 def test_warc_check_valid_files_prints_summary() -> None:

@@ -73,10 +73,12 @@ def test_warcio_indexes_each_record(at: dict[str, str], folder: Path) -> None:
         "a.warc.gz",
         folder=folder,
     )
-    found = [json.loads(line) for line in lines.splitlines()]
-    assert [each["warc-type"] for each in found] == [each.head.type for each in records(folder / "a.warc.gz")]
-    ends = [int(each["offset"]) + int(each["length"]) for each in found]
-    assert [int(after["offset"]) for _, after in pairwise(found)] == ends[:-1]
+    result = [json.loads(line) for line in lines.splitlines()]
+    assert [each["warc-type"] for each in result] == [
+        each.head.type for each in records(folder / "a.warc.gz")
+    ]
+    ends = [int(each["offset"]) + int(each["length"]) for each in result]
+    assert [int(after["offset"]) for _, after in pairwise(result)] == ends[:-1]
     assert ends[-1] == (folder / "a.warc.gz").stat().st_size
 
 
@@ -92,19 +94,19 @@ def test_pywb_replays_archive(index: str, at: dict[str, str], folder: Path) -> N
         shutil.copy(folder / "a.cdxj", place / "indexes" / "index.cdxj")
     else:
         run(PYWB / "python", PYWB / "wb-manager", "add", "x", "a.warc.gz", folder=folder)
-    told = run(
+    text = run(
         PYWB / "python",
         CHECKOUT / "tests/resolver/cli/replayed.py",
         *bodies,
         f"{at['http']}/moved",
         folder=folder,
     )
-    found = {each["url"]: each for each in map(json.loads, filter(_is_json, told.splitlines()))}
+    result = {each["url"]: each for each in map(json.loads, filter(_is_json, text.splitlines()))}
     for url, body in bodies.items():
-        came = base64.b64decode(found[url]["body"])
-        assert found[url]["status"] == 200, found[url]
-        assert came == body or url.endswith("/gzip"), url
-    assert found[f"{at['http']}/moved"]["status"] == 302
+        octets = base64.b64decode(result[url]["body"])
+        assert result[url]["status"] == 200, result[url]
+        assert octets == body or url.endswith("/gzip"), url
+    assert result[f"{at['http']}/moved"]["status"] == 302
 
 
 def _is_json(line: str) -> bool:
@@ -128,12 +130,12 @@ class _PayloadReader:
 
 def payloads(path: Path) -> dict[str, tuple[int | None, bytes]]:
     """Return the status and the body of each HTTP response in an archive, by its URL."""
-    found = {}
+    result = {}
     for each in read_records(Octets(path.read_bytes()), _PayloadReader):
         assert isinstance(each, WarcRecord), each
         if each.head.type == "response" and each.head.target is not None:
-            found[each.head.target] = (each.reader.status, each.reader.octets)
-    return found
+            result[each.head.target] = (each.reader.status, each.reader.octets)
+    return result
 
 
 @pytest.mark.skipif(shutil.which("wget") is None, reason="there is no wget")
@@ -141,11 +143,11 @@ def test_wget_archive_has_same_payloads(at: dict[str, str], folder: Path) -> Non
     bodies = archive_pages(at, folder)
     run(*_WGET, *bodies, f"{at['http']}/moved", f"{at['http']}/gone", folder=folder)
     resolve("cat", "-q", "--warc", "a.warc.gz", f"{at['http']}/gone")
-    theirs, ours = payloads(folder / "by-wget.warc.gz"), payloads(folder / "a.warc.gz")
-    assert {url: theirs[url] for url in ours} == ours
-    assert {status for status, _ in ours.values()} == {200, 302, 410}
+    expected, actual = payloads(folder / "by-wget.warc.gz"), payloads(folder / "a.warc.gz")
+    assert {url: expected[url] for url in actual} == actual
+    assert {status for status, _ in actual.values()} == {200, 302, 410}
     for verb in ("ls", "check"):
         done = resolve("warc", verb, "by-wget.warc.gz")
         assert done.status == 0, done.messages
     listed = resolve("warc", "ls", "--json", "by-wget.warc.gz").records
-    assert {each["url"] for each in listed if each["type"] == "response"} == set(theirs)
+    assert {each["url"] for each in listed if each["type"] == "response"} == set(expected)

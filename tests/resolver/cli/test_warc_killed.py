@@ -54,18 +54,18 @@ def test_warc_killed_around_calls_keeps_complete_records(at: dict[str, str], fol
 
     Each part of the run has another offset. After a run that ended, each URL has a complete object.
     """
-    found = moments(folder, *(["1", "0"] if FULL else ["40", "0"]), *urls(at, folder))
-    for moment in found:
+    results = moments(folder, *(["1", "0"] if FULL else ["40", "0"]), *urls(at, folder))
+    for moment in results:
         check(moment)
-    assert {moment["moment"].split()[0] for moment in found} == {"before", "within"}
-    assert any(moment["whole"] for moment in found)
+    assert {moment["moment"].split()[0] for moment in results} == {"before", "within"}
+    assert any(moment["whole"] for moment in results)
     if FULL:
-        assert any(moment["left"] > moment["whole"] > 0 for moment in found)
+        assert any(moment["left"] > moment["whole"] > 0 for moment in results)
 
 
 @pytest.mark.slow
 def test_warc_killed_at_random_moments_keeps_complete_records(at: dict[str, str], folder: Path) -> None:
-    found = moments(folder, "random", "100" if FULL else "4", *urls(at, folder))
-    assert len(found) == (100 if FULL else 4)
-    for moment in found:
+    results = moments(folder, "random", "100" if FULL else "4", *urls(at, folder))
+    assert len(results) == (100 if FULL else 4)
+    for moment in results:
         check(moment)

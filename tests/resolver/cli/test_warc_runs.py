@@ -49,10 +49,10 @@ def test_warc_tree_stores_files_and_listings(at: dict[str, str], folder: Path) -
     words = ["get", "-q", "-r", "-d", "out", "--warc", "a.warc.gz", f"{at['ftp']}/pub/"]
     assert resolve(*words).status == 8  # no user can read one of the files
     check(folder / "a.warc.gz")
-    found = [each for each in records(folder / "a.warc.gz") if each.head.type == "resource"]
+    entries = [each for each in records(folder / "a.warc.gz") if each.head.type == "resource"]
     files = [path for path in (folder / "out").rglob("*") if path.is_file()]
-    documents = [each for each in found if not (each.head.media_type or "").startswith("text/x-ftp-")]
-    assert len(found) > len(documents)
+    documents = [each for each in entries if not (each.head.media_type or "").startswith("text/x-ftp-")]
+    assert len(entries) > len(documents)
     assert sorted(each.block for each in documents) == sorted(path.read_bytes() for path in files)
 
 
@@ -95,15 +95,15 @@ async def test_recorder_stores_requests_of_httpx(at: dict[str, str], folder: Pat
                 f"{at['http']}/about.txt", content=b"what is sent", headers={"Cookie": "a=secret"}
             )
     check(folder / "a.warc.gz")
-    found = records(folder / "a.warc.gz")
-    responses = [each for each in found if each.head.type == "response"]
-    requests = [each.block for each in found if each.head.type == "request"]
+    entries = records(folder / "a.warc.gz")
+    responses = [each for each in entries if each.head.type == "response"]
+    requests = [each.block for each in entries if each.head.type == "request"]
     assert len(responses) == len(requests) == 3
     assert responses[1].block.endswith(answer.content)
     assert requests[2].startswith(b"POST /about.txt ")
     assert requests[2].endswith(b"\r\n\r\nwhat is sent")
     assert b"Cookie: ****\r\n" in requests[2]
-    assert b"hopsFromSeed: R\r\n" in [each for each in found if each.head.type == "metadata"][1].block
+    assert b"hopsFromSeed: R\r\n" in [each for each in entries if each.head.type == "metadata"][1].block
     lines = (folder / "a.cdxj").read_text().splitlines()
     assert len(lines) == 2  # a URL does not identify the content of a POST request
 
@@ -115,9 +115,9 @@ async def test_recorder_marks_unread_body_as_truncated(at: dict[str, str], folde
                 await reply.body.take(1)
             with pytest.raises(Truncated):
                 await session.fetch(f"{at['short']}/")
-    found = records(folder / "a.warc")
-    kept = [each for each in found if each.head.type in ("response", "resource")]
-    assert [each.head.get_first("WARC-Truncated") for each in kept] == ["unspecified", "disconnect"]
+    entries = records(folder / "a.warc")
+    path = [each for each in entries if each.head.type in ("response", "resource")]
+    assert [each.head.get_first("WARC-Truncated") for each in path] == ["unspecified", "disconnect"]
 
 
 async def test_recorder_marks_too_large_body_as_truncated(at: dict[str, str], folder: Path) -> None:
@@ -125,8 +125,8 @@ async def test_recorder_marks_too_large_body_as_truncated(at: dict[str, str], fo
         async with Resolver(recorder=recorder, limits=Limits(body=100)) as session:
             with pytest.raises(Exception, match="larger than the limit"):
                 await session.fetch(f"{at['gopher']}/")
-    (kept,) = [each for each in records(folder / "a.warc") if each.head.type == "resource"]
-    assert kept.head.get_first("WARC-Truncated") == "length"
+    (entries,) = [each for each in records(folder / "a.warc") if each.head.type == "resource"]
+    assert entries.head.get_first("WARC-Truncated") == "length"
 
 
 async def test_recorder_starts_next_file_after_error(
@@ -209,8 +209,8 @@ def test_warc_on_full_disk_has_no_damage(folder: Path) -> None:
     done = subprocess.run(["sh", "-c", limit], cwd=CHECKOUT, capture_output=True, timeout=HANG, check=False)
     assert b"cannot write" in done.stderr
     check(folder / "a.warc.gz")
-    found = [each for each in records(folder / "a.warc.gz") if each.head.type == "resource"]
-    assert [each.head.target for each in found] == [urls[0], urls[2]]
+    entries = [each for each in records(folder / "a.warc.gz") if each.head.type == "resource"]
+    assert [each.head.target for each in entries] == [urls[0], urls[2]]
 
 
 @pytest.mark.parametrize("size", ["1000000", "500"])
@@ -218,10 +218,10 @@ def test_warc_with_ledger_stores_only_changed_objects(size: str, at: dict[str, s
     """The case is a kill between the records and the ledger row, also with a volume that is then full."""
     url = f"{at['http']}/about.txt"
 
-    def kept(*words: str) -> int:
+    def count_stored(*words: str) -> int:
         common = ["get", "-q", "--exists", "replace", "--warc", "a.warc.gz", "--warc-size", size]
         assert resolve(*common, *words, url).status == 0
         heads = [each.head for path in folder.glob("*.warc.gz") for each in records(path)]
         return sum(head.target == url and head.type in ("response", "revisit") for head in heads)
 
-    assert [kept("--ledger", "one"), kept("--ledger", "two"), kept()] == [1, 1, 2]
+    assert [count_stored("--ledger", "one"), count_stored("--ledger", "two"), count_stored()] == [1, 1, 2]
