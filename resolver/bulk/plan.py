@@ -355,7 +355,6 @@ SLICES_PER_SLOT = 1.0
 #: The time overhead of each batch of requests (slice) in seconds: submission, connection setup and report.
 OVERHEAD = 0.2
 
-#: The maximum number of hosts that a forecast lists.
 _MAX_HOSTS = 10
 
 

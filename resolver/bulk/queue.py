@@ -178,7 +178,6 @@ class BulkScheduler:
             self._intervals[host] = self._pace.compute_interval(cap)
 
     def add(self, host: int) -> None:
-        """Add a request to the host."""
         self._totals[host] += 1
         self._add_waiting(host, 1)
         self._changed.add(self._partition[host])

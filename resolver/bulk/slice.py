@@ -41,7 +41,6 @@ from resolver.warc.recorder import Recorder
 
 
 def create_scratch() -> AbstractContextManager[str]:
-    """Create a temporary directory for the output of a slice."""
     from distributed import get_worker
 
     try:

@@ -398,7 +398,6 @@ _ONE_FILE_OPTIONS = frozenset(
 
 
 def _check_attachments(command: Command) -> None:
-    """Check the options of `--attachments`. Raises `UsageError`."""
     if command.attachments is None:
         if command.configuration.options.get("parts") and command.verb == "get":
             raise UsageError("--parts needs --attachments")
@@ -471,7 +470,6 @@ _REASON_BY_OPTION = {
 
 
 def _check_bulk(command: Command) -> None:
-    """Check the command line of `bulk`. Raises `UsageError`."""
     if not command.lists:
         raise UsageError("bulk: expected lists of URLs (files, - for standard input, or URLs)")
     _reject_options(command, _REASON_BY_OPTION)

@@ -84,7 +84,6 @@ T = TypeVar("T")
 _BAR_WIDTH = 20
 _MIN_WIDTH = 60
 
-#: Maximum columns of a log line.
 _LOG_WIDTH = 100
 
 
@@ -134,7 +133,6 @@ class BulkDisplay:
         """Report the progress after each slice of requests."""
 
     def report_summary(self, summary: BulkSummary) -> None:
-        """Report the outcomes of all requests."""
         if self._command.json:
             streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
         elif not self._command.is_quiet:
@@ -182,7 +180,6 @@ def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
 
 
 def format_summary(summary: BulkSummary) -> str:
-    """Format the summary as one line of text."""
     skipped = [f"{summary.skipped:,} kept"] if summary.skipped else []
     words = [f"{summary.done:,} of {summary.requests:,} done", *skipped, *_list_failures(summary._asdict())]
     hosts = "1 host" if summary.hosts == 1 else f"{summary.hosts:,} hosts"

@@ -205,8 +205,6 @@ def own_path() -> str | None:
 
 
 class _ConfigurationFile:
-    """A parser of one configuration file."""
-
     def __init__(self, path: str, octets: bytes, *, is_private: bool) -> None:
         self._path = path
         self._is_private = is_private
@@ -454,7 +452,6 @@ def hosts_of(configuration: Configuration) -> dict[str, Host]:
 
 
 def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
-    """Return the mirrors by URL prefix."""
     return {prefix: tuple(setting.value) for prefix, setting in configuration.mirrors.items()}
 
 

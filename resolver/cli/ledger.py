@@ -282,7 +282,6 @@ async def remove_row(entry: LedgerEntry | None) -> None:
 
 
 async def record_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
-    """Record a failed target. Raises `LedgerFault`."""
     if entry is not None:
         await entry.record_failed(error, class_name(error), refused=error.exit_code in REFUSED)
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry
 
 
-#: Maximum concurrent trees.
 _MAX_TREES = 64
 
 

@@ -178,7 +178,6 @@ class _TerminalUser:
             self._queued_size = 0 if not self._queue else sum(len(line.octets) for line in self._queue)
 
     def _queue_lines(self, *lines: Line) -> None:
-        """Append lines to the send queue."""
         self._queue += lines
         self._queued_size += sum(len(line.octets) for line in lines)
         self._lines_ready.set()

@@ -315,7 +315,6 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
 
 
 def rows() -> Iterator[Option]:
-    """Yield all options, in table order."""
     for group in OPTIONS.values():
         yield from group
 

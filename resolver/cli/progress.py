@@ -35,7 +35,6 @@ _MAX_LINES = 40
 _DOT = 65_536
 
 
-#: The events that the displays process.
 _TRANSFER_EVENTS: frozenset[type[Event]] = frozenset({Started, Progress, Retrying, Finished})
 
 

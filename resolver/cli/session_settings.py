@@ -77,7 +77,6 @@ def parse_header(text: str) -> tuple[bytes, bytes]:
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 
-#: Options that set a single limit, with the name of the limit.
 _LIMIT_BY_OPTION = {
     "min_rate": "min_rate",
     "connect_timeout": "connect",
@@ -109,7 +108,6 @@ def with_limits(limits: Limits, values: Mapping[str, Any]) -> Limits:
 
 
 def check_limit(name: str, value: str) -> None:
-    """Check the name and value of a limit. Raises `UsageError`."""
     _set_limit(Limits(), name, value)
 
 

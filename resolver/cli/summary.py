@@ -75,7 +75,6 @@ class RunSummary:
         del self._pending[number]
 
     def remove_target(self, number: int) -> None:
-        """Remove a target from the counts."""
         del self._pending[number]
         self._target_count -= 1
 

@@ -76,7 +76,6 @@ def regex(text: str) -> str:
 
 
 def port(text: str) -> int:
-    """Parse a TCP port."""
     return _number(text, 1, 65_535)
 
 
@@ -240,7 +239,6 @@ def pin(text: str) -> str:
 
 
 def referrer(text: str) -> str:
-    """Parse the URL of a referrer."""
     try:
         return parse(text).text
     except InvalidUrl as error:

@@ -297,7 +297,6 @@ def _report_saved(saved: Saved, command: Command) -> None:
 
 
 async def _get_to_device(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
-    """Write the body to a device or a pipe."""
     async with open_device(path) as device:
         saved = await _write_body(session, target, command, _print, device)
     saved = replace(saved, path=path)
@@ -377,7 +376,6 @@ async def info(session: Resolver, target: CommandTarget, command: Command) -> No
 
 
 async def open_(session: Resolver, target: CommandTarget, command: Command) -> None:
-    """Open the URL interactively."""
     from resolver.cli.open import perform  # lazy import: few runs are interactive
 
     async with _record_failures(target, command):

@@ -39,6 +39,5 @@ def valued() -> list[Option]:
 
 
 def topics() -> list[str]:
-    """Return the topics of `resolve help`."""
     options = [row.long for row in rows()]
     return [*verb_names(), *options, *(rule.name for rule in RULES), *map(str, STATUSES)]
