@@ -117,7 +117,7 @@ class Option(NamedTuple):
 
 
 POLICIES = ("default", "cautious", "untrusted")
-#: The default policy of `proxy`, whose clients are not trusted.
+#: The default policy of `proxy`, because its clients are not trusted.
 PROXY_POLICY = "untrusted"
 PROGRESS = ("auto", "bar", "dot", "json", "none")
 SORT = ("name", "size", "date")
