@@ -128,7 +128,7 @@ class TerminalConnection:
     def take(self, octets: bytes) -> Iterator[bytes]:
         """Parse received bytes, and yield the data without telnet commands.
 
-        `terminal.his_binary` applies to the chunk that was yielded last.
+        `terminal.receives_binary` applies to the chunk that was yielded last.
         """
         for happening in self.terminal.feed(octets):
             match happening:

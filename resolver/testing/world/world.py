@@ -206,11 +206,11 @@ def _find_background_tasks() -> list[str]:
 def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str) -> Iterator[None]:
     under_trio = on_trio.LOOP._replace(in_thread=in_thread, getaddrinfo=network.getaddrinfo)
     under_asyncio = on_asyncio.LOOP._replace(getaddrinfo=network.getaddrinfo)
-    known = [(on_trio.is_running, under_trio), (on_asyncio.is_running, under_asyncio)]
+    loops = [(on_trio.is_running, under_trio), (on_asyncio.is_running, under_asyncio)]
     state = random.getstate()
     with ExitStack() as stack:
         for owner, name, value in (
-            (resolver.loops, "_known", known),
+            (resolver.loops, "_loops", loops),
             (connecting, "connect_to", network.connect_to),
             (stream, "spliceable", lambda fd: False),
             (tls, "WrappedSocket", ClientTlsSocket),
