@@ -153,7 +153,7 @@ class Player(Generic[R]):
         self.buffer = Buffer()
         self._waiting: Generator[Rest | None, None, object] | None = None
         self._data: list[PeerOutput] = []
-        self._data_over = False
+        self._is_data_over = False
         self._unread = b""
         self._pending: Step | None = None
         self._state: PipelineState | None = None
@@ -202,19 +202,19 @@ class Player(Generic[R]):
             The step of one of the kinds in `until`, or None at the end of the exchange.
         """
         if self._pending is not None:
-            self._perform_one(self._pending)
+            self._perform_step(self._pending)
         while (step := self._take_next()) is not None:
             self.steps.append(step)
             if isinstance(step, until):
                 self._pending = step
                 return step
-            self._perform_one(step)
+            self._perform_step(step)
         return None
 
     @property
     def unread(self) -> bytes:
         """Return the bytes of the peer that the exchange has not read."""
-        data = b"".join(spoken.octets for spoken in self._data)
+        data = b"".join(output.octets for output in self._data)
         return self._unread + self.buffer.peek(len(self.buffer)) + data + self.peer.unread
 
     def _take_next(self) -> Step | None:
@@ -226,7 +226,7 @@ class Player(Generic[R]):
             self.result, self.over = done.value, True
             return None
 
-    def _perform_one(self, step: Step) -> None:
+    def _perform_step(self, step: Step) -> None:
         self._pending = None
         try:
             answer = self.peer.answer(step)
@@ -241,15 +241,15 @@ class Player(Generic[R]):
             case Connect() | Acquire() | JoinPipeline():
                 return self._connect(step)
             case Send(lines=lines):
-                self._say(lines)
+                self._send(lines)
             case SendBody():
                 self._upload(step)
             case Receive(reader=reader):
-                return self._hear(reader)
+                return self._read(reader)
             case Peek(reader=reader):
                 return self._peek(reader)
             case ParseBuffered(reader=reader):
-                return self._skim(reader)
+                return self._parse_buffered(reader)
             case StartTls():
                 if self.buffer:
                     raise ProtocolError("unencrypted bytes left")
@@ -258,7 +258,7 @@ class Player(Generic[R]):
                     raise ProtocolError("uncompressed bytes left")
             case OpenData():
                 self._data.clear()
-                self._data_over = False
+                self._is_data_over = False
                 self.peer.open_data(step)
             case AwaitData():
                 return self._await_data(step)
@@ -266,9 +266,9 @@ class Player(Generic[R]):
                 assert self.begun is None, "a body can start only once"
                 self.begun = reply
             case EmitBody(octets=octets):
-                self._take(octets)
+                self._append_body(octets)
             case CopyBody():
-                return self._pass(step)
+                return self._copy_body(step)
             case RequestPeer():
                 return self.peer.address
             case RequestAgreed() | RequestEnd():
@@ -276,7 +276,7 @@ class Player(Generic[R]):
             case RequestCredentials(user=user):
                 return self.peer.credentials(user)
             case CloseData():
-                self._data_over = False
+                self._is_data_over = False
             case EndResponse():
                 self._response_ended = True
             case ReleaseToPool():
@@ -308,27 +308,27 @@ class Player(Generic[R]):
         self._state, self._response_ended = None, False
         assert self.peer.unsaid == b"", f"never sent: {self.peer.unsaid!r}"
 
-    def _take(self, octets: bytes) -> None:
+    def _append_body(self, octets: bytes) -> None:
         assert self.begun is not None, "body bytes before the body was started"
         self.body += octets
 
     # -- sending data
 
-    def _say(self, lines: tuple[Line, ...]) -> None:
+    def _send(self, lines: tuple[Line, ...]) -> None:
         self.sent.append(b"".join(line.octets for line in lines))
         self.shown.append(b"".join(line.shown for line in lines))
         self.peer.hear(self.sent[-1])
 
     def _upload(self, step: SendBody) -> None:
         lines = step.lines
-        while piece := _at_once(step.source()):
-            self._say((*lines, step.encode(piece)))
+        while piece := _await_now(step.source()):
+            self._send((*lines, step.encode(piece)))
             lines = ()
-        self._say((*lines, step.encode(b"")))
+        self._send((*lines, step.encode(b"")))
 
     # -- receiving data
 
-    def _hear(self, reader: Reader[object]) -> object:
+    def _read(self, reader: Reader[object]) -> object:
         if self._waiting is None:
             self._waiting = reader(self.buffer)
         while True:
@@ -344,10 +344,10 @@ class Player(Generic[R]):
                 self.receive()
 
     def _peek(self, reader: Reader[object]) -> object:
-        looking = reader(self.buffer)
+        running = reader(self.buffer)
         while True:
             try:
-                needs = next(looking)
+                needs = next(running)
             except StopIteration as done:
                 return done.value
             assert needs is REST or not self.buffer.is_all, "a reader peeks beyond the end"
@@ -357,7 +357,7 @@ class Player(Generic[R]):
             except (Disconnected, TimedOut) as error:
                 self.buffer.broken = error
 
-    def _skim(self, reader: Reader[object]) -> object:
+    def _parse_buffered(self, reader: Reader[object]) -> object:
         try:
             next(reader(self.buffer))
         except StopIteration as done:
@@ -369,13 +369,13 @@ class Player(Generic[R]):
         assert not self.buffer.at_end, "a reader reads beyond the end"
         if self.buffer.broken is not None:
             raise self.buffer.broken
-        assert not self._data_over, "the data connection must be closed first"
-        while (spoken := self.peer.speak()).on == "data":
-            self._data.append(spoken)
-        if spoken.broken is not None:
-            raise spoken.broken
-        self.buffer.feed(spoken.octets)
-        return spoken
+        assert not self._is_data_over, "the data connection must be closed first"
+        while (output := self.peer.speak()).on == "data":
+            self._data.append(output)
+        if output.broken is not None:
+            raise output.broken
+        self.buffer.feed(output.octets)
+        return output
 
     # -- reading bodies
 
@@ -383,42 +383,42 @@ class Player(Generic[R]):
         values: list[object] = []
         while True:
             while self.buffer or self.buffer.at_end:
-                values.append(self._hear(step.reader))
+                values.append(self._read(step.reader))
                 self.heard.append(values[-1])
                 if step.weigh(values) is DataExpectation.OVER:
                     return BodyStarted(tuple(values), 0)
-            spoken = self.peer.speak()
-            if spoken.on == "data":
-                self._data.append(spoken)
-                self._data_over = not spoken.octets
-                return BodyStarted(tuple(values), len(spoken.octets), spoken.broken, spoken.close_notify)
-            if spoken.broken is not None:
-                raise spoken.broken
-            self.buffer.feed(spoken.octets)
+            output = self.peer.speak()
+            if output.on == "data":
+                self._data.append(output)
+                self._is_data_over = not output.octets
+                return BodyStarted(tuple(values), len(output.octets), output.broken, output.close_notify)
+            if output.broken is not None:
+                raise output.broken
+            self.buffer.feed(output.octets)
 
-    def _pass(self, step: CopyBody) -> CopiedBody:
-        came = 0
-        while step.count is None or came < step.count:
+    def _copy_body(self, step: CopyBody) -> CopiedBody:
+        count = 0
+        while step.count is None or count < step.count:
             try:
-                spoken = self._next_data() if step.source == "data" else self._next_octets(step, came)
+                output = self._next_data() if step.source == "data" else self._next_octets(step, count)
             except Disconnected as error:
-                if not came:
+                if not count:
                     raise
-                raise self._make_truncated(step, came) from error
-            came += len(spoken.octets)
-            if not spoken.octets:
+                raise self._make_truncated(step, count) from error
+            count += len(output.octets)
+            if not output.octets:
                 break
-            self._filter(step, spoken.octets)
-        if step.count is not None and came < step.count:
-            raise self._make_truncated(step, came) if came else Disconnected("no data arrived")
+            self._filter(step, output.octets)
+        if step.count is not None and count < step.count:
+            raise self._make_truncated(step, count) if count else Disconnected("no data arrived")
         self._finish_filter(step)
         if step.count is None:
-            return CopiedBody(came, spoken.close_notify)
-        return CopiedBody(came, surplus=len(self.buffer))
+            return CopiedBody(count, output.close_notify)
+        return CopiedBody(count, surplus=len(self.buffer))
 
-    def _make_truncated(self, step: CopyBody, came: int) -> Truncated:
+    def _make_truncated(self, step: CopyBody, count: int) -> Truncated:
         expected = step.count if step.expected is None else step.expected
-        return Truncated("cut", received=came, expected=expected)
+        return Truncated("cut", received=count, expected=expected)
 
     def _next_data(self) -> PeerOutput:
         """Return the next bytes of the data connection, beginning with the stored bytes.
@@ -426,41 +426,41 @@ class Player(Generic[R]):
         Bytes that arrive on the control connection in the meantime can be read later.
         """
         while not self._data:
-            spoken = self.peer.speak()
-            if spoken.on == "data":
-                self._data.append(spoken)
+            output = self.peer.speak()
+            if output.on == "data":
+                self._data.append(output)
             else:
-                self.buffer.feed(spoken.octets)
-        spoken = self._data.pop(0)
-        self._data_over = not spoken.octets
-        if spoken.broken is not None:
-            raise spoken.broken
-        return spoken
+                self.buffer.feed(output.octets)
+        output = self._data.pop(0)
+        self._is_data_over = not output.octets
+        if output.broken is not None:
+            raise output.broken
+        return output
 
-    def _next_octets(self, step: CopyBody, came: int) -> PeerOutput:
+    def _next_octets(self, step: CopyBody, count: int) -> PeerOutput:
         assert step.source == "connection", f"the player cannot copy from {step.source}"
         if not self.buffer:
-            spoken = PeerOutput() if self.buffer.at_end else self.receive()
+            output = PeerOutput() if self.buffer.at_end else self.receive()
             if not self.buffer:
-                return spoken
-        left = len(self.buffer) if step.count is None else step.count - came
-        return PeerOutput(self.buffer.take(min(left, len(self.buffer))))
+                return output
+        size = len(self.buffer) if step.count is None else step.count - count
+        return PeerOutput(self.buffer.take(min(size, len(self.buffer))))
 
     def _filter(self, step: CopyBody, octets: bytes) -> None:
         for piece in (octets,) if step.filter is None else step.filter.feed(octets):
             if piece:
-                self._take(piece)
+                self._append_body(piece)
 
     def _finish_filter(self, step: CopyBody) -> None:
         for piece in () if step.filter is None else step.filter.finish():
             if piece:
-                self._take(piece)
+                self._append_body(piece)
 
 
-def _at_once(giving: Awaitable[bytes]) -> bytes:
+def _await_now(awaitable: Awaitable[bytes]) -> bytes:
     """Return the result of an awaitable that never waits."""
     try:
-        next(giving.__await__())
+        next(awaitable.__await__())
     except StopIteration as done:
         octets: bytes = done.value
         return octets
@@ -556,17 +556,17 @@ class OctetScript(ScriptedPeer):
     """
 
     def __init__(self, *connections: bytes | Iterable[bytes], known: Iterable[object] = ()) -> None:
-        self._connections = [iter([each] if isinstance(each, bytes) else each) for each in connections]
-        self._known = list(known)
-        self._speaking: list[bytes] = []
+        self._connections = [iter([item] if isinstance(item, bytes) else item) for item in connections]
+        self._states = list(known)
+        self._blocks: list[bytes] = []
 
     def connect(self, step: Opening) -> object:
         assert self._connections, "unexpected connection"
-        self._speaking = list(self._connections.pop(0))
-        known = self._known.pop(0) if self._known else None
+        self._blocks = list(self._connections.pop(0))
+        state = self._states.pop(0) if self._states else None
         if isinstance(step, JoinPipeline):
-            return JoinedPipeline(step.state if known is None else known, self.address)  # type: ignore[arg-type]
-        return known
+            return JoinedPipeline(step.state if state is None else state, self.address)  # type: ignore[arg-type]
+        return state
 
     def hear(self, octets: bytes) -> None:
         """Accept any bytes; the test compares the sent bytes."""
@@ -576,7 +576,7 @@ class OctetScript(ScriptedPeer):
         return None
 
     def speak(self) -> PeerOutput:
-        return PeerOutput(self._speaking.pop(0)) if self._speaking else PeerOutput()
+        return PeerOutput(self._blocks.pop(0)) if self._blocks else PeerOutput()
 
     @property
     def unmet(self) -> int:
@@ -584,7 +584,7 @@ class OctetScript(ScriptedPeer):
 
     @property
     def unread(self) -> bytes:
-        return b"".join(self._speaking)
+        return b"".join(self._blocks)
 
 
 class ValueScript(ScriptedPeer):
@@ -615,15 +615,15 @@ def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
 
     The first connection is a reused connection whose stored state is `used`.
     """
-    left = [gone]
-    known = [used]
+    remaining = [gone]
+    states = [used]
 
     def answer(step: Step) -> object:
-        if isinstance(step, Receive) and left[0]:
-            left[0] -= 1
+        if isinstance(step, Receive) and remaining[0]:
+            remaining[0] -= 1
             raise Disconnected("gone")
         if isinstance(step, Acquire):
-            return known.pop() if known else None
+            return states.pop() if states else None
         return CopiedBody(0) if isinstance(step, CopyBody) else None
 
     return answer

@@ -52,7 +52,7 @@ class _TranscriptPlayer:
         self._replay = replay
         self._scripts = list(replay.transcript.connections)
         self._ssl_context = ssl_context
-        self._data = _DataLine()
+        self._data = _DataConnections()
 
     async def play(self, raw: trio.SocketStream) -> None:
         if not self._scripts:
@@ -64,8 +64,8 @@ class _TranscriptPlayer:
             peer = trio.SSLStream(raw, self._ssl_context, server_side=True)
         try:
             for turn in script.turns:
-                await self._take(peer, turn)
-            if octets := await end_of(peer, raw, script):
+                await self._play_turn(peer, turn)
+            if octets := await end_connection(peer, raw, script):
                 self._complain(f"unexpected bytes {octets!r}")
         except trio.BrokenResourceError:
             self._complain("the client closed the connection early")
@@ -74,32 +74,32 @@ class _TranscriptPlayer:
             await self._data.aclose()
         self._replay.served += 1
 
-    async def _take(self, peer: Peer, turn: TranscriptTurn) -> None:
+    async def _play_turn(self, peer: Peer, turn: TranscriptTurn) -> None:
         match turn.speaker:
             case "S":
                 await peer.send_all(await self._data.announce(turn.octets))
             case "C":
-                await self._hear(peer, turn)
+                await self._receive(peer, turn)
             case "D":
                 await self._data.send(turn.octets)
             case "Z":
                 await self._data.end(turn.octets)
 
-    async def _hear(self, peer: Peer, turn: TranscriptTurn) -> None:
-        heard = b""
-        while len(heard) < len(turn.octets):
-            octets = await peer.receive_some(len(turn.octets) - len(heard))
+    async def _receive(self, peer: Peer, turn: TranscriptTurn) -> None:
+        received = b""
+        while len(received) < len(turn.octets):
+            octets = await peer.receive_some(len(turn.octets) - len(received))
             if not octets:
                 break
-            heard += octets
-        if heard != turn.octets:
-            self._complain(f"got {heard!r}, expected {turn.octets!r}")
+            received += octets
+        if received != turn.octets:
+            self._complain(f"got {received!r}, expected {turn.octets!r}")
 
-    def _complain(self, what: str) -> None:
-        self._replay.complaints.append(f"{self._replay.transcript.name}: {what}")
+    def _complain(self, message: str) -> None:
+        self._replay.complaints.append(f"{self._replay.transcript.name}: {message}")
 
 
-class _DataLine:
+class _DataConnections:
     """The data connections of FTP, one after another, on a real port instead of the transcript's port."""
 
     def __init__(self) -> None:
@@ -125,9 +125,9 @@ class _DataLine:
     async def send(self, octets: bytes) -> None:
         await (await self._wait_connected()).send_all(octets)
 
-    async def end(self, how: bytes) -> None:
+    async def end(self, ending: bytes) -> None:
         stream = await self._wait_connected()
-        if how == b"reset":
+        if ending == b"reset":
             await reset(stream)
             return
         await stream.send_eof()
@@ -143,7 +143,7 @@ class _DataLine:
         self._stream = self._listener = None
 
 
-async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
+async def end_connection(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
     """End the connection as the transcript states; return bytes that the transcript does not contain."""
     match script.end:
         case "close":

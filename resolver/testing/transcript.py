@@ -36,7 +36,7 @@ End: TypeAlias = Literal["close", "reset", "quiet", "cut", "left"]
 _ENDS = ("close", "reset", "quiet", "cut", "left")
 _LINE = re.compile(r"([A-Z]):(?: (.*))?")
 _ESCAPE = re.compile(r"\\(r|n|t|\\|x[0-9a-fA-F]{2})?")
-_NAMED = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
+_ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
 
 
 class BadTranscript(ValueError):
@@ -148,19 +148,19 @@ class _TranscriptReader:
             return
         if not (line.isascii() and line.isprintable()):
             raise self._make_error(r"not printable ASCII (write bytes as \xNN)")
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise self._make_error("expected a letter, a colon and a blank")
         if line.endswith(" "):
             raise self._make_error(r"trailing blank (write \x20)")
-        self._take(found[1], found[2] or "")
+        self._parse_line(match[1], match[2] or "")
 
-    def _take(self, letter: str, rest: str) -> None:
+    def _parse_line(self, letter: str, rest: str) -> None:
         match letter:
             case "U" if self._url is None and rest:
                 self._url = rest
             case "C" | "S" | "D":
-                self._say(letter, self._octets(rest))
+                self._add_turn(letter, self._octets(rest))
             case "Z" if rest in ("close", "reset") and self._turns:
                 self._turns.append(TranscriptTurn("Z", rest.encode("ascii")))
             case "E" if rest in _ENDS and self._turns:
@@ -169,7 +169,7 @@ class _TranscriptReader:
             case _:
                 self._expect(letter, rest)
 
-    def _say(self, letter: str, octets: bytes) -> None:
+    def _add_turn(self, letter: str, octets: bytes) -> None:
         if self._turns and self._turns[-1].speaker == letter:
             octets = self._turns.pop().octets + octets
         self._turns.append(TranscriptTurn(cast(Speaker, letter), octets))
@@ -203,16 +203,16 @@ class _TranscriptReader:
 
     def _pieces(self, written: str) -> Iterator[bytes]:
         end = 0
-        for found in _ESCAPE.finditer(written):
-            yield written[end : found.start()].encode("ascii")
-            end = found.end()
-            if found[1] is None:
-                raise self._make_error(rf"invalid escape: {written[found.start() :][:4]!r}")
-            yield _NAMED.get(found[1]) or bytes((int(found[1][1:], 16),))
+        for match in _ESCAPE.finditer(written):
+            yield written[end : match.start()].encode("ascii")
+            end = match.end()
+            if match[1] is None:
+                raise self._make_error(rf"invalid escape: {written[match.start() :][:4]!r}")
+            yield _ESCAPES.get(match[1]) or bytes((int(match[1][1:], 16),))
         yield written[end:].encode("ascii")
 
-    def _make_error(self, what: str) -> BadTranscript:
-        return BadTranscript(f"{self._name}:{self._number}: {what}")
+    def _make_error(self, message: str) -> BadTranscript:
+        return BadTranscript(f"{self._name}:{self._number}: {message}")
 
 
 def write_octets(octets: bytes) -> str:
@@ -230,13 +230,13 @@ def write_octets(octets: bytes) -> str:
 Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 
 #: Maximum number of bytes in one block.
-MOST = 65_536
+MAX_BLOCK = 65_536
 
 
 def whole(octets: bytes) -> Iterator[bytes]:
     """Yield blocks as large as the result of one receive call."""
-    for start in range(0, len(octets), MOST):
-        yield octets[start : start + MOST]
+    for start in range(0, len(octets), MAX_BLOCK):
+        yield octets[start : start + MAX_BLOCK]
 
 
 def one_by_one(octets: bytes) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from protocols.http.index import html as markup
 from protocols.http.index import structured as elements
 from protocols.http.index import structured as objects
 from resolver import Options
-from resolver.testing.contract.peers import hear_out, leave, serve
+from resolver.testing.contract.peers import leave, read_to_end, serve
 from resolver.testing.replay import Peer
 
 #: Lines per write.
@@ -207,7 +207,7 @@ async def _wais(nursery: trio.Nursery, folder: Path, count: int) -> str:
             head = read_head(octets[:25])
             octets = octets[25 + head.length :]
             await peer.send_all(write_message(head, len(header).to_bytes(2, "big") + header + rest))
-        await hear_out(peer)
+        await read_to_end(peer)
 
     return f"wais://127.0.0.1:{await serve(nursery, attend)}/db?x"
 

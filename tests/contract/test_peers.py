@@ -39,7 +39,7 @@ from resolver.testing.contract.case import (
     WAYS,
     IdleServer,
     Way,
-    check_nothing_left,
+    check_no_leak,
     wait_until_settled,
 )
 from tests.contract.cases import CASES
@@ -132,17 +132,17 @@ def check_error(error: ResolveError, url: str, secret: str = SECRET) -> None:
 #: empty.
 HOSTILE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
     "leaves": (peers.leave, {"": Disconnected, "gopher": None}),
-    "breaks off": (peers.break_off, {"": Disconnected}),
+    "breaks off": (peers.reset_peer, {"": Disconnected}),
     "sends endlessly": (
-        peers.say_endlessly,
+        peers.send_endlessly,
         {"": LimitExceeded, "http": ProtocolError, "wais": ProtocolError},
     ),
 }
 #: The same peers without TLS, for clients that require TLS.
 UNSECURED: dict[str, tuple[peers.Attend, Ended]] = {
     "leaves in the clear": (peers.leave, Disconnected),
-    "breaks off in the clear": (peers.break_off, Disconnected),
-    "sends endlessly in the clear": (peers.say_endlessly, TlsError),
+    "breaks off in the clear": (peers.reset_peer, Disconnected),
+    "sends endlessly in the clear": (peers.send_endlessly, TlsError),
     "greets in the clear": (peers.greet, TlsError),
 }
 
@@ -169,7 +169,7 @@ async def test_hostile_peers_yield_expected_errors(
         servers.cancel_scope.cancel()
     wrong = {key: ended for key, ended in operations.ended.items() if ended is not expected[key[:2]]}
     assert wrong == {}
-    await check_nothing_left(before)
+    await check_no_leak(before)
 
 
 #: Possible errors for bytes without meaning.
@@ -191,7 +191,7 @@ async def test_random_bytes_yield_errors(tls: ssl.SSLContext, tmp_path: Path) ->
         servers.cancel_scope.cancel()
     for (_, client_name, _), ended in operations.ended.items():
         assert ended in MEANINGLESS or client_name in ("gopher", "gophers")
-    await check_nothing_left(before)
+    await check_no_leak(before)
 
 
 async def test_garbled_answers_yield_results_or_errors(tls: ssl.SSLContext, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_random_datagrams_yield_timeout_or_error(nursery: trio.Nursery, tm
         for what, port in ports.items():
             operations.begin(clients, what, client, port)
     assert set(operations.ended.values()) == {TimedOut, ProtocolError}
-    await check_nothing_left(before)
+    await check_no_leak(before)
 
 
 async def test_server_of_other_protocol_yields_error(tls: ssl.SSLContext, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ async def test_server_of_other_protocol_yields_error(tls: ssl.SSLContext, tmp_pa
         servers.cancel_scope.cancel()
     for (_, client_name, _), ended in operations.ended.items():
         assert ended in MEANINGLESS or client_name in ("gopher", "gophers")
-    await check_nothing_left(before)
+    await check_no_leak(before)
 
 
 def speak_alike(one: Case, other: Case) -> bool:

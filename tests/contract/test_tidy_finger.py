@@ -79,7 +79,7 @@ async def test_line_end_in_finger_url_is_refused(octets: str) -> None:
             with pytest.raises(Refused) as refused:
                 await session.fetch(url)
         assert refused.value.rule == "S02"
-        assert listening.saw_nothing()
+        assert listening.received_nothing()
     parsed = resolver.parse(url)
     assert isinstance(parsed, tidy_finger.FingerUrl)
     steps: list[Step] = []

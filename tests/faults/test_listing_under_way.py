@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from resolver.testing.contract.peers import hear_out, serve
+from resolver.testing.contract.peers import read_to_end, serve
 from resolver.testing.replay import Peer
 from tests.faults.command import resolve
 
@@ -23,7 +23,7 @@ async def serve_names(nursery: trio.Nursery, pieces: Iterator[bytes]) -> str:
     async def send_names(peer: Peer) -> None:
         for piece in pieces:
             await peer.send_all(piece)
-        await hear_out(peer)
+        await read_to_end(peer)
 
     port = await serve(nursery, send_names)
     replies = {

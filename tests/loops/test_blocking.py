@@ -20,7 +20,7 @@ from resolver.blocking.portal import portal
 from resolver.loops.calls import ThreadTask
 from resolver.loops.on_thread import checkpoint
 from resolver.testing.contract import Case, CaseSetting, ContractCheck
-from resolver.testing.contract.endings import is_whole, spread
+from resolver.testing.contract.endings import is_complete, spread
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import CONTENT, NAME, Came, Result, came_of, limits_of, patience_for
 from tests.faults.rows import ROWS, SECURED, Row, is_raced
@@ -100,9 +100,9 @@ def test_interrupt_at_every_step_keeps_session_usable(setting: CaseSetting, tmp_
             for number in spread(steps, 1_000_000 if FULL else 4):
                 path = tmp_path / f"{name} {number}"
                 interrupted(number, lambda: operation(path))  # noqa: B023
-                if name != "save" or not is_whole(path, setting.case.content):
+                if name != "save" or not is_complete(path, setting.case.content):
                     operation(path)
-                assert name != "save" or is_whole(path, setting.case.content)
+                assert name != "save" or is_complete(path, setting.case.content)
                 assert portal().run(tasks) == before
     assert [name for name in os.listdir(tmp_path) if ".part" in name] == []
 

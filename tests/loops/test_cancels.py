@@ -14,18 +14,18 @@ import pytest
 
 from resolver import Kind
 from resolver.testing.contract import CaseSetting
-from resolver.testing.contract.case import check_nothing_left, wait_until_settled
-from resolver.testing.contract.endings import ASKED, LEFT, MOST, is_whole, spread
+from resolver.testing.contract.case import check_no_leak, wait_until_settled
+from resolver.testing.contract.endings import MAX_POINTS, OPERATIONS, URL_FIELDS, is_complete, spread
 from tests.loops.cancels import ARRIVALS, Arrival, cancel_at, ended_by
 from tests.loops.conftest import Run
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", URL_FIELDS)
 def test_cancel_at_every_step_keeps_session_usable(
     setting: CaseSetting, name: str, arrival: Arrival, either: Run, tmp_path: Path
 ) -> None:
-    template = getattr(setting.case, ASKED[name])
+    template = getattr(setting.case, URL_FIELDS[name])
     if template is None or (name == "save" and setting.case.kind is Kind.SERVICE):
         return
     either(_cancel(setting, setting.url(template), name, arrival, tmp_path))
@@ -35,17 +35,17 @@ def test_cancel_at_every_step_keeps_session_usable(
 async def _cancel(setting: CaseSetting, url: str, name: str, arrival: Arrival, folder: Path) -> None:
     before = await wait_until_settled()
     async with setting.resolver() as session:
-        whole = partial(LEFT[name], session, url, folder / "whole")
+        whole = partial(OPERATIONS[name], session, url, folder / "whole")
         count, _ = await cancel_at(None, arrival, whole)
-        for number in spread(count, MOST):
+        for number in spread(count, MAX_POINTS):
             path = folder / f"{number}"
-            operation = partial(LEFT[name], session, url, path)
+            operation = partial(OPERATIONS[name], session, url, path)
             _, left = await cancel_at(number, arrival, operation)
             assert left is None or type(left) is ended_by(arrival)
-            if name != "save" or not is_whole(path, setting.case.content):
+            if name != "save" or not is_complete(path, setting.case.content):
                 await operation()
-            assert name != "save" or is_whole(path, setting.case.content)
-    await check_nothing_left(before)
+            assert name != "save" or is_complete(path, setting.case.content)
+    await check_no_leak(before)
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
@@ -62,9 +62,9 @@ def test_cancel_at_every_step_of_session_closes_connections(
     async def main() -> None:
         before = await wait_until_settled()
         count, _ = await cancel_at(None, arrival, whole)
-        for number in spread(count, MOST):
+        for number in spread(count, MAX_POINTS):
             await cancel_at(number, arrival, whole)
-        await check_nothing_left(before)
+        await check_no_leak(before)
 
     either(main())
 
@@ -84,7 +84,7 @@ def test_loop_is_idle_after_cancel(setting: CaseSetting, arrival: Arrival) -> No
         async with setting.resolver() as session:
             fetch = partial(session.fetch, setting.url(setting.case.document))
             count, _ = await cancel_at(None, arrival, fetch)
-            for number in spread(count, MOST):
+            for number in spread(count, MAX_POINTS):
                 await cancel_at(number, arrival, fetch)
             await wait_until_settled()
             before = Counting.turns

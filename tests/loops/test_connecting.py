@@ -17,7 +17,7 @@ from protocols.contract import FirstResult
 from resolver import Disconnected, Policy, Resolver
 from resolver.network import connecting
 from resolver.network.connecting import ConnectAttempts, first_of
-from resolver.testing.contract.case import check_nothing_left, wait_until_settled
+from resolver.testing.contract.case import check_no_leak, wait_until_settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancel_at
 from tests.loops.conftest import Run
 from tests.resolver.network.peers import RemoteSocket
@@ -87,7 +87,7 @@ def test_cancel_at_every_step_of_race_closes_sockets(
         assert count > 1
         for number in range(1, count + 1):
             await cancel_at(number, arrival, connect)
-            await check_nothing_left(before)
+            await check_no_leak(before)
 
     run(main())
 

@@ -20,7 +20,7 @@ import fixtures.gopher
 import fixtures.http
 import resolver
 from fixtures.gopher import Behavior, GopherServer
-from resolver.testing.contract.case import check_nothing_left, wait_until_settled
+from resolver.testing.contract.case import check_no_leak, wait_until_settled
 from tests.elsewhere import Elsewhere, settle_anywhere
 from tests.hang import HANG
 from tests.loops.conftest import Run
@@ -152,7 +152,7 @@ def test_concurrent_requests_get_their_own_replies(
         assert {answer.status_code for answer in answers} == {200}
         for number, answer in enumerate(answers):
             assert answer.content == expected[number % len(urls)]
-        await check_nothing_left(before)
+        await check_no_leak(before)
 
     either(main())
 
@@ -179,7 +179,7 @@ def test_disconnected_clients_leave_no_task(way: str, either: Run, gopher: Gophe
             await asyncio.wait(asked)
             await until(lambda: server.idle() and not service.waiting)
             assert len(asyncio.all_tasks()) == tasks
-            await check_nothing_left(before)
+            await check_no_leak(before)
             assert (await client.get("/shared", params={"url": gopher.url("00/about")})).is_success
 
     either(main())

@@ -19,8 +19,8 @@ from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, serve
 from resolver import HttpxTransport, Policy
-from resolver.testing.contract.case import ListeningSockets, check_nothing_left, wait_until_settled
-from resolver.testing.contract.endings import MOST, spread
+from resolver.testing.contract.case import ListeningSockets, check_no_leak, wait_until_settled
+from resolver.testing.contract.endings import MAX_POINTS, spread
 from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancel_at
 from tests.loops.conftest import Run
@@ -59,7 +59,7 @@ def test_concurrent_http2_requests_close_connections(
             answers = await asyncio.gather(*(plain.get(framed.url(path)) for path in paths))
             assert [answer.content for answer in answers] == [SITE[path].content for path in paths]
             assert {answer.http_version for answer in answers} == {"HTTP/2"}
-        await check_nothing_left(before)
+        await check_no_leak(before)
 
     run(main())
     assert framed.violations == []
@@ -110,9 +110,9 @@ def test_cancel_at_every_step_keeps_client_usable(
         async with client(secured[1]) as plain:
             get = partial(plain.get, framed.url(path))
             count, _ = await cancel_at(None, arrival, get)
-            for number in spread(count, MOST):
+            for number in spread(count, MAX_POINTS):
                 await cancel_at(number, arrival, get)
                 assert (await get()).content == SITE[path].content
-        await check_nothing_left(before)
+        await check_no_leak(before)
 
     either(main())

@@ -236,11 +236,11 @@ settle: ContextVar[Callable[[], Awaitable[object]]] = ContextVar(
 async def wait_until_settled() -> OpenConnections:
     """Wait until all tasks are blocked, including the servers, and return the open resources."""
     await settle.get()()
-    working = frozenset(thread.name for thread in threading.enumerate() if not _waits(thread))
+    working = frozenset(thread.name for thread in threading.enumerate() if not _is_idle(thread))
     return OpenConnections(len(os.listdir("/proc/self/fd")), working)
 
 
-async def check_nothing_left(before: OpenConnections) -> None:
+async def check_no_leak(before: OpenConnections) -> None:
     """Check that no more descriptors and threads are in use than before (resource leak).
 
     Idle worker threads are not counted. The number of descriptors may be smaller than before, because a
@@ -252,7 +252,7 @@ async def check_nothing_left(before: OpenConnections) -> None:
     assert not now.exceeds(before), (before, now)
 
 
-def _waits(thread: threading.Thread) -> bool:
+def _is_idle(thread: threading.Thread) -> bool:
     """Return whether a thread is an idle worker thread.
 
     Trio keeps idle threads for some seconds. Only a busy thread has the name of its task.
@@ -281,17 +281,17 @@ class ListeningSockets(AbstractContextManager["ListeningSockets"]):
         self._tcp.close()
         self._udp.close()
 
-    def saw_nothing(self) -> bool:
+    def received_nothing(self) -> bool:
         """Return whether the sockets received no connection and no datagram."""
-        return not _happens(self._tcp, self._tcp.accept) and not _happens(
+        return not _receives(self._tcp, self._tcp.accept) and not _receives(
             self._udp, partial(self._udp.recv, 1)
         )
 
 
-def _happens(sock: socket.socket, look: Callable[[], object]) -> bool:
+def _receives(sock: socket.socket, operation: Callable[[], object]) -> bool:
     sock.setblocking(False)
     try:
-        look()
+        operation()
     except BlockingIOError:
         return False
     return True
@@ -318,7 +318,7 @@ def accept_any(case: Case) -> bool:
     return True
 
 
-def listing(case: Case) -> bool:
+def has_listing(case: Case) -> bool:
     """Return whether the case has a listing."""
     return case.listing is not None
 
@@ -328,6 +328,6 @@ def is_served(case: Case) -> bool:
     return case.start is not None
 
 
-def is_kept(case: Case) -> bool:
+def has_content(case: Case) -> bool:
     """Return whether the case's document has bytes that can be saved."""
     return case.kind is not Kind.SERVICE

@@ -25,8 +25,8 @@ from resolver.testing.contract.case import (
     ContractCheck,
     accept_any,
     entries,
+    has_listing,
     is_served,
-    listing,
     save,
     wait_until_settled,
 )
@@ -63,7 +63,7 @@ def planned_octets(plan: Plan) -> bytes:
     return "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send").encode("latin-1")
 
 
-def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], accepted: int) -> None:
+def check_connects(plan: Plan, setting: CaseSetting, connected: list[Connected], accepted: int) -> None:
     """Check that the connections of the plan equal the actual connections.
 
     In a plan, port 0 means that the server chooses the port, as for FTP's data connection. TLS on the data
@@ -80,8 +80,8 @@ def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], acce
         assert row is not None
         assert step["transport"] == row.transport
     tcp = [step for step in planned if step["transport"] == "tcp"]
-    assert len(made) == len(tcp)
-    for step, event in zip(tcp, made, strict=True):
+    assert len(connected) == len(tcp)
+    for step, event in zip(tcp, connected, strict=True):
         assert event.address == step["host"]
         assert (event.port == setting.port) == (step["port"] != 0)
         assert step["port"] == 0 or event.tls == step["tls"]
@@ -118,9 +118,9 @@ async def check_stream(setting: CaseSetting, folder: Path) -> None:
             assert reply.kind is case.kind
             assert b"".join([octets async for octets in reply.body]) == case.content
             assert [octets async for octets in reply.body] == []
-        for left in (unread, reply):
+        for closed in (unread, reply):
             with pytest.raises(running().closed):
-                await anext(left.body)
+                await anext(closed.body)
 
 
 async def check_save(setting: CaseSetting, folder: Path) -> None:
@@ -172,10 +172,10 @@ async def check_entries(setting: CaseSetting, folder: Path) -> None:
     case, url = setting.case, setting.url(setting.case.listing)
     async with setting.resolver() as session:
         async with session.entries(url) as stream:
-            found = [entry async for entry in stream]
+            listed = [entry async for entry in stream]
         response = await session.fetch(url)
-    assert [entry.name for entry in found if is_child(entry, setting)] == list(case.names)
-    for entry in found:
+    assert [entry.name for entry in listed if is_child(entry, setting)] == list(case.names)
+    for entry in listed:
         assert (entry.origin, entry.referrer) == ("derived", (resolver.parse(url).shown, response.peer))
         assert entry.raw is not None
         check_value(entry, members_of(Entry))
@@ -183,7 +183,7 @@ async def check_entries(setting: CaseSetting, folder: Path) -> None:
     # The body may be another form of the listing with the same objects. For example, NLST of ftp lacks
     # metadata.
     assert [(entry.name, entry.url) for entry in response.entries or ()] == [
-        (entry.name, entry.url) for entry in found
+        (entry.name, entry.url) for entry in listed
     ]
     check_value(response, RESPONSE)
 
@@ -217,7 +217,7 @@ async def check_children_of_a_listing(setting: CaseSetting, folder: Path) -> Non
                 assert child.kind in (response.kind, Kind.UNKNOWN) or child.name in case.asking
 
 
-async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -> None:
+async def check_no_entries(setting: CaseSetting, folder: Path) -> None:
     async with setting.resolver() as session:
         with pytest.raises(Declined) as caught:
             async with session.entries(setting.url(setting.case.document)):
@@ -225,7 +225,7 @@ async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -
     assert (caught.value.exit_code, caught.value.code) == (8, None)
 
 
-async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
+async def check_missing(setting: CaseSetting, folder: Path) -> None:
     """Check that every operation on a missing object raises the same error, with URL and exit code."""
     url = setting.url(setting.case.missing)
     async with setting.resolver() as session:
@@ -263,12 +263,10 @@ CHECKS: tuple[ContractCheck, ...] = (
     ContractCheck("save", check_save, accept_any),
     ContractCheck("explain and check", check_explain_and_check, accept_any),
     ContractCheck("parse", check_parse, accept_any),
-    ContractCheck("entries", check_entries, listing),
-    ContractCheck("children of a listing", check_children_of_a_listing, listing),
-    ContractCheck(
-        "a document has no entries", check_what_lists_nothing_says_so, lambda case: case.listing is None
-    ),
-    ContractCheck("a missing object", check_what_is_missing, lambda case: case.missing is not None),
+    ContractCheck("entries", check_entries, has_listing),
+    ContractCheck("children of a listing", check_children_of_a_listing, has_listing),
+    ContractCheck("a document has no entries", check_no_entries, lambda case: case.listing is None),
+    ContractCheck("a missing object", check_missing, lambda case: case.missing is not None),
     ContractCheck("no password is shown", check_no_password_is_shown, lambda case: case.login is not None),
 )
 
@@ -276,7 +274,7 @@ CHECKS: tuple[ContractCheck, ...] = (
 # Comparison of a plan with the actual exchange: all bytes and all connections.
 
 
-async def check_a_plan_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
+async def check_plan(setting: CaseSetting, folder: Path) -> None:
     """Check that the bytes that the server receives, and the connections, equal the plan."""
     for template in (setting.case.document, setting.case.listing, setting.case.login):
         if template is not None and template not in setting.case.otherwise:
@@ -290,21 +288,21 @@ async def compare(setting: CaseSetting, url: str) -> None:
     async with setting.resolver(options=options, on_event=events.append) as session:
         await session.fetch(url)
         await wait_until_settled()
-        heard = setting.heard(before)
-        told = b"".join(event.octets for event in events if isinstance(event, Sent))
+        received = setting.heard(before)
+        event_octets = b"".join(event.octets for event in events if isinstance(event, Sent))
     await wait_until_settled()
     planned = planned_octets(plan)
-    for shown, sent in case.later:
-        planned = planned.replace(shown, sent)
-    assert heard.replace(case.spoken, b"****") == planned
-    assert setting.heard(before) == heard + case.farewell
+    for shown, actual in case.later:
+        planned = planned.replace(shown, actual)
+    assert received.replace(case.spoken, b"****") == planned
+    assert setting.heard(before) == received + case.farewell
     if not case.drawn:
-        assert told == planned
-    made = [event for event in events if isinstance(event, Connected)]
-    check_connects(plan, setting, made, setting.connections - before)
+        assert event_octets == planned
+    connected = [event for event in events if isinstance(event, Connected)]
+    check_connects(plan, setting, connected, setting.connections - before)
 
 
-async def check_a_plan_for_facts_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
+async def check_facts_plan(setting: CaseSetting, folder: Path) -> None:
     url, facts = setting.url(setting.case.document), Options(want="facts")
     if setting.case.document in setting.case.otherwise:
         return
@@ -317,8 +315,6 @@ async def check_a_plan_for_facts_is_what_is_sent(setting: CaseSetting, folder: P
 
 
 PLAN_CHECKS: tuple[ContractCheck, ...] = (
-    ContractCheck("a plan equals the sent bytes", check_a_plan_is_what_is_sent, accept_any),
-    ContractCheck(
-        "a plan for facts equals the sent bytes", check_a_plan_for_facts_is_what_is_sent, is_served
-    ),
+    ContractCheck("a plan equals the sent bytes", check_plan, accept_any),
+    ContractCheck("a plan for facts equals the sent bytes", check_facts_plan, is_served),
 )

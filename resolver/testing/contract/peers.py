@@ -44,7 +44,7 @@ from resolver.testing.contract.case import (
     ContractCheck,
     IdleServer,
     ListeningSockets,
-    check_nothing_left,
+    check_no_leak,
     is_served,
     wait_until_settled,
 )
@@ -56,7 +56,7 @@ from resolver.url import registry
 #: A function that serves one connection. The connection is closed afterwards.
 Attend: TypeAlias = Callable[[Peer], Awaitable[None]]
 
-_AT_ONCE = 65_536
+_BLOCK = 65_536
 
 
 async def leave(peer: Peer) -> None:
@@ -68,26 +68,26 @@ async def leave(peer: Peer) -> None:
         await peer.unwrap()
     else:
         await peer.send_eof()
-        await hear_out(peer)
+        await read_to_end(peer)
 
 
-async def hear_out(peer: Peer) -> None:
+async def read_to_end(peer: Peer) -> None:
     """Read until the client closes the connection."""
-    while await peer.receive_some(_AT_ONCE):
+    while await peer.receive_some(_BLOCK):
         pass
 
 
-async def break_off(peer: Peer) -> None:
+async def reset_peer(peer: Peer) -> None:
     if isinstance(peer, trio.SSLStream):
         await peer.do_handshake()
         peer = peer.transport_stream
     await reset(peer)
 
 
-async def say_endlessly(peer: Peer) -> None:
+async def send_endlessly(peer: Peer) -> None:
     """Send an endless line."""
     while True:
-        await peer.send_all(b"x" * _AT_ONCE)
+        await peer.send_all(b"x" * _BLOCK)
 
 
 async def babble(peer: Peer, seed: int) -> None:
@@ -100,7 +100,7 @@ async def babble(peer: Peer, seed: int) -> None:
 async def greet(peer: Peer) -> None:
     """Send a greeting as in many protocols, but without TLS."""
     await peer.send_all(b"220 hello\r\n")
-    await hear_out(peer)
+    await read_to_end(peer)
 
 
 async def garble(peer: Peer, seed: int, port: int) -> None:
@@ -108,16 +108,16 @@ async def garble(peer: Peer, seed: int, port: int) -> None:
     source = random.Random(seed)
     server = await trio.open_tcp_stream("127.0.0.1", port)
     async with server, trio.open_nursery() as nursery:
-        nursery.start_soon(_pass_on, peer, server, bytes)
-        await _pass_on(server, peer, partial(_spoil, source))
+        nursery.start_soon(_relay, peer, server, bytes)
+        await _relay(server, peer, partial(_spoil, source))
         nursery.cancel_scope.cancel()
 
 
-async def _pass_on(one: Peer, other: Peer, change: Callable[[bytes], bytes]) -> None:
+async def _relay(source: Peer, target: Peer, change: Callable[[bytes], bytes]) -> None:
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-        while octets := await one.receive_some(_AT_ONCE):
-            await other.send_all(change(bytes(octets)))
-        await other.send_eof()
+        while octets := await source.receive_some(_BLOCK):
+            await target.send_all(change(bytes(octets)))
+        await target.send_eof()
 
 
 def _spoil(source: random.Random, octets: bytes) -> bytes:
@@ -142,12 +142,12 @@ async def serve(nursery: trio.Nursery, attend: Attend, tls: ssl.SSLContext | Non
     The server uses TLS if a context is passed, and runs until the nursery is cancelled.
     """
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(partial(trio.serve_listeners, partial(_meet, attend, tls), listeners))
+    nursery.start_soon(partial(trio.serve_listeners, partial(_handle, attend, tls), listeners))
     port: int = listeners[0].socket.getsockname()[1]
     return port
 
 
-async def _meet(attend: Attend, tls: ssl.SSLContext | None, raw: trio.SocketStream) -> None:
+async def _handle(attend: Attend, tls: ssl.SSLContext | None, raw: trio.SocketStream) -> None:
     peer: Peer = raw if tls is None else trio.SSLStream(raw, tls, server_side=True)
     try:
         await attend(peer)
@@ -180,8 +180,8 @@ async def answer_datagrams(nursery: trio.Nursery, answer: Callable[[bytes], byte
 async def _answer(sock: trio.socket.SocketType, answer: Callable[[bytes], bytes]) -> None:
     with sock:
         while True:
-            asked, source = await sock.recvfrom(_AT_ONCE)
-            await sock.sendto(answer(asked), source)
+            datagram, source = await sock.recvfrom(_BLOCK)
+            await sock.sendto(answer(datagram), source)
 
 
 #: Maximum number of bytes of a body. The limit stops an endless body.
@@ -199,14 +199,14 @@ SEEDS = range(100 if FULL else 3)
 MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, TlsError)
 
 
-async def meet(setting: CaseSetting, port: int, folder: Path, limits: Limits) -> None:
+async def request_all(setting: CaseSetting, port: int, folder: Path, limits: Limits) -> None:
     """Request the document and the entries of a listing from the server at `port`."""
     case = setting.case
-    there = CaseSetting(case, IdleServer(port), folder)
+    target = CaseSetting(case, IdleServer(port), folder)
     for name in ("fetch", "save") if case.listing is None else ("fetch", "save", "entries"):
-        url = there.url(case.listing if name == "entries" else case.login or case.document)
+        url = target.url(case.listing if name == "entries" else case.login or case.document)
         path = folder / f"{name} {port}"
-        async with there.resolver(limits=limits, patience=ONCE) as session:
+        async with target.resolver(limits=limits, patience=ONCE) as session:
             try:
                 await WAYS[name](session, url, path)
             except MEANINGLESS as error:
@@ -229,11 +229,11 @@ async def check_peer(attend: Attend, setting: CaseSetting, folder: Path) -> None
     before = await wait_until_settled()
     async with trio.open_nursery() as nursery:
         tls = setting.tls if setting.case.tls else None
-        await meet(setting, await serve(nursery, attend, tls), folder, CALM)
+        await request_all(setting, await serve(nursery, attend, tls), folder, CALM)
         if tls is not None:
-            await meet(setting, await serve(nursery, attend), folder, CALM)
+            await request_all(setting, await serve(nursery, attend), folder, CALM)
         nursery.cancel_scope.cancel()
-    await check_nothing_left(before)
+    await check_no_leak(before)
 
 
 async def check_babble(setting: CaseSetting, folder: Path) -> None:
@@ -246,14 +246,14 @@ async def check_garbled(setting: CaseSetting, folder: Path) -> None:
     for seed in SEEDS:
         async with trio.open_nursery() as nursery:
             garble_ = partial(garble, seed=seed, port=setting.port)
-            await meet(setting, await serve(nursery, garble_), folder, SHORT)
+            await request_all(setting, await serve(nursery, garble_), folder, SHORT)
             nursery.cancel_scope.cancel()
 
 
 async def check_limits(setting: CaseSetting, folder: Path) -> None:
     """Check that a body one byte above the limit is refused, and that the final file is not created."""
-    url, most = setting.url(setting.case.document), len(setting.case.content) - 1
-    async with setting.resolver(limits=replace(CALM, body=most), patience=ONCE) as session:
+    url, limit = setting.url(setting.case.document), len(setting.case.content) - 1
+    async with setting.resolver(limits=replace(CALM, body=limit), patience=ONCE) as session:
         for way in ("fetch", "stream", "save"):
             with pytest.raises(LimitExceeded) as caught:
                 await WAYS[way](session, url, folder / "saved")
@@ -278,8 +278,8 @@ def _speaks_in_clear(case: Case) -> bool:
 #: Checks with servers that break the protocol.
 PEERS: tuple[ContractCheck, ...] = (
     ContractCheck("a server that closes", partial(check_peer, leave), _speaks_tcp),
-    ContractCheck("a server that resets", partial(check_peer, break_off), _speaks_tcp),
-    ContractCheck("a server that never stops", partial(check_peer, say_endlessly), _speaks_tcp),
+    ContractCheck("a server that resets", partial(check_peer, reset_peer), _speaks_tcp),
+    ContractCheck("a server that never stops", partial(check_peer, send_endlessly), _speaks_tcp),
     ContractCheck("random bytes", check_babble, _speaks_tcp),
     ContractCheck("garbled bytes", check_garbled, _speaks_in_clear),
 )
@@ -327,7 +327,7 @@ async def check_refusal(why: str, running: CaseSetting, folder: Path) -> None:
                 with pytest.raises(Refused):
                     async with open_(url, origin=origin, referrer=referrer):
                         raise AssertionError("expected Refused")
-        assert watch.saw_nothing()
+        assert watch.received_nothing()
     assert os.listdir(folder) == []
 
 

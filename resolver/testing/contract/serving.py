@@ -9,7 +9,7 @@ from functools import partial
 import trio
 
 from resolver.testing.contract.case import MockServer
-from resolver.testing.replay import Peer, end_of
+from resolver.testing.replay import Peer, end_connection
 from resolver.testing.transcript import Connection, DialogueTranscript, TranscriptTurn
 
 
@@ -21,7 +21,7 @@ def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[.
             request selects the exchange.
         tls: whether TLS starts with the first byte.
     """
-    connections = tuple(each for transcript in transcripts for each in transcript.connections)
+    connections = tuple(connection for transcript in transcripts for connection in transcript.connections)
 
     async def start(nursery: trio.Nursery, context: ssl.SSLContext) -> MockServer:
         server = TranscriptServer(connections, context if tls else None)
@@ -49,35 +49,35 @@ class TranscriptServer:
 
     async def attend(self, raw: trio.SocketStream) -> None:
         peer: Peer = raw if self._tls is None else trio.SSLStream(raw, self._tls, server_side=True)
-        heard = bytearray()
-        self.heard.append(heard)
+        received = bytearray()
+        self.heard.append(received)
         try:
-            found = await self._converse(peer, heard)
-            if found is not None:
-                await end_of(peer, raw, found)
+            connection = await self._converse(peer, received)
+            if connection is not None:
+                await end_connection(peer, raw, connection)
         except trio.BrokenResourceError:
             pass  # a client may close the connection at any time
         finally:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(raw)
 
-    async def _converse(self, peer: Peer, heard: bytearray) -> Connection | None:
+    async def _converse(self, peer: Peer, received: bytearray) -> Connection | None:
         """Run the exchange, and return the matching connection of a transcript, or None."""
-        alike, at = list(self._connections), 0
-        while at < max(len(each.turns) for each in alike):
-            going = [each for each in alike if at < len(each.turns)]
-            turn = going[0].turns[at]
+        candidates, at = list(self._connections), 0
+        while at < max(len(item.turns) for item in candidates):
+            active = [item for item in candidates if at < len(item.turns)]
+            turn = active[0].turns[at]
             if turn.speaker == "S":
                 await peer.send_all(turn.octets)
             else:
-                said = await self._hear(peer, heard, [each.turns[at] for each in going])
-                if said is None:
+                request = await self._read(peer, received, [item.turns[at] for item in active])
+                if request is None:
                     return None
-                turn = said
-            alike, at = [each for each in going if each.turns[at] == turn], at + 1
-        return alike[0]
+                turn = request
+            candidates, at = [item for item in active if item.turns[at] == turn], at + 1
+        return candidates[0]
 
-    async def _hear(self, peer: Peer, heard: bytearray, turns: list[TranscriptTurn]) -> TranscriptTurn | None:
+    async def _read(self, peer: Peer, log: bytearray, turns: list[TranscriptTurn]) -> TranscriptTurn | None:
         """Return the request of a transcript that the client sent.
 
         Return None if the client closes the connection or sends other bytes.
@@ -91,7 +91,7 @@ class TranscriptServer:
             if not received:
                 return None
             octets += received
-            heard += received
+            log += received
             turns = [turn for turn in turns if turn.speaker == "C" and turn.octets.startswith(octets)]
         self.strange.append(octets)
         return None

@@ -89,15 +89,15 @@ class DatagramCarrier:
 
     Args:
         seed: The seed of the random choices.
-        most: The highest number of concurrent sockets to each IP address and port.
+        max_sockets: The highest number of concurrent sockets to each IP address and port.
         problems: The list to which the exceptions of the simulated servers are added.
 
     Attributes:
         answers: The simulated servers, by IP address and port.
     """
 
-    def __init__(self, seed: int, most: Counter[Place], problems: list[BaseException]) -> None:
-        self._seed, self._most, self._problems = seed, most, problems
+    def __init__(self, seed: int, max_sockets: Counter[Place], problems: list[BaseException]) -> None:
+        self._seed, self._max_sockets, self._problems = seed, max_sockets, problems
         self._numbers = random.Random(f"numbers {seed}")
         self._drawn: set[int] = set()
         self._sockets: dict[int, ClientUdpSocket] = {}
@@ -110,11 +110,11 @@ class DatagramCarrier:
 
     def end(self) -> int:
         """Close all sockets, and return the number of sockets that were open."""
-        left = [sock for sock in self._sockets.values() if sock.is_open]
-        for sock in left:
+        open_sockets = [sock for sock in self._sockets.values() if sock.is_open]
+        for sock in open_sockets:
             sock.close()
         self._sockets.clear()
-        return len(left)
+        return len(open_sockets)
 
     def randbelow(self, limit: int) -> int:
         """Return a random number that was not returned before in this run.
@@ -133,7 +133,7 @@ class DatagramCarrier:
         source = random.Random(f"{self._seed} {self._life} udp {self._opened}")
         used = [port for port, sock in self._sockets.items() if sock.is_open]
         ports = range(_FIRST_PORT, _FIRST_PORT + _FREE_PORTS + len(used))
-        port = source.choice([each for each in ports if each not in used])
+        port = source.choice([number for number in ports if number not in used])
         self._sockets[port] = ClientUdpSocket(self, port, source)
         return self._sockets[port]
 
@@ -142,16 +142,16 @@ class DatagramCarrier:
         self._step()
         if sock.place is None:
             sock.place = place
-            here = [each for each in self._sockets.values() if each.place == place and each.is_open]
-            self._most[place] = max(self._most[place], len(here))
+            sockets = [other for other in self._sockets.values() if other.place == place and other.is_open]
+            self._max_sockets[place] = max(self._max_sockets[place], len(sockets))
         is_sent = self._carry(sock, partial(self._answer, sock, octets, place))
         if not is_sent:
             raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
 
     def _answer(self, sock: ClientUdpSocket, octets: bytes, place: Place) -> None:
         answer = self.answers.get(place)
-        for each in () if answer is None else answer(octets, (_CLIENT, sock.number)):
-            self._carry(sock, partial(self._deliver, sock.number, each, place))
+        for datagram in () if answer is None else answer(octets, (_CLIENT, sock.number)):
+            self._carry(sock, partial(self._deliver, sock.number, datagram, place))
 
     def _deliver(self, port: int, octets: bytes, place: Place) -> None:
         if (sock := self._sockets[port]).is_open:

@@ -92,7 +92,7 @@ class Disk:
 
     def end(self) -> int:
         """Close all file descriptors, and return the number of open file descriptors."""
-        left = len(self._descriptors)
+        count = len(self._descriptors)
         for fd in self._descriptors:
             with suppress(OSError):
                 os.close(fd)
@@ -101,7 +101,7 @@ class Disk:
             with suppress(sqlite3.Error):
                 database.close()
         self._databases.clear()
-        return left
+        return count
 
     # -- system calls
 
@@ -125,25 +125,25 @@ class Disk:
 
     def _path(self, name: Any, dir_fd: int | None) -> str:
         text = os.fsdecode(name)
-        above = os.getcwd() if dir_fd is None else os.readlink(f"/proc/self/fd/{dir_fd}")
-        return os.path.normpath(os.path.join(above, text))
+        parent = os.getcwd() if dir_fd is None else os.readlink(f"/proc/self/fd/{dir_fd}")
+        return os.path.normpath(os.path.join(parent, text))
 
-    def _is_here(self, path: str) -> bool:
+    def _is_inside(self, path: str) -> bool:
         return path == self._root or path.startswith(self._root + os.sep)
 
     def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        whole = self._path(path, dir_fd)
-        if not self._is_here(whole):
+        full_path = self._path(path, dir_fd)
+        if not self._is_inside(full_path):
             return os.open(path, flags, mode, dir_fd=dir_fd)
         nameless = bool(_NAMELESS) and flags & _NAMELESS == _NAMELESS
-        new = nameless or (bool(flags & _NEW) and not os.path.lexists(whole))
+        new = nameless or (bool(flags & _NEW) and not os.path.lexists(full_path))
         self._begin(*(("ENOSPC", "EDQUOT", "EIO", "EMFILE") if new else ("EMFILE",)))
         fd = os.open(path, flags, mode, dir_fd=dir_fd)
         self._descriptors.add(fd)
         if new:
             self._synced[_key(fd)] = b""
         if new and not nameless:
-            self._record(lambda: os.unlink(whole))
+            self._record(lambda: os.unlink(full_path))
         return fd
 
     def dup(self, fd: int) -> int:
@@ -194,9 +194,9 @@ class Disk:
             self._begin("EIO")
         except OSError:
             return False
-        for each in self._descriptors:
+        for open_fd in self._descriptors:
             with suppress(OSError):
-                self._note_synced(each)
+                self._note_synced(open_fd)
         self._synced = {key: octets for key, octets in self._synced.items() if self._is_open(key)}
         self._clear_journal()
         return True
@@ -210,10 +210,10 @@ class Disk:
         dst_dir_fd: int | None = None,
         **more: Any,
     ) -> None:
-        whole = self._path(target, dst_dir_fd)
+        full_path = self._path(target, dst_dir_fd)
         self._begin("ENOSPC", "EIO")
         os.link(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, **more)
-        self._record(lambda: os.unlink(whole))
+        self._record(lambda: os.unlink(full_path))
 
     def replace(
         self, source: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
@@ -232,30 +232,30 @@ class Disk:
     rename = replace
 
     def unlink(self, path: Any, *, dir_fd: int | None = None) -> None:
-        whole = self._path(path, dir_fd)
+        full_path = self._path(path, dir_fd)
         self._begin("EIO")
-        bring_back = self._bury(whole)
-        os.unlink(whole)
+        bring_back = self._bury(full_path)
+        os.unlink(full_path)
         self._record(bring_back)
 
     def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-        whole = self._path(path, dir_fd)
+        full_path = self._path(path, dir_fd)
         self._begin("ENOSPC", "EIO")
-        os.mkdir(whole, mode)
-        self._record(lambda: os.rmdir(whole))
+        os.mkdir(full_path, mode)
+        self._record(lambda: os.rmdir(full_path))
 
     def makedirs(self, path: Any, mode: int = 0o777, exist_ok: bool = False) -> None:
-        above = os.path.dirname(os.fsdecode(path))
-        if above and not os.path.isdir(above):
-            self.makedirs(above, exist_ok=True)
+        parent = os.path.dirname(os.fsdecode(path))
+        if parent and not os.path.isdir(parent):
+            self.makedirs(parent, exist_ok=True)
         if not (exist_ok and os.path.isdir(path)):
             self.mkdir(path, mode)
 
     def rmdir(self, path: Any, *, dir_fd: int | None = None) -> None:
-        whole = self._path(path, dir_fd)
+        full_path = self._path(path, dir_fd)
         self._begin("EIO")
-        os.rmdir(whole)
-        self._record(lambda: os.mkdir(whole))
+        os.rmdir(full_path)
+        self._record(lambda: os.mkdir(full_path))
 
     def setxattr(self, fd: int, name: str, value: bytes) -> None:
         self._begin("ENOSPC")
@@ -342,10 +342,10 @@ class Disk:
 
     def lose_power(self, source: random.Random) -> None:
         """Change the directory to a random state after a power loss; all files must be closed."""
-        kept = source.randint(0, len(self._journal))
+        count = source.randint(0, len(self._journal))
         if source.random() < 0.3:
-            kept = len(self._journal)
-        for change in reversed(self._journal[max(kept, self._durable) :]):
+            count = len(self._journal)
+        for change in reversed(self._journal[max(count, self._durable) :]):
             with suppress(FileNotFoundError):
                 change.undo()
         self._clear_journal()
@@ -421,15 +421,15 @@ class Database(sqlite3.Connection):
         self.disk.begin_statement(sql)
         if sql.startswith("PRAGMA synchronous="):
             self._is_durable = sql.endswith("FULL")
-        found = super().execute(sql, *arguments)
+        cursor = super().execute(sql, *arguments)
         self._note()
-        return found
+        return cursor
 
     def executescript(self, sql: str, /) -> sqlite3.Cursor:
         self.disk.begin_statement("")
-        found = super().executescript(sql)
+        cursor = super().executescript(sql)
         self._note(changed=True)
-        return found
+        return cursor
 
     def _note(self, *, changed: bool = False) -> None:
         if not self.in_transaction and (changed or self.total_changes != self._changes):

@@ -142,11 +142,11 @@ class WorldNetwork:
 
     def end(self) -> int:
         """Close all sockets, and return the number of sockets that were open."""
-        left = [link.near for link in self._links if link.is_open]
-        for sock in left:
+        open_sockets = [link.near for link in self._links if link.is_open]
+        for sock in open_sockets:
             sock.close()
         self._links.clear()
-        return len(left) + self.datagrams.end()
+        return len(open_sockets) + self.datagrams.end()
 
     def name(self, host: str, *addresses: str, together: bool = False) -> None:
         """Set the IP addresses of a host.
@@ -188,13 +188,13 @@ class WorldNetwork:
         if fault is not None and fault.kind == "unnamed":
             raise socket.gaierror(socket.EAI_AGAIN, "the name server does not answer")
         if fault is not None:
-            known = self._addresses[name]
+            addresses = self._addresses[name]
             for servers in (self._handlers, self.datagrams.answers):
-                for place in [place for place in servers if place[0] == known[0] and len(known) > 1]:
+                for place in [place for place in servers if place[0] == addresses[0] and len(addresses) > 1]:
                     del servers[place]
-            del known[:-1]
-        found = self._addresses[name][: None if self._together[name] else 1]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, port)) for address in found]
+            del addresses[:-1]
+        results = self._addresses[name][: None if self._together[name] else 1]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, port)) for address in results]
 
     async def connect_to(self, address: str, port: int, until: float) -> socket.socket:
         """Open a connection as `resolver.network.connecting.connect_to` does."""
@@ -248,7 +248,7 @@ class Link:
         self._latency, self._packet = source.choice(_LATENCIES), source.choice(_PACKETS)
         self._sent = 0
         self._last = b""
-        self._is_left = trio.Event()
+        self._is_closed = trio.Event()
 
     @property
     def is_open(self) -> bool:
@@ -269,13 +269,13 @@ class Link:
                 nursery.start_soon(self._send_up, inner)
                 await self._send_down(inner)
                 with trio.move_on_after(_LINGER):
-                    await self._is_left.wait()
+                    await self._is_closed.wait()
                 nursery.cancel_scope.cancel()
         except BaseException as error:
-            problems = [each for each in leaves(error) if not isinstance(each, trio.Cancelled)]
+            problems = [problem for problem in leaves(error) if not isinstance(problem, trio.Cancelled)]
             if not problems:
                 raise
-            self._network.problems += [each for each in problems if not isinstance(each, Killed)]
+            self._network.problems += [problem for problem in problems if not isinstance(problem, Killed)]
         finally:
             self._far.socket.close()
 
@@ -291,7 +291,7 @@ class Link:
                 self._network.step()
                 await trio.sleep(self._latency)
                 await inner.send_all(bytes(octets))
-        self._is_left.set()
+        self._is_closed.set()
         with suppress(*_GONE):
             await inner.send_eof()
 
@@ -315,10 +315,10 @@ class Link:
         if fault is None or fault.octets >= self._sent + len(packet):
             await self._deliver(packet)
             return True
-        ahead = packet[: max(0, fault.octets - self._sent)]
+        prefix = packet[: max(0, fault.octets - self._sent)]
         self._fault = None
-        if ahead:
-            await self._deliver(ahead)
+        if prefix:
+            await self._deliver(prefix)
         match fault.kind:
             case "cut":
                 self._network.cuts.append(self._last)
@@ -329,17 +329,17 @@ class Link:
                 self._far.socket.close()
                 return False
             case "hang":
-                await self._is_left.wait()
+                await self._is_closed.wait()
                 return False
             case "lag":
                 await trio.sleep(_LAG)
             case "drip":
-                for at in range(len(ahead), min(len(packet), len(ahead) + _DROPS)):
+                for at in range(len(prefix), min(len(packet), len(prefix) + _DROPS)):
                     await trio.sleep(_DRIP)
                     await self._deliver(packet[at : at + 1])
-                await self._deliver(packet[len(ahead) + _DROPS :])
+                await self._deliver(packet[len(prefix) + _DROPS :])
                 return True
-        await self._deliver(packet[len(ahead) :])
+        await self._deliver(packet[len(prefix) :])
         return True
 
     async def _deliver(self, octets: bytes) -> None:

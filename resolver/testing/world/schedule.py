@@ -140,7 +140,7 @@ def _draw(source: random.Random, kind: Kind, life: int) -> Fault:
         return Fault(kind, at, source.choice((source.randint(0, 500), source.randint(0, 30_000))), life)
     if kind in CANCELS:
         limits = (8, 40) if kind == "cancel" else (300, 3_000)
-        at, *after = (source.randint(1, most) for most in (8, *limits))
+        at, *after = (source.randint(1, limit) for limit in (8, *limits))
         return Fault(kind, at, source.choice(after), life)
     return Fault(kind, source.choice((source.randint(1, 12), source.randint(1, 120))), 0, life)
 
@@ -171,5 +171,5 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
 def leaves(error: BaseException) -> list[BaseException]:
     """Return the exceptions of a group and of its subgroups, or the exception itself."""
     if isinstance(error, BaseExceptionGroup):
-        return [leaf for each in error.exceptions for leaf in leaves(each)]
+        return [leaf for member in error.exceptions for leaf in leaves(member)]
     return [error]

@@ -129,10 +129,10 @@ class VirtualSelector(selectors.DefaultSelector):
         self._advance, self._source = advance, source
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = sorted(super().select(0), key=lambda each: each[0].fd)
-        self._source.shuffle(found)
-        self._advance(bool(found))
-        return found
+        ready = sorted(super().select(0), key=lambda item: item[0].fd)
+        self._source.shuffle(ready)
+        self._advance(bool(ready))
+        return ready
 
 
 class VirtualEventLoop(asyncio.SelectorEventLoop):
@@ -165,7 +165,7 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
         self._turns += 1
         if self._ready and self._turns <= _MAX_TURNS:
             return
-        timers = [each._when for each in self._scheduled[:1]]  # type: ignore[attr-defined]
+        timers = [timer._when for timer in self._scheduled[:1]]  # type: ignore[attr-defined]
         deadline = min([*timers, self.guest.deadline])
         if deadline == math.inf:
             if not self._ready:
@@ -207,10 +207,10 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
         try:
             return await main()
         finally:
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in left:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             scope.cancel()
             (await ended).unwrap()
 
@@ -256,8 +256,8 @@ def begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
-    def deliver(given: T | None, problem: BaseException | None) -> None:
-        loop.call_later(random.choice(THREAD_DELAYS), settle, result, given, problem)
+    def deliver(value: T | None, problem: BaseException | None) -> None:
+        loop.call_later(random.choice(THREAD_DELAYS), settle, result, value, problem)
 
     loop.call_later(random.choice(THREAD_DELAYS), call_and_deliver, function, deliver)
     return result

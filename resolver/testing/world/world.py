@@ -36,8 +36,8 @@ T = TypeVar("T")
 
 #: The maximum duration of a process life in virtual seconds, and its maximum number of steps. Above these
 #: limits, the run fails with `Hung`.
-_LONGEST = 1_000_000.0
-_MOST_STEPS = 200_000
+_MAX_SECONDS = 1_000_000.0
+_MAX_STEPS = 200_000
 
 #: The event loop of the client.
 LoopName: TypeAlias = Literal["trio", "asyncio"]
@@ -129,17 +129,17 @@ class World:
             The result of the function, or None if the call was cancelled.
         """
         self._calls += 1
-        fault = self._now.find(CANCELS, self._calls)
+        fault = self._schedule.find(CANCELS, self._calls)
         return await function() if fault is None else await call_with_cancellation(function(), fault)
 
     async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
         loop = running()
-        with loop.move_on_after(_LONGEST) as scope, loop.move_on_at(math.inf) as self._scope:
+        with loop.move_on_after(_MAX_SECONDS) as scope, loop.move_on_at(math.inf) as self._scope:
             result = await main()
             self.left += _find_background_tasks()
             return result
         if scope.cancelled_caught:
-            raise Hung(f"the life did not end within {_LONGEST:g} virtual seconds")
+            raise Hung(f"the life did not end within {_MAX_SECONDS:g} virtual seconds")
         raise Killed
 
     @contextmanager
@@ -152,7 +152,7 @@ class World:
         self.most_calls = {}
         self._scope = None
         schedule = self.schedule.of(self._life)
-        self._now = schedule
+        self._schedule = schedule
         self._seed = seed = f"{schedule.seed} {self._life}"
         self.network.begin(schedule, self._life, self._step)
         self.disk.begin(schedule, self._step)
@@ -173,9 +173,9 @@ class World:
         """Count a step, and raise `Killed` if the schedule kills the process at this step."""
         if not self.was_killed:
             self._steps += 1
-            if self._steps > _MOST_STEPS:
-                raise Hung(f"the life took more than {_MOST_STEPS} steps")
-            fault = self._now.find(KILLS, self._steps)
+            if self._steps > _MAX_STEPS:
+                raise Hung(f"the life took more than {_MAX_STEPS} steps")
+            fault = self._schedule.find(KILLS, self._steps)
             if fault is None:
                 return
             self.was_killed, self.lost_power = True, fault.kind == "power"
@@ -230,8 +230,8 @@ def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str)
 
 
 def _files(disk: Disk) -> Iterator[tuple[Any, str, object]]:
-    for found in pkgutil.iter_modules(resolver.files.__path__):
-        module = importlib.import_module(f"resolver.files.{found.name}")
+    for info in pkgutil.iter_modules(resolver.files.__path__):
+        module = importlib.import_module(f"resolver.files.{info.name}")
         if hasattr(module, "os"):
             yield module, "os", disk
             yield module, "open", disk.open_file
@@ -247,14 +247,14 @@ class _InlineThreads:
     before and after the function, and a cancellation waits until the function has returned.
     """
 
-    def __init__(self, most: dict[Callable[..., Any], int]) -> None:
-        self._most = most
+    def __init__(self, max_calls: dict[Callable[..., Any], int]) -> None:
+        self._max_calls = max_calls
         self._running: Counter[Callable[..., Any]] = Counter()
 
     async def run(self, function: Callable[..., T], *args: object, **_: object) -> T:
         called = function.func if isinstance(function, partial) else function
         self._running[called] += 1
-        self._most[called] = max(self._most.get(called, 0), self._running[called])
+        self._max_calls[called] = max(self._max_calls.get(called, 0), self._running[called])
         try:
             with trio.CancelScope(shield=True):
                 await trio.sleep(random.choice(THREAD_DELAYS))

@@ -48,12 +48,12 @@ class Ending(OctetScript):
     def answer(self, step: Step) -> object:
         if isinstance(step, RequestEnd):
             return self._proved
-        if isinstance(step, Receive) and not self._speaking and isinstance(self._last, TimerElapsed):
+        if isinstance(step, Receive) and not self._blocks and isinstance(self._last, TimerElapsed):
             raise self._last
         return UNSCRIPTED
 
     def speak(self) -> PeerOutput:
-        if self._speaking or isinstance(self._last, TimerElapsed):
+        if self._blocks or isinstance(self._last, TimerElapsed):
             return super().speak()
         return self._last
 

@@ -88,7 +88,7 @@ async def test_refused_plugin_url_causes_no_connection(text: str) -> None:
         async with Resolver(policy=Policy(allow_port={watch.port})) as session:
             with pytest.raises(Refused) as caught:
                 await session.fetch(text)
-        assert (caught.value.rule, watch.saw_nothing()) == ("S02", True)
+        assert (caught.value.rule, watch.received_nothing()) == ("S02", True)
 
 
 def test_s06_applies_to_user_names_of_plugins() -> None:
@@ -168,7 +168,7 @@ async def test_tls_required_applies_to_plugins() -> None:
         ) as session:
             with pytest.raises(NotConfigured, match="TLS is required"):
                 await session.fetch(url)
-        assert watch.saw_nothing()
+        assert watch.received_nothing()
     registry.check_tls(parse("netstring://h.example/"), "require")
 
 
@@ -183,7 +183,7 @@ async def test_tls_required_applies_to_gateways() -> None:
         async with session:
             with pytest.raises(NotConfigured, match="http"):
                 await session.fetch("x-foo:bar")
-        assert watch.saw_nothing()
+        assert watch.received_nothing()
 
 
 async def test_plugin_url_without_host_is_invalid() -> None:
