@@ -65,9 +65,14 @@ def _shorten(shown: Masked) -> Masked:
     return shown if len(shown) <= _MAX_SHOWN else Masked(f"{shown[:_MAX_SHOWN]}…")
 
 
+#: The codes of the errors about a missing login to a proxy: SOCKS has no code. The options for a login are
+#: for the server, and would send the login of the proxy to the server.
+_PROXY_CODES = (None, "407")
+
+
 def _advise(error: ResolveError, text: str) -> str:
     """Return the advice how to fix an error, or an empty text if the message contains it already."""
-    if isinstance(error, LoginRequired):
+    if isinstance(error, LoginRequired) and error.code not in _PROXY_CODES:
         return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"

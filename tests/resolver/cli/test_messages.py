@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver import InvalidUrl, LimitExceeded, Refused, TimedOut
+from resolver import InvalidUrl, LimitExceeded, LoginRequired, Refused, TimedOut
 from resolver.cli import streams
 from resolver.cli.messages import describe
 
@@ -54,6 +54,12 @@ def test_setting_of_error_is_shown_as_option(setting: str, option: str) -> None:
     error = TimedOut("timed out: no data for 30 s").with_setting(setting)
     assert "--" not in str(error)
     assert describe(error, "gopher://h.example/")[0].endswith(f": timed out: no data for 30 s ({option})")
+
+
+@pytest.mark.parametrize(("code", "advised"), [("401", True), ("530", True), ("407", False), (None, False)])
+def test_message_does_not_advise_login_of_server_for_proxy(code: str | None, advised: bool) -> None:
+    error = LoginRequired("the peer requires a login", code=code)
+    assert ("--user" in describe(error, "http://h.example/")[0]) is advised
 
 
 def test_setting_of_size_limit_is_shown_as_option() -> None:
