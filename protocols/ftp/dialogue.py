@@ -562,7 +562,9 @@ def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]
     """
     start, stop, reply = session.options.start, session.options.stop, planned.reply
     same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))
-    if not same or reply.size is None or (start if stop is None else stop) > reply.size:
+    if not same or reply.size is None:
+        return planned
+    if not (start <= reply.size if stop is None else start < stop <= reply.size):
         return planned
     if not start:
         return planned._replace(reply=replace(reply, stop=stop))

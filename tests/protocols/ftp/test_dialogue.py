@@ -201,6 +201,14 @@ def test_start_sends_rest_if_size_allows(
     assert outcome.found.modified is not None
 
 
+@pytest.mark.parametrize(("start", "stop"), [(0, 0), (0, -1), (3, 3), (3, 2), (3, 6)])
+def test_range_without_bytes_of_the_file_requests_complete_file(start: int, stop: int) -> None:
+    player, outcome = play("ftp://h/x;type=i", Script(data=b"12345"), Options(start=start, stop=stop))
+    assert isinstance(outcome, Outcome), outcome
+    assert player.commands[3:] == [b"SIZE x", b"MDTM x", b"EPSV", b"RETR x"]
+    assert (outcome.found.start, outcome.found.stop) == (0, None)
+
+
 def test_start_is_ignored_for_type_a() -> None:
     player, outcome = play("ftp://h/x;type=a", options=Options(start=3))
     assert isinstance(outcome, Outcome)
