@@ -282,19 +282,10 @@ class SocketStream:
             return False
         if self._packing is not None and self._packing.has_more:
             return False
-        sock = self._sock
-        if type(sock) is not socket.socket:  # A plain socket has no TLS layer to check.
-            if isinstance(sock, SECURED) and sock.pending():
-                return False
-            sock = sock.outer if isinstance(sock, InnerTls) else sock
-        try:
-            # `SSLSocket.recv` does not support flags, so this call reads below the TLS layer.
-            socket.socket.recv(sock, 1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:  # The socket is closed, or the connection is broken.
+        if isinstance(self._sock, SECURED) and self._sock.pending():
             return False
-        return False
+        fd = self._sock.fileno()
+        return fd != -1 and not is_ready(fd, writes=False)
 
     def serve(self, settings: StreamSettings) -> None:
         """Apply the settings of another URL with the same host and port to this reused connection."""
