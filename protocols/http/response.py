@@ -169,12 +169,9 @@ def content_length(value: str) -> int:
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
 # `re` compiles the patterns on first use.
+_IMF_FIXDATE = rf"(?a)[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT"
 _RFC_850 = rf"(?a)[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT"
-_FORMS = (
-    rf"(?a)[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT",
-    _RFC_850,
-    rf"(?a)[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})",
-)
+_ASCTIME = rf"(?a)[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})"
 #: The first two-digit year of the 20th century in dates of RFC 850. By RFC 9110, a year far in the future
 #: means a year in the past. Web servers have no dates before 1970, so 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
@@ -192,25 +189,18 @@ def format_date(moment: datetime) -> str:
 
 def parse_date(text: str) -> datetime | None:
     """Parse a date, and return it in UTC, or None for an invalid date."""
-    for form in _FORMS:
-        if (found := re.fullmatch(form, text)) is None:
-            continue
-        year, second = int(found["year"]), int(found["second"])
-        if form is _RFC_850:
-            year += 1900 if year >= _CENTURY_TURN else 2000
-        try:
-            return datetime(
-                year,
-                MONTHS.index(found["month"]) + 1,
-                int(found["day"]),
-                int(found["hour"]),
-                int(found["minute"]),
-                59 if second > 59 else second,  # `datetime` does not support second 60 (a leap second)
-                tzinfo=UTC,
-            )
-        except ValueError:
-            return None
-    return None
+    match = re.fullmatch(_IMF_FIXDATE, text) or re.fullmatch(_RFC_850, text) or re.fullmatch(_ASCTIME, text)
+    if match is None:
+        return None
+    day, month, year, hour, minute, second = match.group("day", "month", "year", "hour", "minute", "second")
+    if len(year) == 2:
+        year = f"19{year}" if int(year) >= _CENTURY_TURN else f"20{year}"
+    # `datetime` does not support second 60 (a leap second).
+    clock = int(hour), int(minute), min(int(second), 59)
+    try:
+        return datetime(int(year), MONTHS.index(month) + 1, int(day), *clock, tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 # The meaning of a status code (RFC 9110 15): object, redirect or error.
