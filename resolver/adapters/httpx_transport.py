@@ -274,7 +274,7 @@ class TimeoutGate(UrlGate):
     ) -> None:
         super().__init__(admission)
         self.family = family
-        self.clock = clock or Clock(self.limits.total)
+        self.clock = clock or Clock(self.limits.total, loop=admission.loop)
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
 
     def switch_protocols(self) -> SocketStream:

@@ -276,10 +276,10 @@ class Network:
         """
         if loop is None or loop is not self._loop:
             loop = self.check_run()
-        judge = partial(Admission, self._shared, url, origin, referrer)
-        admission = judge(server, options, None, in_clear, mask, loop)
+        shared = self._shared
+        admission = Admission(shared, url, origin, referrer, server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
             return admission
         # the setting is read only after the policy has allowed the URL
         server = server_of(find_setting(self._news_server), url.scheme)
-        return judge(server, options, None, in_clear, mask, loop)
+        return Admission(shared, url, origin, referrer, server, options, None, in_clear, mask, loop)
