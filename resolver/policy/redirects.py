@@ -16,22 +16,18 @@ from resolver.url import registry
 
 def judge_hop(subject: Subject) -> Iterator[Decision]:
     """Apply S10 to a URL that the client follows without confirmation, such as a redirect."""
-    target = subject.url.scheme
-    if subject.source is not None and subject.source.scheme == target and subject.rules.local:
-        return  # a link from a local file to a local file is checked by rule S12 only
+    target, source = subject.url.scheme, subject.source
+    if source is not None and source.scheme == target and (subject.rules.local or subject.rules.followed):
+        return  # S12 checks links between local files
     if not subject.rules.followed:
         yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
-    elif (
-        subject.source is not None
-        and target not in subject.policy.allow_redirect
-        and not subject.is_same_server
-    ):
-        yield from _judge_step(subject.source.scheme, target)
+    elif source is not None and target not in subject.policy.allow_redirect and not subject.is_same_server:
+        yield from _judge_step(source.scheme, target)
 
 
 def _judge_step(start: str, target: str) -> Iterator[Decision]:
     flag = f"--allow-redirect {target}"
-    if target != start and target not in rules_of(start).leads_to:
+    if target not in rules_of(start).leads_to:
         link = f"a link from {start}" if start else "a link from an invalid URL"
         yield Decision(
             rule="S10",
