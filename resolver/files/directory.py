@@ -204,8 +204,18 @@ class DirectoryHandle:
     def _enter(self, name: str, names: list[str]) -> None:
         if name in (os.curdir, os.pardir):
             raise LocalError(f"{self._shown!r} leads out of {self._below!r}")
+        flags = _HELD | os.O_NOFOLLOW
         try:
-            inner = self._open_inner(name, names)
+            try:
+                inner = os.open(name, flags, dir_fd=self.fd)
+            except FileNotFoundError:
+                if not self._make:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=self.fd)
+                    if self._wait is not None:
+                        self._wait.record_made(os.path.join(self._below or "", *names))
+                inner = os.open(name, flags, dir_fd=self.fd)
         except OSError:
             found = self.status_of(name)
             if found is None or not stat.S_ISLNK(found.st_mode):
@@ -216,19 +226,6 @@ class DirectoryHandle:
             ) from None
         os.close(self.fd)
         self.fd = inner
-
-    def _open_inner(self, name: str, names: list[str]) -> int:
-        flags = _HELD | os.O_NOFOLLOW
-        try:
-            return os.open(name, flags, dir_fd=self.fd)
-        except FileNotFoundError:
-            if not self._make:
-                raise
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=self.fd)
-                if self._wait is not None:
-                    self._wait.record_made(os.path.join(self._below or "", *names))
-            return os.open(name, flags, dir_fd=self.fd)
 
     def close(self) -> None:
         if self.fd != -1:
