@@ -238,9 +238,12 @@ class SavingOne:
                     f"cannot save to {request.path!r}: another request of this call has this path"
                 )
             return request.path
+        first = self._claim.first
+        if first is not None and not may_be_index(first):  # the server cannot change the reserved path
+            return first
         name = await session.server_name(url, origin=request.origin, referrer=request.referrer)
         suffix = ""
-        if name is None and may_be_index(self._claim.first or ""):
+        if name is None and may_be_index(first or ""):
             suffix = await session.index_suffix(url, origin=request.origin, referrer=request.referrer)
         try:
             return self._reserve(url, name, suffix)
