@@ -6,7 +6,7 @@ The URLs of the command line and of the lists are the roots of the trees.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -45,13 +45,13 @@ _MAX_TREES = 64
 class TreeRun(Protocol):
     """The methods that `Trees` calls to report and count outcomes."""
 
-    async def run_retrieval(
+    def run_retrieval(
         self,
         number: int,
         target: CommandTarget,
         perform: Callable[[], Awaitable[Saved | None]],
         entry: LedgerEntry | None = None,
-    ) -> None: ...
+    ) -> Coroutine[object, object, None]: ...
 
     def report_skipped(self, number: int, saved: Saved, scheme: str) -> None: ...
 
@@ -180,25 +180,29 @@ class Trees:
                 self._run.report_skipped(number, make_saved(item.url.shown, item.path, entry), item.scheme)
                 item.close()
             else:
-                yield _TreeTask(self, item, number, entry)
+                run = partial(self.perform, number, item, entry)
+                yield _TreeTask(item.host, item.scheme, item.lane, run)
 
     def count_item(self, item: TreeFile | TreeDirectory) -> int:
         """Count a file or directory in the summary, and return its number."""
         assert isinstance(item.owner, PlannedTree)
         return self._tally.add_target(item.owner.target, below=True)
 
-    async def perform(self, number: int, item: TreeFile | TreeDirectory, entry: LedgerEntry | None) -> None:
+    def perform(
+        self, number: int, item: TreeFile | TreeDirectory, entry: LedgerEntry | None
+    ) -> Coroutine[object, object, None]:
         """Save a file or list a directory, and report the outcome."""
-        tree = item.owner
-        assert isinstance(tree, PlannedTree)
-        target = CommandTarget(item.url.text, item.origin, item.referrer)
         perform: Callable[[], Awaitable[Saved | None]]
-        if isinstance(item, TreeFile):
-            target = (tree.target if item.is_top else target)._replace(file=item)
-            perform = partial(get, self._session, target, self._command)
-        else:
+        if isinstance(item, TreeDirectory):
+            target = CommandTarget(item.url.text, item.origin, item.referrer)
             perform = partial(enter, item, target, self._command, self._session.policy)
-        await self._run.run_retrieval(number, target, perform, entry)
+        else:
+            target = CommandTarget(item.url.text, item.origin, item.referrer, file=item)
+            if item.is_top:
+                assert isinstance(item.owner, PlannedTree)
+                target = item.owner.target._replace(file=item)
+            perform = partial(get, self._session, target, self._command)
+        return self._run.run_retrieval(number, target, perform, entry)
 
 
 async def _raise_error(error: ResolveError) -> Saved | None:
@@ -214,20 +218,13 @@ def lane_of(task: BatchTask[None]) -> Hashable:
     return task.lane
 
 
-class _TreeTask:
+class _TreeTask(NamedTuple):
     """A file or a directory of a tree as a task of the batch."""
 
-    def __init__(
-        self, trees: Trees, item: TreeFile | TreeDirectory, number: int, entry: LedgerEntry | None
-    ) -> None:
-        self._trees = trees
-        self._item = item
-        self._number = number
-        self._entry = entry
-        self.host, self.scheme, self.lane = item.host, item.scheme, item.lane
-
-    async def run(self) -> None:
-        await self._trees.perform(self._number, self._item, self._entry)
+    host: str
+    scheme: str
+    lane: Hashable
+    run: Callable[[], Coroutine[object, object, None]]
 
 
 # The option `--delete` of `get -r`. Local files that are not at the source anymore are listed, and removed if

@@ -119,6 +119,8 @@ class TreeItem:
         self.path = row.path
         self.url = row.url or tree.top.url
         self.is_top = row.parent is None
+        self.owner = tree.top.owner
+        self.origin: Origin = tree.top.origin if self.is_top else "derived"
         self.host, self.scheme = tree.host, tree.scheme
 
     @property
@@ -134,14 +136,6 @@ class TreeItem:
             return None
         is_directory = isinstance(self, TreeDirectory)
         return self.row.tree, self.row.number if is_directory or self.is_top else self.row.parent
-
-    @property
-    def owner(self) -> object:
-        return self.tree.top.owner
-
-    @property
-    def origin(self) -> Origin:
-        return self.tree.top.origin if self.is_top else "derived"
 
     def close(self) -> None:
         """Finish the item (file or directory) without a request."""
