@@ -28,7 +28,9 @@ from resolver.files.names import (
     check_name,
     check_way,
     free_name,
+    is_directory,
     is_skipped,
+    make_irregular_error,
     size_of,
     state_of,
 )
@@ -334,6 +336,8 @@ class Saver:
         Raises errors that can be detected locally. The metadata is requested only if the result depends on
         the modification time of the object.
         """
+        if is_directory(self._path):  # a directory is not replaced
+            raise make_irregular_error(self._path)
         if self._held is not None:
             facts = self._first._replace(options=replace(self._first.options, want="facts"))
             reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)

@@ -545,6 +545,9 @@ async def test_dry_run_reports_existing_file(nursery: trio.Nursery, tmp_path: Pa
         (tmp_path / "object").write_bytes(b"old")
         with pytest.raises(LocalError, match=r"object' .*already.*unchanged$"):
             await session.save(server.url("/object"), tmp_path / "object", dry_run=True)
+        (tmp_path / "directory").mkdir()
+        with pytest.raises(LocalError, match="not a regular file"):
+            await session.save(server.url("/object"), tmp_path / "directory", exists="replace", dry_run=True)
     assert server.requests == []
 
 
