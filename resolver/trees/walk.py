@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from protocols.contract import Kind, Origin, Referrer, Url, Validators
-from protocols.errors import Declined, Refused, TryLater
+from protocols.errors import Declined, LocalError, Refused, TryLater
 from resolver.files.names import is_directory
 from resolver.loops import running
 from resolver.network.task import Requeue
@@ -209,16 +209,16 @@ class TreeFile(TreeItem):
             try:
                 if (left := await self._left_alone()) is not None:
                     return left
-                if self._was_directory and not self.tree.top.is_listing:
-                    self._walk.enter(self)
-                    return None
                 return await save()
             except NoDocument as error:
                 is_bound = self.is_top or self.tree.top.is_listing
                 if is_bound or not (self._is_open or error.rule == "S10"):
                     raise
-                self._walk.enter(self)
-                return None
+            except LocalError:
+                if self.tree.top.is_listing or not self._was_directory:
+                    raise
+            self._walk.enter(self)
+            return None
 
     @property
     def _is_open(self) -> bool:

@@ -145,9 +145,14 @@ async def test_walk_enters_index_pages_and_saves_documents(tmp_path: Path, nurse
         "link": None,
         "link/c.txt": b"c",
     }
-    again = await mirror(server.url("/t/"), into=tmp_path, exists="skip")
-    assert not again.failed
-    assert {each.requested_url for each in again.saved} == {each.requested_url for each in found.saved}
+    saved = contents(tmp_path / "top")
+    for exists in ("skip", "newer", "replace", "resume"):  # the local path of /t/link is a directory now
+        server.requests.clear()
+        again = await mirror(server.url("/t/"), into=tmp_path, exists=exists)
+        assert not again.failed
+        assert {each.requested_url for each in again.saved} == {each.requested_url for each in found.saved}
+        assert "/t/link" not in [each.target for each in server.requests]
+        assert contents(tmp_path / "top") == saved
 
 
 async def test_walk_stays_below_start(tmp_path: Path, nursery: trio.Nursery) -> None:
