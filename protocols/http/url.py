@@ -62,8 +62,8 @@ def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
 def names_of(url: HttpUrl) -> tuple[bytes, ...]:
     """Return the decoded segments of the path, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
     found: list[bytes] = []
-    for segment in (url.path or "").split("/"):
-        name = decode(segment)
+    path = url.path or ""
+    for name in map(decode, path.split("/")) if "%" in path else path.encode("ascii").split(b"/"):
         if name == b"..":
             del found[-1:]
         elif name != b".":
