@@ -303,7 +303,7 @@ class DirectoryListing:
             depth=row.depth + 1,
             role=role,
             raw=names[-1],
-            kind=entry.kind.value,
+            kind=entry.kind,
             referrer=None if found_in is None else found_in.url,
             address=None if found_in is None else found_in.address,
             mark=identity_of(self._server, entry.extra),
