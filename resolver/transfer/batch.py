@@ -155,7 +155,7 @@ class Batch(Generic[T]):
         An exception of the source, of a task or of `take` ends the batch and is raised unchanged. A
         `ResolveError` of a task does not end the batch: the error is the result of the task.
         """
-        self._loop: Loop = running()
+        self._loop: Loop = running().bind()
         self.now = self._loop.current_time
         self._changed = self._loop.event()
         self._read_on = self._loop.event()

@@ -140,7 +140,7 @@ class Robots:
         self._session = session
         self._slow = slow
         self._report = report
-        self._loop = running()
+        self._loop = running().bind()
         self._servers: dict[str, _RobotsServer] = {}
 
     async def check(self, url: Url, origin: Origin, referrer: Referrer | None) -> Finding | None:
