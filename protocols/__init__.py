@@ -44,7 +44,7 @@ A pooled connection:
     PooledConnection  a new connection, or a keep-alive connection from the connection pool (contract)
     pool_key          the key of interchangeable connections (step.Acquire)
     state             data for the next dialogue on the same connection (contract.PooledConnection)
-    FtpSessionState   the state of an FTP connection: the user and the working directory (ftp.control)
+    Control           an FTP control connection, and the state of the server (ftp.control)
     DirectoryRoute    the path from the working directory to the directory of a URL (ftp.control)
     ConnectionNotReusable a pooled connection that cannot serve this URL (ftp.session)
 

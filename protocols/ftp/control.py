@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from protocols.contract import Line
@@ -14,7 +14,7 @@ from protocols.ftp.reply import ControlReply, make_declined, read_reply, shown_t
 from protocols.ftp.url import FtpUrl
 from protocols.options import Limits, Options
 from protocols.step import Dialogue, Receive, Send, StartTimer
-from protocols.wire import Secret, encode_line, encode_refusals
+from protocols.wire import Reader, Secret, encode_line, encode_refusals
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 # - The client can return to the login directory: it sends `CWD` with the path that `PWD` returned after
 #   login, and `PWD` then returns this path again.
 # Paths are not compared in any other way and are never joined. The connection pool stores the
-# `FtpSessionState` with the connection.
+# `Control` with the connection.
 
 
 class LoginKey(NamedTuple):
@@ -48,7 +48,7 @@ class LoginKey(NamedTuple):
 
 def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
     """Return whether the working directory of a connection belongs to these CWD arguments."""
-    return isinstance(state, FtpSessionState) and state.route(cwds) is DirectoryRoute.STAY
+    return isinstance(state, Control) and state.route(cwds) is DirectoryRoute.STAY
 
 
 def login_key(url: FtpUrl, options: Options) -> LoginKey:
@@ -63,45 +63,6 @@ class DirectoryRoute(enum.Enum):
     STAY = "send no CWD"
     HOME = "go to the login directory first"
     ANEW = "make a new connection"
-
-
-@dataclass(slots=True)
-class FtpSessionState:
-    """The server's state of one control connection, as known from its replies.
-
-    Attributes:
-        protected: Whether data connections use TLS.
-        type_code: The last TYPE that the server accepted with 2yz.
-        extended: Whether EPSV works, or None if EPSV was not sent.
-        in_order: Whether the server processes pipelined commands in order. A server of this kind also sends
-            150 before data, and ends each data connection that it announced with 150.
-        queues: Whether the server reads no command during a transfer.
-        port: The data port for the next transfer, from an EPSV that was sent ahead.
-        lists_facts: Whether FEAT lists MLSD, or None if FEAT was not sent.
-        home: The path that PWD returned after login.
-        cwds: The CWD arguments from the login directory to the working directory. None if the working
-            directory is unknown, after a failed or an additional CWD.
-        idle: Whether the connection can accept a command. False during a transfer, and after a transfer
-            without a final reply. A connection that is not idle must not be reused.
-    """
-
-    protected: bool = False
-    type_code: bytes | None = None
-    extended: bool | None = None
-    in_order: bool = False
-    queues: bool = False
-    port: int | None = None
-    lists_facts: bool | None = None
-    home: bytes | None = None
-    cwds: tuple[bytes, ...] | None = ()
-    idle: bool = True
-
-    def route(self, cwds: tuple[bytes, ...]) -> DirectoryRoute:
-        if not self.idle:
-            return DirectoryRoute.ANEW
-        if self.cwds == cwds:
-            return DirectoryRoute.STAY
-        return DirectoryRoute.ANEW if self.home is None else DirectoryRoute.HOME
 
 
 #: The maximum size of an argument in bytes. For larger arguments, vsftpd responds 500, Pure-FTPd closes the
@@ -177,24 +138,66 @@ def shown_line(line: Line) -> str:
     return repr(shown_text(line.shown[:-2]))
 
 
+@dataclass(slots=True, eq=False)
 class Control:
-    """The client side of a control connection.
+    """A control connection: its commands and replies, and the server's state as known from the replies.
 
-    The client refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421 reply. If
-    `keep` is set, further retrievals will follow. `has_data` is set while the data connection for the next
-    transfer is open. `options` are the Telnet options that replies requested and that are not yet refused.
-    `ahead` are the commands that `send_ahead` has sent and that were not passed to `say`.
+    The client refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421 reply. The
+    connection pool stores the object with the connection.
+
+    Attributes:
+        keep: Whether further retrievals will follow.
+        protected: Whether data connections use TLS.
+        type_code: The last TYPE that the server accepted with 2yz.
+        extended: Whether EPSV works, or None if EPSV was not sent.
+        in_order: Whether the server processes pipelined commands in order. A server of this kind also sends
+            150 before data, and ends each data connection that it announced with 150.
+        queues: Whether the server reads no command during a transfer.
+        port: The data port for the next transfer, from an EPSV that was sent ahead.
+        lists_facts: Whether FEAT lists MLSD, or None if FEAT was not sent.
+        home: The path that PWD returned after login.
+        cwds: The CWD arguments from the login directory to the working directory. None if the working
+            directory is unknown, after a failed or an additional CWD.
+        idle: Whether the connection can accept a command. False during a transfer, and after a transfer
+            without a final reply. A connection that is not idle must not be reused.
+        has_data: Whether the data connection for the next transfer is open.
+        commands: The number of commands of this retrieval.
+        options: The Telnet options that replies requested and that are not yet refused.
+        ahead: The commands that `send_ahead` has sent and that were not passed to `say`.
     """
 
-    def __init__(self, limits: Limits, state: FtpSessionState, keep: bool) -> None:
-        self.limits = limits
-        self.state = state
-        self.keep = keep
-        self.has_data = False
-        self.reader = read_reply(limits)
-        self.commands = 0
-        self.options: list[tuple[int, int]] = []
-        self.ahead: deque[Line] = deque()
+    limits: Limits
+    keep: bool
+    protected: bool = False
+    type_code: bytes | None = None
+    extended: bool | None = None
+    in_order: bool = False
+    queues: bool = False
+    port: int | None = None
+    lists_facts: bool | None = None
+    home: bytes | None = None
+    cwds: tuple[bytes, ...] | None = ()
+    idle: bool = True
+    has_data: bool = False
+    commands: int = 0
+    options: list[tuple[int, int]] = field(default_factory=list)
+    ahead: deque[Line] = field(default_factory=deque)
+    reader: Reader[ControlReply] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = read_reply(self.limits)
+
+    def begin(self, limits: Limits, keep: bool) -> None:
+        """Prepare a reused connection for a retrieval."""
+        self.limits, self.keep, self.reader = limits, keep, read_reply(limits)
+        self.has_data, self.commands = False, 0
+
+    def route(self, cwds: tuple[bytes, ...]) -> DirectoryRoute:
+        if not self.idle:
+            return DirectoryRoute.ANEW
+        if self.cwds == cwds:
+            return DirectoryRoute.STAY
+        return DirectoryRoute.ANEW if self.home is None else DirectoryRoute.HOME
 
     def say(self, verb: bytes, *arguments: bytes | Secret) -> tuple[Send, ...]:
         """Return the step that sends a command, or an empty value if the command was sent ahead."""
@@ -221,7 +224,7 @@ class Control:
     @property
     def asks_ahead(self) -> bool:
         """Return whether to request the data port of the next transfer before it is known."""
-        return self.keep and self.state.in_order and self.state.extended is True
+        return self.keep and self.in_order and self.extended is True
 
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]

@@ -21,7 +21,6 @@ from protocols.ftp.control import (
     TRANSFERS,
     Control,
     DirectoryRoute,
-    FtpSessionState,
     ServiceClosing,
     UnansweredCommand,
     await_optional,
@@ -37,11 +36,12 @@ from protocols.ftp.session import (
     EmptyListing,
     FtpSession,
     arrive,
+    change_directory,
     enter,
     is_implicit,
     request_fact,
     request_time,
-    return_to,
+    return_home,
 )
 from protocols.ftp.transfer import (
     BodyForm,
@@ -180,12 +180,12 @@ def _wants_facts(session: FtpSession) -> Dialogue[bool]:
     """
     if session.options.mlsd or not _is_detailed(session.options):
         return session.options.mlsd
-    state = session.state
-    if state.lists_facts is None:
-        feat = session.control.command(b"FEAT", ideal=(211, b"Features\n MLST type*;size*;modify*;"))
-        answer = yield from await_optional(session.control, feat)
-        state.lists_facts = answer.good and any(map(_NAMES_FACTS.match, answer.lines))
-    return state.lists_facts
+    control = session.control
+    if control.lists_facts is None:
+        feat = control.command(b"FEAT", ideal=(211, b"Features\n MLST type*;size*;modify*;"))
+        answer = yield from await_optional(control, feat)
+        control.lists_facts = answer.good and any(map(_NAMES_FACTS.match, answer.lines))
+    return control.lists_facts
 
 
 def _is_detailed(options: Options) -> bool:
@@ -315,7 +315,7 @@ def _describe_unsized(session: FtpSession, sized: ControlReply, modified: dateti
 
 def retrieve(
     url: FtpUrl, options: Options | None = None, limits: Limits | None = None
-) -> Dialogue[FtpSessionState | None]:
+) -> Dialogue[Control | None]:
     """Return the steps of a retrieval.
 
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
@@ -326,17 +326,18 @@ def retrieve(
     once from the login directory.
 
     Returns:
-        The state of the connection if the connection can be reused, otherwise None.
+        The control connection if it can be reused, otherwise None.
     """
     options, limits = options or Options(), limits or Limits()
     check_expressible(url)
     check_arguments(url)
     tls, tries, suits = is_implicit(url), 2, partial(stands_in, url.cwds)
-    new: Callable[[], FtpSessionState] = FtpSessionState
-    while (state := (yield Acquire(login_key(url, options), tls, suits))) is not None:
-        assert isinstance(state, FtpSessionState)
-        stays = state.cwds == url.cwds != () and state.home is not None
-        session = FtpSession(Control(limits, state, options.keep), url, options, stays)
+    new: Callable[[Limits, bool], Control] = Control
+    while (control := (yield Acquire(login_key(url, options), tls, suits))) is not None:
+        assert isinstance(control, Control)
+        control.begin(limits, options.keep)
+        stays = control.cwds == url.cwds != () and control.home is not None
+        session = FtpSession(control, url, options, stays)
         try:
             try:
                 yield from _reuse(session)
@@ -345,14 +346,15 @@ def retrieve(
                     raise
                 # The working directory may be a removed one, so its path is followed again from the login
                 # directory.
-                state.cwds = None
-                session = FtpSession(Control(limits, state, options.keep), url, options)
+                control.cwds = None
+                control.begin(limits, options.keep)
+                session = FtpSession(control, url, options)
                 yield from _reuse(session)
-            return session.state if session.state.idle else None
+            return control if control.idle else None
         except ConnectionNotReusable:
             continue
         except (Disconnected, ServiceClosing) as error:
-            if session.control.commands > 1:
+            if control.commands > 1:
                 if isinstance(error, Disconnected):
                     raise
                 tries = 1
@@ -360,11 +362,12 @@ def retrieve(
             new, options = yield from _avoid_unanswered(options, tls)
             break
     while True:
-        session = FtpSession(Control(limits, new(), options.keep), url, options)
+        control = new(limits, options.keep)
+        session = FtpSession(control, url, options)
         try:
             yield from arrive(session)
             yield from _inquire(session)
-            return session.state if session.state.idle else None
+            return control if control.idle else None
         except ServiceClosing as error:
             tries -= 1
             if not tries:
@@ -375,21 +378,42 @@ def retrieve(
 
 
 def _reuse(session: FtpSession) -> Dialogue[None]:
-    if session.state.in_order:
-        yield from _send_ahead(session)
-    yield from return_to(session.control, session.url.cwds)
+    """Retrieve on a pooled connection, and send the first commands in one write if the server permits it.
+
+    The server must process commands in order. If a command before the transfer is refused, the data of the
+    transfer is discarded with the connection. If the data port is not known yet, EPSV is sent instead of the
+    transfer command.
+
+    Raises:
+        ConnectionNotReusable: The connection is busy, or the client cannot return to the login directory.
+    """
+    control, cwds = session.control, session.url.cwds
+    route = control.route(cwds)
+    if route is DirectoryRoute.ANEW:
+        raise ConnectionNotReusable
+    if control.in_order:
+        lines = _commands_ahead(session, route)
+        if not lines or lines[-1].octets[:4] not in TRANSFERS:
+            yield from control.send_ahead(*lines)
+        elif (yield from open_known(control)):
+            yield from send_transfer(control, *lines)
+        else:
+            yield from control.send_ahead(*lines[:-1], EPSV)
+    if route is DirectoryRoute.HOME:
+        yield from return_home(control)
+        yield from change_directory(control, cwds)
     yield from _inquire(session)
 
 
-def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[partial[FtpSessionState], Options]]:
-    """Connect again, and return a new state and options with which FEAT, EPSV and MLSD are not sent.
+def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[partial[Control], Options]]:
+    """Connect again, and return a constructor and options with which FEAT, EPSV and MLSD are not sent.
 
     A silent server therefore costs one timeout before the old commands. On IPv6, only EPSV works.
     """
     peer = yield RequestPeer("PASV on IPv4")
     yield Connect(tls)
     extended = None if isinstance(peer, str) and ":" in peer else False
-    return partial(FtpSessionState, extended=extended, lists_facts=False), replace(options, mlsd=False)
+    return partial(Control, extended=extended, lists_facts=False), replace(options, mlsd=False)
 
 
 def _inquire(session: FtpSession) -> Dialogue[None]:
@@ -495,48 +519,29 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
     return FtpTransfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), BodyForm.FILE, is_listed)
 
 
-def _send_ahead(session: FtpSession) -> Dialogue[None]:
-    """Send the commands on a pooled connection up to the transfer, as far as no reply can change them.
-
-    The server must process commands in order. If a command before the transfer is refused, the data of the
-    transfer is discarded with the connection. If the data port is not known yet, EPSV is sent instead of the
-    transfer command.
-    """
-    control, lines = session.control, _commands_ahead(session)
-    if not lines or lines[-1].octets[:4] not in TRANSFERS:
-        yield from control.send_ahead(*lines)
-    elif (yield from open_known(control)):
-        yield from send_transfer(control, *lines)
-    else:
-        yield from control.send_ahead(*lines[:-1], EPSV)
-
-
-def _commands_ahead(session: FtpSession) -> list[Line]:
+def _commands_ahead(session: FtpSession, route: DirectoryRoute) -> list[Line]:
     """Return the commands up to the transfer command, or up to a command whose reply decides the next.
 
     The transfer command of a file is included only if the complete file is transferred in any case.
     """
-    state, options, url, name = session.state, session.options, session.url, session.name
+    control, options, url, name = session.control, session.options, session.url, session.name
     lines: list[Line] = []
-    route = state.route(url.cwds)
-    if route is DirectoryRoute.ANEW:
-        return lines
     if route is DirectoryRoute.HOME:
-        assert state.home is not None
-        lines += (command(b"CWD", state.home), command(b"PWD"))
+        assert control.home is not None
+        lines += (command(b"CWD", control.home), command(b"PWD"))
         lines += [command(b"CWD", cwd) for cwd in url.cwds]
     is_directory = url.typecode == "d" or not name
-    if options.want == "facts" or (is_directory and name) or not state.extended:
+    if options.want == "facts" or (is_directory and name) or not control.extended:
         return lines
     code = b"A" if is_directory or url.typecode == "a" else b"I"
-    if state.type_code != code:
+    if control.type_code != code:
         lines.append(command(b"TYPE", code))
     if is_directory:
         if options.placed:
             lines.append(command(b"PWD"))
         is_detailed = _is_detailed(options)
-        if options.mlsd or not is_detailed or state.lists_facts is not None:
-            has_facts = options.mlsd or (is_detailed and state.lists_facts)
+        if options.mlsd or not is_detailed or control.lists_facts is not None:
+            has_facts = options.mlsd or (is_detailed and control.lists_facts)
             lines.append(command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST"))
     elif code == b"I" and options.held is None and not _is_part(options):
         if options.listed.size is None:

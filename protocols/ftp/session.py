@@ -8,8 +8,6 @@ from protocols.errors import Declined, LoginRequired, ProtocolError, TlsError
 from protocols.ftp.control import (
     PRELIMINARY_LIMIT,
     Control,
-    DirectoryRoute,
-    FtpSessionState,
     check_good,
     refusal,
     shown_command,
@@ -61,8 +59,8 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
     """
     implicit = is_implicit(url)
     greeting = yield from _hear_greeting(control)
-    control.state.in_order = any(name in greeting.octets for name in _IN_ORDER)
-    control.state.queues = _QUEUES in greeting.octets
+    control.in_order = any(name in greeting.octets for name in _IN_ORDER)
+    control.queues = _QUEUES in greeting.octets
     if not implicit and options.tls != "never":
         yield from _secure(control, greeting, options.tls)
     if greeting.code != 230:
@@ -100,7 +98,7 @@ def _protect_data(control: Control) -> Dialogue[None]:
         reply = yield from control.command(verb, argument, ideal=(200, b"OK"))
         if not reply.good:
             raise TlsError(f"the server refused to protect data: {reply.shown!r}")
-    control.state.protected = True
+    control.protected = True
 
 
 def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
@@ -185,11 +183,7 @@ class FtpSession(NamedTuple):
     @property
     def can_repeat(self) -> bool:
         """Return whether the retrieval can be repeated from the login directory on this connection."""
-        return self.stays and self.state.idle and not self.control.ahead
-
-    @property
-    def state(self) -> FtpSessionState:
-        return self.control.state
+        return self.stays and self.control.idle and not self.control.ahead
 
 
 def arrive(session: FtpSession) -> Dialogue[None]:
@@ -198,43 +192,30 @@ def arrive(session: FtpSession) -> Dialogue[None]:
     yield from log_in(control, session.url, session.options)
     if session.options.keep:
         reply = yield from control.command(b"PWD", ideal=(257, b'"/"'))
-        session.state.home = parse_path(reply) if reply.code == 257 else None
+        session.control.home = parse_path(reply) if reply.code == 257 else None
     yield from change_directory(control, session.url.cwds)
 
 
-def return_to(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
-    """Change to the URL's directory on a pooled connection.
-
-    If necessary, the client changes to the login directory first.
-
-    Raises:
-        ConnectionNotReusable: The connection is busy, or the client cannot return to the login directory.
-    """
-    state = control.state
-    route = state.route(cwds)
-    if route is DirectoryRoute.ANEW:
-        raise ConnectionNotReusable
-    if route is DirectoryRoute.STAY:
-        return
-    home, state.cwds = state.home, None
+def return_home(control: Control) -> Dialogue[None]:
+    """Change to the login directory on a pooled connection, or raise `ConnectionNotReusable`."""
+    home, control.cwds = control.home, None
     assert home is not None
     moved = yield from control.command(b"CWD", home, ideal=(250, b"OK"))
     reply = yield from control.command(b"PWD", ideal=(257, b'"/"'))
     if not moved.good or reply.code != 257 or parse_path(reply) != home:
         raise ConnectionNotReusable
-    yield from change_directory(control, cwds)
 
 
 def change_directory(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
     for cwd in cwds:
-        control.state.cwds = None
+        control.cwds = None
         yield from control.demand(b"CWD", cwd, ideal=(250, b"OK"), hint="" if cwd else _ABSOLUTE)
-    control.state.cwds = cwds
+    control.cwds = cwds
 
 
 def enter(session: FtpSession) -> Dialogue[ControlReply]:
     """Send CWD with the URL's name. A 2yz reply shows that the name is a directory."""
-    session.state.cwds = None
+    session.control.cwds = None
     return (yield from session.control.command(b"CWD", session.name, ideal=(250, b"OK")))
 
 

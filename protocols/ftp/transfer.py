@@ -37,7 +37,6 @@ from protocols.ftp.control import (
     EPSV,
     PRELIMINARY_LIMIT,
     Control,
-    FtpSessionState,
     ServiceClosing,
     UnansweredCommand,
     await_optional,
@@ -158,12 +157,15 @@ def transfer(
         UnansweredCommand: MLSD received neither a reply nor data. LIST and NLST can replace MLSD.
     """
     doing, verb = shown_line(line), line.octets[:4]
-    control.state.idle = control.has_data = False
+    control.idle = control.has_data = False
     count = None if planned.reply.stop is None else planned.expected
     if not control.ahead:
         yield from send_transfer(control, line, again=count is None)
     yield from control.say(verb)
-    what, is_announced = f"the first reply to {doing}, or the first data", _is_announced(control.state, verb)
+    what = f"the first reply to {doing}, or the first data"
+    # The server sends 150 before the first byte of data. If the control connection uses TLS, a server may
+    # complete the TLS handshake of the data connection before 150.
+    is_announced = control.in_order and not control.protected and verb == b"RETR"
     try:
         begun: BodyStarted[ControlReply] = yield AwaitData(
             control.reader, what, _STARTED, _weigh, is_announced
@@ -202,7 +204,7 @@ def send_transfer(control: Control, *lines: Line, again: bool = True) -> tuple[S
 
     With `again`, EPSV for the next transfer is added if the server queues commands.
     """
-    ahead = (EPSV,) if again and control.state.queues and control.asks_ahead else ()
+    ahead = (EPSV,) if again and control.queues and control.asks_ahead else ()
     return control.send_ahead(*lines, *ahead)
 
 
@@ -215,25 +217,15 @@ def _keep_port(control: Control) -> Dialogue[None]:
         return
     try:
         offer = yield from _request_port(control, b"EPSV", _EXTENDED)
-        control.state.port = offer.port
+        control.port = offer.port
     except ResolveError:
-        control.state.idle = False
+        control.idle = False
 
 
-def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
-    """Record the proofs of a complete transfer, and begin the body if it is empty."""
+def settle(reply: Reply, whole: CompleteTransfer) -> tuple[StartBody, ...]:
+    """Record the proofs of a complete transfer, and return the step that begins an empty body."""
     reply.verified.update(whole.verified)
-    if not whole.received:
-        yield StartBody(reply)
-
-
-def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
-    """Return whether the server sends a 150 reply before the first byte of data.
-
-    If the control connection uses TLS, a server may complete the TLS handshake of the data connection before
-    150.
-    """
-    return state.in_order and not state.protected and verb == b"RETR"
+    return () if whole.received else (StartBody(reply),)
 
 
 def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
@@ -266,7 +258,7 @@ def _conclude_nothing(
     except (Disconnected, TimedOut) as error:
         raise (begun.broken or error) from None
     if final.refused and final.code != 426:
-        control.state.idle = True
+        control.idle = True
         return TransferRefusal(final, any(reply.preliminary for reply in heard), doing)
     if final.good and begun.broken is not None:
         raise begun.broken
@@ -310,8 +302,8 @@ def _check_whole(
     received, expected = passed.octets, planned.expected
     if not final.good:
         raise _broken_off(final, received, planned, doing)
-    control.state.idle = True
-    secured = control.state.protected
+    control.idle = True
+    secured = control.protected
     if secured and not passed.close_notify:
         raise _cut(f"{doing}: the data connection ended without TLS's close_notify", received, planned)
     if expected is not None and received < expected:
@@ -352,41 +344,40 @@ def _count(received: int, planned: FtpTransfer) -> str:
 #
 # Only passive mode is used. The client sends EPSV first. PASV follows if the reply to EPSV has no port, or if
 # the port is unreachable or refused (S13, FTP data connections). The host in the reply to PASV is ignored.
-# The session state stores whether EPSV works on this control connection. Each port is used for one transfer
+# `Control` stores whether EPSV works on this control connection. Each port is used for one transfer
 # only.
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:
     """Send TYPE, unless the server already uses that type."""
-    if control.state.type_code != code:
+    if control.type_code != code:
         yield from control.demand(b"TYPE", code, ideal=(200, b"Type set"))
-        control.state.type_code = code
+        control.type_code = code
 
 
 def open_data(control: Control) -> Dialogue[None]:
     """Open the data connection at a port known from EPSV, with EPSV, or with PASV (IPv4 only)."""
-    state = control.state
     if control.has_data or (yield from open_known(control)):
         return
     failure = None
-    if state.extended is not False:
-        is_optional = state.extended is None and (yield from _is_ipv4())
+    if control.extended is not False:
+        is_optional = control.extended is None and (yield from _is_ipv4())
         failure = yield from _try_extended(control, is_optional=is_optional)
         if failure is None:
             return
         if not (is_optional or (yield from _is_ipv4())):
             raise failure
-        state.extended = False
+        control.extended = False
     offer = yield from _request_port(control, b"PASV", PassiveReply(ControlReply(227), 0))
     if offer.port is None:
         raise failure if isinstance(failure, Refused) else refusal(offer.reply, "'PASV'")
-    yield OpenData(offer.port, state.protected)
+    yield OpenData(offer.port, control.protected)
     control.has_data = True
 
 
 def open_known(control: Control) -> Dialogue[bool]:
     """Open the data connection to the port of an EPSV that was sent ahead, and return whether it is open."""
-    port, control.state.port = control.state.port, None
+    port, control.port = control.port, None
     return port is not None and (yield from _open_port(control, port)) is None
 
 
@@ -404,18 +395,18 @@ def _try_extended(control: Control, *, is_optional: bool) -> Dialogue[Exception 
     offer = yield from (await_optional(control, reply) if is_optional else reply)
     if offer.port is None:
         return refusal(offer.reply, "'EPSV'")
-    if control.state.extended is None:
+    if control.extended is None:
         yield PlanNote("the port of the data connection is the server's choice; shown as 0")
     failure = yield from _open_port(control, offer.port)
     if failure is None:
-        control.state.extended = True
+        control.extended = True
     return failure
 
 
 def _open_port(control: Control, port: int) -> Dialogue[Exception | None]:
     """Open the data connection, and return the error of an unusable port, or None after success."""
     try:
-        yield OpenData(port, control.state.protected)
+        yield OpenData(port, control.protected)
     except (Unreachable, TimedOut, Disconnected) as error:
         return error
     except Refused as error:

@@ -83,7 +83,7 @@ def test_soak_of_50000_fetches_keeps_memory_descriptors_threads_and_tasks(loop: 
 
 
 @pytest.mark.parametrize(
-    ("leak", "found"), [("dictionary", "blocks"), ("state", "protocols.ftp.control.FtpSessionState")]
+    ("leak", "found"), [("dictionary", "blocks"), ("state", "protocols.ftp.control.Control")]
 )
 def test_soak_finds_planted_leak_of_memory(leak: str, found: str) -> None:
     grown = growth(run_long("trio", leak, _FETCHES // 5), BOUNDS)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from protocols.contract import Reply
-from protocols.ftp.control import FtpSessionState
+from protocols.ftp.control import Control
 from protocols.ftp.dialogue import retrieve
 from protocols.ftp.reply import ControlReply, PassiveReply
 from protocols.step import (
@@ -101,7 +101,7 @@ class Script:
 class Server(ScriptedPeer):
     """A peer that plays a script; pooled connections in `kept` are used first."""
 
-    def __init__(self, script: Script, kept: Iterable[FtpSessionState] = ()) -> None:
+    def __init__(self, script: Script, kept: Iterable[Control] = ()) -> None:
         self.script = script
         self.address = script.peer
         self._kept = list(kept)
@@ -110,7 +110,7 @@ class Server(ScriptedPeer):
         self._turns: list[PeerOutput] = []
         self.greeted: list[Opening] = []
 
-    def connect(self, step: Opening) -> FtpSessionState | None:
+    def connect(self, step: Opening) -> Control | None:
         self._turns = []
         self._left = isinstance(step, Acquire) and bool(self._kept) and self.script.left
         if isinstance(step, Acquire) and self._kept:
@@ -181,10 +181,10 @@ class Outcome:
     """The reply of a completed dialogue and the state of its pooled connection."""
 
     found: Reply
-    left: FtpSessionState | None
+    left: Control | None
 
     @property
-    def state(self) -> FtpSessionState:
+    def state(self) -> Control:
         assert self.left is not None
         return self.left
 
@@ -197,7 +197,7 @@ class Outcome:
         return self.found.findings
 
 
-class Retrieval(Player[FtpSessionState | None]):
+class Retrieval(Player[Control | None]):
     """A player whose steps are shown as FTP commands and replies."""
 
     def __init__(self, url: FtpUrl, server: Server, options: Options | None = None) -> None:
@@ -242,7 +242,7 @@ def play(
     url: str | FtpUrl,
     script: Script | None = None,
     options: Options | None = None,
-    kept: Iterable[FtpSessionState] = (),
+    kept: Iterable[Control] = (),
 ) -> tuple[Retrieval, Outcome | ResolveError]:
     """Retrieve a URL from a script and return the player with the outcome or the error."""
     parsed = parse(url) if isinstance(url, str) else url

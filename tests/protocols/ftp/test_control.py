@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from protocols.dates import in_utc
-from protocols.ftp.control import DirectoryRoute, FtpSessionState, login_key
+from protocols.ftp.control import Control, DirectoryRoute, login_key
 from protocols.step import AwaitData, Connect, OpenData, Send
 from resolver import (
     Declined,
@@ -31,8 +31,8 @@ def ftp(text: str) -> FtpUrl:
 
 
 def session(
-    url: str, kept: FtpSessionState | None = None, script: Script | None = None
-) -> tuple[list[bytes], FtpSessionState]:
+    url: str, kept: Control | None = None, script: Script | None = None
+) -> tuple[list[bytes], Control]:
     """Return the commands sent and the state of the connection afterwards."""
     player, outcome = play(url, script, Options(keep=True), () if kept is None else [kept])
     assert isinstance(outcome, Outcome)
@@ -198,7 +198,7 @@ GREETING = KNOWN_GREETINGS[0]
 FACTS = Options(keep=True, want="file")
 
 
-def state_after(greeting: bytes = GREETING) -> FtpSessionState:
+def state_after(greeting: bytes = GREETING) -> Control:
     """Return the state of a connection after one file."""
     _, outcome = play("ftp://h/d/x", Script(greeting=greeting), Options(keep=True))
     assert isinstance(outcome, Outcome)
