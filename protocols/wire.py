@@ -84,12 +84,12 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     for word in words:
         if type(word) is Secret:
             secrets, word = (*secrets, word.octets), word.octets
-        octets += (word,)
+        octets.append(word)
     sent = sep.join(octets)
     if sep == b"\t":
-        _check_word(b"".join(octets), _ENDS_FIELD)
+        check_word(b"".join(octets), _ENDS_FIELD)
     else:
-        _check_word(sent)
+        check_word(sent)
     sent += _CRLF
     if not secrets:
         return Line(sent, sent)
@@ -107,7 +107,7 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
     too. If `hidden` is set, all values together are displayed as one `****`.
     """
     for value in values:
-        _check_word(value)
+        check_word(value)
         if value == b".":
             raise Refused("S03", "an answer of a form cannot be a lone period: it would end the form")
     block = b"".join(value + _CRLF for value in (b"+-1", *values, b"."))
@@ -276,7 +276,7 @@ def encode_entered(text: bytes, *, binary: bool = False) -> Line:
     Raises:
         Refused: The text contains a line end (S02, command injection).
     """
-    _check_word(text)
+    check_word(text)
     sent = text.replace(b"\xff", b"\xff\xff")
     end = b"\r" if binary else _CRLF
     return Line(sent + end, (sent and _HIDDEN) + end, (sent,) if sent else ())
@@ -313,7 +313,7 @@ def encode_commands(*commands: tuple[bytes, ...]) -> Line:
     """
     for command in commands:
         for word in command:
-            _check_word(word)
+            check_word(word)
     octets = b"".join(b" ".join(command) + b"\n" for command in commands)
     return Line(octets, octets)
 
@@ -331,7 +331,8 @@ def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
     return Line(octets, octets)
 
 
-def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
+def check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
+    """Raise `Refused` for a byte that would end the command or a field of it (S02, command injection)."""
     if match := forbidden.search(word):
         raise Refused("S02", f"byte {match[0][0]:02X} would end the command or a field of it")
 

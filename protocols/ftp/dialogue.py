@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from protocols.contract import ArchivedObject, Line, Reply
 from protocols.errors import AccessDenied, Disconnected, InvalidUrl, NotFound, TryLater
 from protocols.ftp.control import (
+    ARGUMENT_LIMIT,
     EPSV,
     TRANSFERS,
     Control,
@@ -59,7 +60,7 @@ from protocols.ftp.url import FtpUrl
 from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Limits, Options, Validators
 from protocols.step import Acquire, Connect, Dialogue, PlanNote, RequestPeer, StartBody
-from protocols.wire import encode_line
+from protocols.wire import check_word, encode_line
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -449,7 +450,11 @@ def check_arguments(url: FtpUrl) -> None:
     Raises:
         Refused: An argument cannot be sent (S02, command injection).
     """
-    command(b"CWD", url.user or b"", url.password or b"", *url.cwds, url.name or b"")
+    arguments = (url.user or b"", url.password or b"", *url.cwds, url.name or b"")
+    octets = b"".join(arguments)
+    check_word(octets)
+    if len(octets) > ARGUMENT_LIMIT:
+        command(b"CWD", *arguments)
 
 
 def _retrieve_file(session: FtpSession) -> Dialogue[None]:
