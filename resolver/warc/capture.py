@@ -167,13 +167,8 @@ def _drop_repeated(commands: list[str]) -> list[str]:
 def _encode_entry(name: bytes, status: FileStatus) -> bytes:
     """Return an entry of a local directory as a line of JSON."""
     modified = None if status.modified is None else status.modified.isoformat().replace("+00:00", "Z")
-    members = {
-        "name": name.decode("latin-1"),
-        "kind": status.kind.value,
-        "size": status.size,
-        "modified": modified,
-    }
-    return json.dumps(members, separators=(",", ":")).encode("ascii") + b"\n"
+    members = {"name": name.decode("latin-1"), "kind": status.kind.value, "size": status.size}
+    return json.dumps({**members, "modified": modified}, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 # An HTTP request and its response are stored in two records, with the bytes of the connection.

@@ -260,12 +260,7 @@ class DialogueRecord:
     ) -> None:
         """Add sent or received bytes, as a new event or at the end of the previous event of the same kind."""
         last = self._events[-1] if self._events else None
-        if (
-            joins
-            and last is not None
-            and last.octets is not None
-            and (last.number, last.event) == (number, event)
-        ):
+        if joins and last and last.octets is not None and (last.number, last.event) == (number, event):
             if self._has_room(len(octets)):
                 last.octets += octets
             if masked:

@@ -204,9 +204,8 @@ def make_error(end: Json, date: datetime) -> ResolveError:
     """Return the recorded error of the retrieval."""
     recorded = end.get("error")
     error: Json = recorded if isinstance(recorded, dict) else {}
-    message = (
-        f"{get_text(error, 'message') or 'the retrieval failed'} (recorded on {date:%Y-%m-%dT%H:%M:%SZ})"
-    )
+    failure = get_text(error, "message") or "the retrieval failed"
+    message = f"{failure} (recorded on {date:%Y-%m-%dT%H:%M:%SZ})"
     code = get_text(error, "reply")
     for declined in _DECLINED:
         if declined.__name__ == error.get("code"):

@@ -87,9 +87,8 @@ class Budget:
         self._extra += max(0, end - begin + unpacked - new_bytes * self._MAX_RATIO)
         if self._extra > self._spare + self._times * (self._furthest - self._begin):
             raise LocalError(
-                f"too many damaged or overlapping records: up to byte {self._furthest}, "
-                f"{self._extra} bytes were read and unpacked again "
-                "(keep the records before the first damage)"
+                f"too many damaged or overlapping records: up to byte {self._furthest}, {self._extra} bytes"
+                " were read and unpacked again (keep the records before the first damage)"
             )
 
 

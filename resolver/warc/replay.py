@@ -291,8 +291,7 @@ def _parse_entry(line: bytes) -> tuple[bytes, FileStatus] | None:
         return None
     if not name or b"/" in name or b"\0" in name or name in (b".", b".."):
         return None
-    event: Json = members
-    return name, FileStatus(kind=kind, size=get_count(event, "size"), modified=get_moment(event, "modified"))
+    return name, FileStatus(kind, get_count(members, "size"), get_moment(members, "modified"))
 
 
 def make_status(end: Json, size: int | None, *, is_directory: bool) -> FileStatus:

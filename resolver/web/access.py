@@ -619,14 +619,8 @@ def _check_own_origin(request: EntryRequest, site: SiteSettings) -> EntryRefusal
 
 #: The access checks in order. The CSRF token of a form is checked later, because it is in the request body.
 CHECKS: tuple[Check, ...] = (
-    check_peer,
-    check_version,
-    check_host,
-    check_method,
-    check_program,
-    check_site,
-    check_cookie,
-    check_origin,
+    *(check_peer, check_version, check_host, check_method),
+    *(check_program, check_site, check_cookie, check_origin),
 )
 
 
@@ -761,9 +755,8 @@ async def respond(
 ) -> None:
     """Send a complete response."""
     fields = {"content-type": media_type, "content-length": str(len(body)), **(more or {})}
-    await send(
-        {"type": "http.response.start", "status": status, "headers": list(headers.make_fields(fields))}
-    )
+    start = {"type": "http.response.start", "status": status, "headers": list(headers.make_fields(fields))}
+    await send(start)
     await send({"type": "http.response.body", "body": body})
 
 

@@ -74,9 +74,8 @@ class Gateway:
             refused.headers["connection"] = "close"
             return refused
         text = access.parse_path(access.PREFIX + rest).text
-        result = await run_while_connected(
-            request.receive, partial(self._reader.fetch, text, UrlOrigin("derived"))
-        )
+        work = partial(self._reader.fetch, text, UrlOrigin("derived"))
+        result = await run_while_connected(request.receive, work)
         if result is None:
             return GatewayAnswer(status=408)
         if isinstance(result.reply, ResolveError):
@@ -297,9 +296,8 @@ class WebApplication:
             return Answer(status_code=408)  # the browser has disconnected
         if isinstance(result.reply, Response) and result.reply.entries is not None:
             self._session.listings.store(key, result.reply)
-        panel = self._history.make_panel(
-            result.exchange, make_planned_exchange(self._reader.plan(text, source))
-        )
+        plan = make_planned_exchange(self._reader.plan(text, source))
+        panel = self._history.make_panel(result.exchange, plan)
         return self._answer_outcome(request, result.reply, text, from_id, source, panel)
 
     def _answer_outcome(

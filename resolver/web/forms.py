@@ -178,9 +178,8 @@ class FormQuestions:
         result = await run_while_connected(request.receive, work)
         if result is None:
             return Answer(status_code=408)
-        panel = self._history.make_panel(
-            result.exchange, make_planned_exchange(self._reader.plan(filled.url, filled.source))
-        )
+        plan = make_planned_exchange(self._reader.plan(filled.url, filled.source))
+        panel = self._history.make_panel(result.exchange, plan)
         return self._show_outcome(request, result.reply, filled.url.shown, "", filled.source, panel)
 
 

@@ -134,28 +134,24 @@ class PageReader:
             with record_exchange(trio.current_time) as recording:
                 reply: Response | ResolveError
                 try:
-                    reply = await (
-                        self._fetch(text, source)
-                        if request == DEFAULT
-                        else self._fetch_separately(text, source, request)
-                    )
+                    if request == DEFAULT:
+                        reply = await self._resolver.fetch(
+                            text, origin=source.origin, referrer=source.referrer
+                        )
+                    else:
+                        reply = await self._fetch_separately(text, source, request)
                 except ResolveError as error:
                     reply = error
         return ReadResult(reply, recording.exchange())
 
     async def _fetch_separately(self, text: str | Url, source: UrlOrigin, request: ReadRequest) -> Response:
         settings, options = self._settings.copy(), self._settings.get("options") or Options()
-        base = parse(text) if isinstance(text, str) else text
+        database = _locate_database(parse(text) if isinstance(text, str) else text)
         urls = (self.url(url, source) for url in request.relevant)
-        relevant = tuple(
-            url for url in urls if url is not None and _locate_database(url) == _locate_database(base)
-        )
+        relevant = tuple(url for url in urls if url is not None and _locate_database(url) == database)
         settings["options"] = replace(options, before=request.before or None, relevant=relevant)
         async with Resolver(**settings) as resolver:
             return await resolver.fetch(text, origin=source.origin, referrer=source.referrer)
-
-    async def _fetch(self, text: str | Url, source: UrlOrigin) -> Response:
-        return await self._resolver.fetch(text, origin=source.origin, referrer=source.referrer)
 
 
 def _locate_database(url: Url) -> list[JsonValue]:

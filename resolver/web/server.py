@@ -110,9 +110,7 @@ async def run_server(options: ServeOptions) -> AsyncIterator[WebServer]:
     ports = [get_port(listener) for listener in listeners]
     scheme = "http" if options.certificate is None else "https"
     authority, content_authority = (make_authority(scheme, options.address, port) for port in ports)
-    keys = SessionKeys(
-        ports[0], trio.current_time, in_clear=options.is_public and options.certificate is None
-    )
+    keys = SessionKeys(ports[0], trio.current_time, in_clear=options.is_public and scheme == "http")
     site = SiteSettings(authority, ports[0], keys, options.log, scheme, options.is_public)
     session = WebSession()
     server = WebServer(site, f"{scheme}://{content_authority}", session)

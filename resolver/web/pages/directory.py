@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -250,7 +249,9 @@ def directory_page(
         "count": count_of(shown, query),
         "found": tuple(findings),
         "known": tuple(facts),
-        "groups": Groups(partial(_make_rows, shown.entries, bar, judge), len(shown.entries)),
+        "groups": Groups(
+            lambda: (row_of(number, entry, bar, judge) for number, entry in shown.entries), len(shown.entries)
+        ),
         "bare": all(size_of(entry) == date_of(entry) == "–" for _, entry in shown.entries),
         "heads": _make_columns(bar, query),
         "filter": query.filter,
@@ -271,12 +272,6 @@ def count_of(shown: ListingPage, query: PageQuery) -> str:
         return format_count(shown.matched, "entry", "entries") + among
     first, last = shown.start + 1, shown.start + len(shown.entries)
     return f"{first:,} to {last:,} of {shown.matched:,}{among}"
-
-
-def _make_rows(
-    entries: Iterable[Numbered], bar: PageAddressBar, judge: Judge | None
-) -> Iterator[DirectoryRow]:
-    return (row_of(number, entry, bar, judge) for number, entry in entries)
 
 
 def row_of(number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
