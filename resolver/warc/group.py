@@ -202,7 +202,6 @@ def _make_facts(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
 def make_metadata(
     subject: CaptureSubject, events: DialogueRecord, now: datetime, end: dict[str, JsonValue]
 ) -> bytes:
-    """Return the block of the metadata record."""
     lines = []
     if subject.via is not None:
         lines.append(f"via: {subject.via}")

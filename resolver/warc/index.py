@@ -369,7 +369,6 @@ class EarlierArchives:
             raise
 
     def close(self) -> None:
-        """Close the database."""
         self._database.close()
 
     def find(self, captured: CapturedObject) -> RevisitOriginal | None:

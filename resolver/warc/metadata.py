@@ -95,7 +95,6 @@ class ReplayedConnection:
 
 
 def list_connections(events: list[Json]) -> list[ReplayedConnection]:
-    """Return the connections, ordered by number."""
     by_number: dict[int, list[Json]] = {}
     for event in events:
         number = event.get("c")
@@ -201,7 +200,6 @@ def read_verified(end: Json) -> set[str]:
 
 
 def make_error(end: Json, date: datetime) -> ResolveError:
-    """Return the recorded error of the retrieval."""
     recorded = end.get("error")
     error: Json = recorded if isinstance(recorded, dict) else {}
     failure = get_text(error, "message") or "the retrieval failed"

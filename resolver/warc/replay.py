@@ -295,7 +295,6 @@ def _parse_entry(line: bytes) -> tuple[bytes, FileStatus] | None:
 
 
 def make_status(end: Json, size: int | None, *, is_directory: bool) -> FileStatus:
-    """Return the file status of the archived object."""
     kind = Kind.DIRECTORY if is_directory else Kind.DOCUMENT
     announced = get_count(end, "announced")
     return FileStatus(

@@ -63,7 +63,6 @@ class PageAddress(NamedTuple):
 
 
 def make_path(url: str) -> str:
-    """Return the path of the page for a URL."""
     return f"/u/{quote_whole(url)}"
 
 

@@ -206,7 +206,6 @@ class SessionKeys:
         return f"{self.cookie_name}={self._session}; Path=/{self._secure}; HttpOnly; SameSite=Strict"
 
     def has_session_cookie(self, cookies: Iterable[bytes]) -> bool:
-        """Return whether the Cookie headers contain the session cookie."""
         pairs = (pair.strip().partition(b"=") for header in cookies for pair in header.split(b";"))
         name = self.cookie_name.encode("ascii")
         return any(_is_same(self._session, value.decode("latin-1")) for key, _, value in pairs if key == name)
@@ -216,7 +215,6 @@ class SessionKeys:
         return hmac.new(self._forms, action.encode("utf-8", "replace"), sha256).hexdigest()
 
     def is_csrf_token(self, action: str, token: str) -> bool:
-        """Return whether the CSRF token is valid for this action."""
         return _is_same(self.make_csrf(action), token)
 
     def is_start_secret(self, secret: str) -> bool:

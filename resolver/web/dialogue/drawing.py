@@ -60,7 +60,6 @@ class Drawing(NamedTuple):
 
 
 def draw(exchange: RecordedExchange) -> Drawing:
-    """Return the diagram of a protocol exchange."""
     return _DiagramCanvas(exchange).drawing()
 
 

@@ -128,7 +128,6 @@ class ExchangeRecording:
         self._failed = False
 
     def record(self, event: Event) -> None:
-        """Record an event."""
         self._at = self._now()
         if self._begun is None:
             self._begun = self._at

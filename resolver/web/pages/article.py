@@ -198,7 +198,6 @@ def _has_long_field(octets: bytes) -> bool:
 
 
 def _read_whole(octets: bytes, charset: str | None) -> MimePart:
-    """Return the complete body of a message as one text part."""
     end = _HEAD_ENDS.search(octets)
     body = octets[end.end() :] if end else b""
     return MimePart(1, 0, "text/plain", charset, "", body, True)

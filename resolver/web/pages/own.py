@@ -162,7 +162,6 @@ def _make_lines(opened: Iterable[OpenedUrl], bar: PageAddressBar) -> list[UrlRow
 
 
 def make_transfer_row(transfer: SavedTransfer, bar: PageAddressBar) -> TransferRow:
-    """Return the row of a transfer."""
     of = "" if transfer.expected is None else f" of {transfer.expected:,}"
     percent = None
     if transfer.expected and transfer.state != "done":
@@ -212,7 +211,6 @@ def mail_page(response: Response, bar: PageAddressBar) -> WebPage:
 
 
 def service_page(response: Response, bar: PageAddressBar) -> WebPage:
-    """Return the page of a terminal session."""
     extra = response.extra or {}
     port = extra.get("port")
     values = {
