@@ -633,7 +633,7 @@ class Capture:
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
         """Add an event for each connection that describes the bytes of the object."""
-        connections = [each for each in list(self._connections.values()) if each.body is not None]
+        connections = [item for item in list(self._connections.values()) if item.body is not None]
         verified = set() if self._reply is None else self._reply.verified
         for connection in connections:
             ended = connection.ended

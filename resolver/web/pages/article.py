@@ -300,7 +300,7 @@ def article_page(
         "article_href": bar.make_address(query._replace(view="", page=1)),
         "thread": thread,
         "saved": response.url,
-        "found": response.findings,
+        "warnings": response.findings,
         "first": _list_first_fields(response),
         "all_fields": [FactRow(name, value) for name, value in response.meta[:_MAX_FIELDS]],
         "id": text_of(response.extra, "message_id"),

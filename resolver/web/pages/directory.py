@@ -247,8 +247,8 @@ def directory_page(
     values = {
         "heading": title or bar.url,
         "count": count_of(shown, query),
-        "found": tuple(findings),
-        "known": tuple(facts),
+        "warnings": tuple(findings),
+        "metadata": tuple(facts),
         "groups": Groups(
             lambda: (row_of(number, entry, bar, judge) for number, entry in shown.entries), len(shown.entries)
         ),
@@ -373,7 +373,7 @@ def results_page(
         "words": words,
         "search": search,
         "count": format_count(shown.total, "hit", "hits") if words else "",
-        "found": tuple(findings),
+        "warnings": tuple(findings),
         "hits": [_make_hit(number, entry, bar, judge, marks) for number, entry in shown.entries],
         "best": BEST,
         "marks": bool(words and search),

@@ -51,7 +51,7 @@ def attributes_page(response: Response, bar: PageAddressBar) -> WebPage:
         "blocks": list(_list_blocks(extra)),
         "form": response.url if extra.get("form") else None,
         "missing": [str(name) for name in _as_list(extra.get("missing"))],
-        "found": response.findings,
+        "warnings": response.findings,
     }
     return WebPage("attributes.html", bar.url, 200, values)
 
@@ -182,7 +182,7 @@ def menu_page(
         "count": f"{shown.start + 1:,} to {shown.start + len(shown.entries):,} of {shown.matched:,}"
         if shown.paging.pages > 1
         else "",
-        "found": tuple(findings),
+        "warnings": tuple(findings),
         "search": search,
         "words": words,
         "groups": Groups(partial(_make_items, shown.entries, bar, judge), len(shown.entries)),
@@ -333,12 +333,12 @@ def form_page(
     """
     values = {
         "heading": "A form",
-        "kept": form_id,
+        "form_id": form_id,
         "url": url.shown,
         "text": url.text,
         "host": f"{url.host} port {url.effective_port}",
         "lines": [_make_field(number, line) for number, line in enumerate(form.lines[:MAX_LINES])],
-        "found": tuple(findings),
+        "warnings": tuple(findings),
         "complaint": complaint,
     }
     return WebPage("form.html", url.shown, 200, values)
@@ -395,9 +395,9 @@ def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str
         "url": url.shown,
         "text": url.text,
         "host": f"{url.host} port {url.effective_port}",
-        "seen": previews,
+        "previews": previews,
         "lines": [line_of(line) for line in octets.removesuffix("\r\n").split("\r\n")],
-        "kept": form_id,
+        "form_id": form_id,
     }
     return WebPage("sending.html", url.shown, 200, values)
 

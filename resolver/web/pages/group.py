@@ -166,7 +166,7 @@ def group_page(
     values = {
         "heading": text_of(extra, "name") or bar.url,
         "count": _describe_count(extra, shown, query.before),
-        "found": tuple(findings),
+        "warnings": tuple(findings),
         "threads": list(_make_threads(rows[start : start + query.size], bar)),
         "missing": _describe_missing(entries),
         "older": _link_older(extra, bar),

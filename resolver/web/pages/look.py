@@ -69,14 +69,14 @@ def look_page(
         "text": text,
         "verdict": plan.verdict,
         "verdict_words": _VERDICTS[plan.verdict] if can_open or not obstacle else "The URL cannot be opened.",
-        "in_the_way": obstacle,
+        "obstacle": obstacle,
         "rulings": list(rulings_of(verdict.decisions, text, plan.url)) or _list_findings(plan),
         "spelling": [finding.rule for finding in (() if url is None else url.spelling)],
         "parts": [] if url is None else list(_list_components(url)),
         "steps": [_make_step(step) for step in plan.steps],
         "opens": can_open,
-        "meant": None if suggestion is None else redact(suggestion),
-        "meant_href": None if suggestion is None else bar.look(suggestion),
+        "suggestion": None if suggestion is None else redact(suggestion),
+        "suggestion_href": None if suggestion is None else bar.look(suggestion),
         "note": note,
     }
     return WebPage("look.html", plan.url, 400 if url is None else 200, values)

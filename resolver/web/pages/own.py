@@ -96,7 +96,7 @@ def start_page(
     bar: PageAddressBar, recent: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
 ) -> WebPage:
     """Return the start page; `schemes` has the supported schemes and a description of their URLs."""
-    values = {"lately": _make_lines(recent[:_MAX_RECENT], bar), "schemes": list(schemes)}
+    values = {"recent": _make_lines(recent[:_MAX_RECENT], bar), "schemes": list(schemes)}
     return WebPage("start.html", "resolve", 200, values)
 
 
@@ -201,7 +201,7 @@ def mail_page(response: Response, bar: PageAddressBar) -> WebPage:
         "fields": [FactRow(name.title(), value) for name, value in response.meta if name.lower() != "body"],
         "body": body,
         "draft": decode_text(response.content, None),
-        "found": [finding for finding in response.findings if finding.action != "allow"],
+        "warnings": [finding for finding in response.findings if finding.action != "allow"],
     }
     return WebPage("mail.html", bar.url, 200, values)
 
@@ -219,6 +219,6 @@ def service_page(response: Response, bar: PageAddressBar) -> WebPage:
         "host": text_of(extra, "host"),
         "port": port if isinstance(port, int) else None,
         "login": text_of(extra, "login"),
-        "found": response.findings,
+        "warnings": response.findings,
     }
     return WebPage("service.html", bar.url, 200, values)
