@@ -15,7 +15,7 @@ import resolver
 from protocols import errors
 from resolver import Kind
 from resolver.cli.arguments import VERB_NAMES
-from resolver.cli.config import configurable
+from resolver.cli.config import list_configurable
 from resolver.cli.show_config import EffectiveSetting
 from resolver.cli.vocabulary import RULES, STATUSES
 from resolver.url import registry
@@ -97,7 +97,7 @@ def test_contract_lists_every_command() -> None:
 
 
 def test_configuration_page_names_keys_that_differ_from_options() -> None:
-    differing = {row.name for row in configurable() if row.name != row.long[2:].replace("-", "_")}
+    differing = {row.name for row in list_configurable() if row.name != row.long[2:].replace("-", "_")}
     text = page("docs/how-to/configuration.md")
     assert differing == {key for key in ("headers", "during") if f"`{key}` for `--" in text}
 

@@ -245,7 +245,7 @@ class _RunningSlices:
         try:
             self._submit_slices()
             while self._under_way:
-                if self._has_one_ended():
+                if self._wait_for_result():
                     future = next(self._completed)
                     self._process_result(future, self._under_way.pop(future))
                     if self._threads == 0:  # A worker has joined.
@@ -261,7 +261,7 @@ class _RunningSlices:
             raise LocalError(_SCHEDULER_LOST)
         return self._summary(monotonic() - started)
 
-    def _has_one_ended(self) -> bool:
+    def _wait_for_result(self) -> bool:
         """Return whether a slice ended within 0.5 s."""
         changed = self._completed.thread_condition
         with changed:

@@ -161,14 +161,14 @@ def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
         LedgerFault: The ledger cannot be read.
     """
     rows = (_row(row if files else row._replace(path=None)) for row in list_finished(ledger))
-    return _lines(rows) if format == "jsonl" else _parquet(rows)
+    return _encode_lines(rows) if format == "jsonl" else _encode_parquet(rows)
 
 
 def _row(row: FinishedRow) -> dict[str, Any]:
     return {"bytes" if name == "size" else name: value for name, value in row._asdict().items()}
 
 
-def _lines(rows: Iterable[dict[str, JsonValue]]) -> bytes:
+def _encode_lines(rows: Iterable[dict[str, JsonValue]]) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
@@ -190,7 +190,7 @@ def _schema() -> pyarrow.Schema:
     )
 
 
-def _parquet(rows: Iterable[dict[str, Any]]) -> bytes:
+def _encode_parquet(rows: Iterable[dict[str, Any]]) -> bytes:
     import pyarrow
     from pyarrow import parquet
 

@@ -69,7 +69,7 @@ def _run_and_flush(argv: list[str]) -> int:
 
 def _perform(argv: list[str]) -> int:
     if argv in (["--version"], ["-V"]):  # `--version` takes 20 ms of CPU time; with all imports, 60 ms
-        return _tell_version()
+        return _print_version()
     with _delayed_interrupt():
         from resolver.cli import arguments
         from resolver.cli.values import UsageError
@@ -83,7 +83,7 @@ def _perform(argv: list[str]) -> int:
         with _delayed_interrupt():
             command = arguments.read(argv)
             if command is None:
-                return _tell_version()
+                return _print_version()
             (verb,) = (verb for verb in VERBS if verb.name == command.verb)
             module, _, function = verb.perform.partition(":")
             perform: Callable[[arguments.Command], int] = getattr(
@@ -122,6 +122,6 @@ def _delayed_interrupt() -> Iterator[None]:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
 
-def _tell_version() -> int:
+def _print_version() -> int:
     streams.print_line(f"resolve {VERSION}")
     return 0

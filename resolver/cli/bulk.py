@@ -114,7 +114,7 @@ class BulkDisplay:
         self._began = clock()
         self._drawn = self._began
 
-    def read(self, requests: Iterable[T]) -> Iterator[T]:
+    def watch(self, requests: Iterable[T]) -> Iterator[T]:
         """Yield the requests unchanged, and report the number of requests read so far.
 
         The elapsed time starts after the last request was read.
@@ -150,7 +150,7 @@ class _LineDisplay(BulkDisplay):
         streams.draw([self._line(progress, streams.size()[0] - 1)])
 
 
-class _LinesDisplay(BulkDisplay):
+class _LogDisplay(BulkDisplay):
     def report_progress(self, progress: BulkProgress) -> None:
         streams.note(own_text(self._line(progress, _LOG_WIDTH)))
 
@@ -160,7 +160,7 @@ class _RecordDisplay(BulkDisplay):
         streams.note_record({"event": "progress", **progress._asdict()})
 
 
-_DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LinesDisplay, "json": _RecordDisplay}
+_DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LogDisplay, "json": _RecordDisplay}
 
 
 def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
@@ -360,7 +360,7 @@ class _BulkCommand:
         fetched = self._fetch_lists()
         with open_display(command) as display, client_of(command.scheduler) as client:
             summary = run(
-                display.read(self._requests(fetched)),
+                display.watch(self._requests(fetched)),
                 client=client,
                 out=_make_absolute(command.out),
                 per_host=command.per_host,
@@ -382,7 +382,7 @@ class _BulkCommand:
         command = self._command
         requests = self._requests(self._fetch_lists())
         pace = HostPace(command.host_rate, command.per_host)
-        with open_display(command) as display, plan_requests(display.read(requests), None, pace) as plan:
+        with open_display(command) as display, plan_requests(display.watch(requests), None, pace) as plan:
             streams.clear()
             show(plan, command)
         return status_of(self._statuses)

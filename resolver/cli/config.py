@@ -184,7 +184,7 @@ def load(name: str | None) -> Configuration:
     """
     if name == "none":
         return Configuration()
-    path = own_path() if name is None else name
+    path = default_path() if name is None else name
     if path is None:
         return Configuration()
     try:
@@ -198,7 +198,7 @@ def load(name: str | None) -> Configuration:
         raise UsageError(error.message) from error
 
 
-def own_path() -> str | None:
+def default_path() -> str | None:
     """Return the path of the user's default configuration file, or None without a configuration directory."""
     folder = config_folder()
     return None if folder is None else os.path.join(folder, "config.toml")
@@ -209,7 +209,7 @@ class _ConfigurationFile:
         self._path = path
         self._is_private = is_private
         self._options = {row.name: row for row in rows()}
-        self._rows = {row.name: row for row in configurable()}
+        self._rows = {row.name: row for row in list_configurable()}
         self._text, self._content = self._decode(octets)
 
     def _decode(self, octets: bytes) -> tuple[str, dict[str, Any]]:
@@ -428,7 +428,7 @@ def _text(value: object) -> str | None:
     return None
 
 
-def configurable() -> Iterator[Option]:
+def list_configurable() -> Iterator[Option]:
     """Return the options that can be set in a configuration file."""
     return (row for row in rows() if row.name not in _ONE_RUN_OPTIONS)
 

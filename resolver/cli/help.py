@@ -126,8 +126,8 @@ def _search(text: str, width: int) -> list[str]:
     for title, entries in sections.items() if max(map(len, terms), default=0) > 2 else ():
         lines += _section(title, (entry[:2] for entry in entries if is_match(entry[:parts])), width)
     if not lines:
-        known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
-        raise UsageError(f"unknown help topic {text!r}{suggest_nearest(text.lstrip('-'), known)}")
+        names = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
+        raise UsageError(f"unknown help topic {text!r}{suggest_nearest(text.lstrip('-'), names)}")
     return lines
 
 

@@ -21,7 +21,7 @@ from resolver.cli.ledger import make_saved
 from resolver.cli.output import print_bytes
 from resolver.cli.summary import RunSummary
 from resolver.cli.targets import CommandTarget
-from resolver.cli.verbs import enter, get
+from resolver.cli.verbs import get, list_directory
 from resolver.files.directory import SurplusFile, numbers_of
 from resolver.files.names import is_directory
 from resolver.transfer.batch import BatchTask
@@ -195,7 +195,7 @@ class Trees:
         perform: Callable[[], Awaitable[Saved | None]]
         if isinstance(item, TreeDirectory):
             target = CommandTarget(item.url.text, item.origin, item.referrer)
-            perform = partial(enter, item, target, self._command, self._session.policy)
+            perform = partial(list_directory, item, target, self._command, self._session.policy)
         else:
             target = CommandTarget(item.url.text, item.origin, item.referrer, file=item)
             if item.is_top:

@@ -86,7 +86,7 @@ async def run_session(
     """
     numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     with trio.open_signal_receiver(*numbers) as signals:
-        user = _TerminalUser(connection, shown, console, converts_lf=converts_lf)
+        user = _KeyboardSession(connection, shown, console, converts_lf=converts_lf)
         try:
             await user.run(signals)
         finally:
@@ -101,7 +101,7 @@ async def run_session(
         streams.complain(Masked("the service closed the connection"))
 
 
-class _TerminalUser:
+class _KeyboardSession:
     """A telnet session between a terminal and a service."""
 
     def __init__(

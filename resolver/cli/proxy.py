@@ -53,12 +53,12 @@ def _reporter(command: Command) -> Callable[[ProxyDecision], None]:
             streams.print_line(json.dumps(decision._asdict()))
             streams.flush()
         elif not command.is_quiet and streams.accepts_line():
-            streams.note(own_text(_line(decision)))
+            streams.note(own_text(_format_decision(decision)))
 
     return report
 
 
-def _line(decision: ProxyDecision) -> str:
+def _format_decision(decision: ProxyDecision) -> str:
     target = "" if decision.host is None else f" {decision.host} port {decision.port}"
     address = "" if decision.address is None else f" at {decision.address}"
     rule = "" if decision.rule is None or decision.reason is not None else f": warning {decision.rule}"

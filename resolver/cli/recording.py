@@ -41,7 +41,7 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
     from resolver.warc.recorder import SIZE, Recorder  # lazy import: few runs record
 
     size = SIZE if command.warc_size is None else command.warc_size
-    words = _words(command, path)
+    words = _format_command(command, path)
     with Recorder(
         path,
         size=size,
@@ -60,7 +60,7 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
         yield recorder
 
 
-def _words(command: Command, path: str) -> str:
+def _format_command(command: Command, path: str) -> str:
     """Return the command line that is recorded in the archive: command, archive, lists and URLs.
 
     Passwords are redacted, and options that may contain secrets are omitted.

@@ -52,8 +52,8 @@ class CommandSecrets:
         sections: Mapping[str, HostSection],
         default: HostSection | None = None,
     ) -> None:
-        self._user = None if user is None else _octets(user)
-        self._password = None if password_file is None else _first_line(password_file)
+        self._user = None if user is None else _encode(user)
+        self._password = None if password_file is None else _read_password(password_file)
         self._sections = sections
         self._default = default
         self._endpoints: set[tuple[str, str, int]] = set()
@@ -115,7 +115,7 @@ class CommandSecrets:
         default = self._default if rules_of(scheme).logs_in else None
         sections = [self._sections[name] for name in names_of(host, port) if name in self._sections]
         for section in sections or ([] if default is None else [default]):
-            if user_name is None or section.user is None or _octets(section.user) == user_name:
+            if user_name is None or section.user is None or _encode(section.user) == user_name:
                 return _LoginSection(section)
         return _LoginSection(HostSection())
 
@@ -151,7 +151,7 @@ class _LoginSection:
 
     @property
     def name(self) -> bytes | None:
-        return None if self._section.user is None else _octets(self._section.user)
+        return None if self._section.user is None else _encode(self._section.user)
 
     async def find_password(self, host: str, user: bytes) -> bytes | None:
         """Return the password.
@@ -161,7 +161,7 @@ class _LoginSection:
         Raises `NotConfigured` if the source fails.
         """
         if self._section.password is not None:
-            return _octets(self._section.password)
+            return _encode(self._section.password)
         if self._section.command:
             return self._check_password(await self._run_command(), "password_command returned no password")
         if self._section.keyring:
@@ -196,7 +196,7 @@ class _LoginSection:
             text = await trio.to_thread.run_sync(keyring.get_password, host, user.decode("utf-8", "replace"))
         except keyring.errors.KeyringError as error:
             raise self._fault(f"keyring: {error}") from error
-        return b"" if text is None else _octets(text)
+        return b"" if text is None else _encode(text)
 
     def _check_password(self, password: bytes, reason: str) -> bytes:
         if not 0 < len(password) <= _MAX_PASSWORD:
@@ -207,11 +207,11 @@ class _LoginSection:
         return NotConfigured(f"{self._section.source}: {reason}")
 
 
-def _octets(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _first_line(name: str) -> bytes:
+def _read_password(name: str) -> bytes:
     """Return the password in a file: the first line without its line end.
 
     Raises:
@@ -256,7 +256,7 @@ def read_netrc(name: str | None) -> Netrc:
     path = name or os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
     try:
         with open_own(path, "netrc file", _MAX_NETRC, secret=True) as file:
-            return _sections(path, _parse(path, file))
+            return _convert_entries(path, _parse(path, file))
     except MISSING as error:
         if name is None and not os.environ.get("NETRC"):
             return Netrc()
@@ -285,7 +285,7 @@ def _rewind_copy(fd: int) -> int:
     return os.dup(fd)
 
 
-def _sections(path: str, entries: Mapping[str, tuple[str, str | None, str | None]]) -> Netrc:
+def _convert_entries(path: str, entries: Mapping[str, tuple[str, str | None, str | None]]) -> Netrc:
     hosts, default, warnings = {}, None, []
     for machine, (login, _, password) in entries.items():
         if not login:

@@ -285,7 +285,9 @@ async def register(quiet: bool) -> None:
     """
     entry = desktop_entry(_program_words())  # an invalid program path raises before any file is written
     _check_paths()
-    before = _read_state() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
+    before = _read_state() or DesktopState(
+        {}, [path for path in _list_paths() if plain_file.read(path) is None]
+    )
     if await _is_installed("xdg-mime"):
         for scheme in SCHEMES:
             if (handler := await _query_handler(scheme)) != NAME:
@@ -293,7 +295,7 @@ async def register(quiet: bool) -> None:
     plain_file.write_whole(_state(), json.dumps(before._asdict()).encode() + b"\n", mode=None, follow=False)
     plain_file.write_whole(_entry(), entry, mode=None, follow=False)
     await _update_database()
-    if not await _run("xdg-mime", "default", NAME, *map(_kind, SCHEMES)) and not quiet:
+    if not await _run("xdg-mime", "default", NAME, *map(_mime_type, SCHEMES)) and not quiet:
         streams.complain(
             Masked("cannot set the default handler: xdg-mime failed (choose resolve in the desktop settings)")
         )
@@ -311,8 +313,8 @@ async def unregister(quiet: bool) -> None:
     before = _read_state() or DesktopState({}, [])
     for scheme, handler in before.handlers.items():
         if handler and await _query_handler(scheme) == NAME:
-            await _run("xdg-mime", "default", handler, _kind(scheme))
-    for path in _lists():
+            await _run("xdg-mime", "default", handler, _mime_type(scheme))
+    for path in _list_paths():
         _remove_entries(path, is_own=path in before.missing)
     plain_file.take_away(_entry())
     await _update_database()
@@ -323,7 +325,7 @@ async def unregister(quiet: bool) -> None:
 
 def _check_paths() -> None:
     """Raise `NotConfigured` if a path is relative, because the variable HOME is not set."""
-    for path in (_entry(), _state(), *_lists()):
+    for path in (_entry(), _state(), *_list_paths()):
         if not os.path.isabs(path):
             raise NotConfigured("cannot locate the desktop files: no home directory")
 
@@ -334,15 +336,15 @@ def desktop_entry(words: Iterable[str]) -> bytes:
         "[Desktop Entry]",
         "Type=Application",
         "Name=resolve",
-        f"Exec={' '.join(map(argument, words))} open -- %u",
+        f"Exec={' '.join(map(quote_argument, words))} open -- %u",
         "Terminal=false",
         "NoDisplay=true",
-        f"MimeType={''.join(f'{_kind(scheme)};' for scheme in SCHEMES)}",
+        f"MimeType={''.join(f'{_mime_type(scheme)};' for scheme in SCHEMES)}",
     )
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def argument(word: str) -> str:
+def quote_argument(word: str) -> str:
     """Quote an argument of Exec, then escape the result as a string of a desktop file.
 
     Raises `NotConfigured` for an empty argument or one with control characters.
@@ -406,7 +408,7 @@ def _read_state() -> DesktopState | None:
     return None
 
 
-def _lists() -> list[str]:
+def _list_paths() -> list[str]:
     """Return the paths of the handler lists (`mimeapps.list`, `defaults.list`) of desktops and `xdg-mime`."""
     folder = os.path.join(data_home(), "applications")
     lists = (os.path.join(folder, _LIST), os.path.join(folder, "defaults.list"))
@@ -421,12 +423,12 @@ def _state() -> str:
     return os.path.join(state_home(), "resolve", "handlers.json")
 
 
-def _kind(scheme: str) -> str:
+def _mime_type(scheme: str) -> str:
     return f"x-scheme-handler/{scheme}"
 
 
 async def _query_handler(scheme: str) -> str:
-    return (await _run("xdg-mime", "query", "default", _kind(scheme)) or "").strip()
+    return (await _run("xdg-mime", "query", "default", _mime_type(scheme)) or "").strip()
 
 
 async def _update_database() -> None:

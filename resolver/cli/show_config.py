@@ -19,9 +19,9 @@ from resolver.cli.config import (
     MIRROR,
     ConfiguredValue,
     HostSection,
-    configurable,
+    default_path,
+    list_configurable,
     mirrors_at,
-    own_path,
     settings_at,
 )
 from resolver.cli.values import UsageError
@@ -58,7 +58,7 @@ def show(command: Command) -> int:
             streams.print_record(row._asdict())
         return 0
     path = command.configuration.path
-    streams.print_line(f"# {path or f'no configuration file; default {own_path()}'}")
+    streams.print_line(f"# {path or f'no configuration file; default {default_path()}'}")
     _print(rows)
     return 0
 
@@ -135,7 +135,7 @@ def _proxy_for(
 
 
 def _list_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
-    for row in configurable():
+    for row in list_configurable():
         value, source = getattr(command, row.name), command.configuration.sources[row.name]
         if row.name == "news_server" and value is None and (setting := find_setting(None)) is not None:
             value, source = setting

@@ -154,7 +154,7 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
     if command.format is not None:
         return await _save_mailbox(session, target, command)
     url = target.parse(command)
-    path = await _path(session, url, target, command)
+    path = await _choose_path(session, url, target, command)
     settings: SaveSettings = {
         **_save_settings(target, command),
         "make_directory": command.directory is not None or (command.output is None and "/" in path),
@@ -214,7 +214,7 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
     return await file.fetch(lambda: file.session.save(file.url, file.path, **settings))
 
 
-async def enter(
+async def list_directory(
     directory: TreeDirectory, target: CommandTarget, command: Command, policy: Policy
 ) -> Saved | None:
     """List a directory of a tree, and return None, or the outcome of a skipped directory."""
@@ -254,7 +254,7 @@ def _with_findings(saved: Saved, target: CommandTarget) -> Saved:
     return replace(saved, findings=(*target.findings, *saved.findings)) if target.findings else saved
 
 
-async def _path(session: Resolver, url: Url, target: CommandTarget, command: Command) -> str:
+async def _choose_path(session: Resolver, url: Url, target: CommandTarget, command: Command) -> str:
     if command.output is not None:
         path = _resolve_path(command.output, command)
         check_no_directory(path, command.output)

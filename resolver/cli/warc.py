@@ -57,14 +57,14 @@ class _ArchiveListing:
             elif self._command.json:
                 streams.print_record({"archive": archive.path, **record.as_json()})
             else:
-                streams.print_line(_line(record))
+                streams.print_line(_format_record(record))
         return status
 
     def end(self) -> None:
         """End the listing; all records are already printed."""
 
 
-def _line(record: ListedRecord) -> str:
+def _format_record(record: ListedRecord) -> str:
     """Format a record as a line: date, type, status or kind, length and URL."""
     head = record.head
     date = head.get_first("WARC-Date") or "-"

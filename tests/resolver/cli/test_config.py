@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from resolver import Credentials, Host, Limits, NotConfigured, parse
 from resolver.cli.arguments import read
-from resolver.cli.config import Configuration, HostSection, hosts_of, load, mirrors_of, own_path
+from resolver.cli.config import Configuration, HostSection, default_path, hosts_of, load, mirrors_of
 from resolver.cli.secrets import CommandSecrets
 from resolver.cli.values import UsageError
 from tests.fresh import run_alone
@@ -99,7 +99,7 @@ def test_config_file_in_current_directory_is_not_read(folder: Path, monkeypatch:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("tries = 3\n")
     assert load(None) == Configuration()
-    assert own_path() == str(folder / "home/.config/resolve/config.toml")
+    assert default_path() == str(folder / "home/.config/resolve/config.toml")
 
 
 def test_config_option_with_missing_file_is_usage_error(folder: Path) -> None:

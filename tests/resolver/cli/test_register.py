@@ -13,7 +13,7 @@ import pytest
 from resolver import NotConfigured
 from resolver.cli import serve as handlers
 from resolver.cli.arguments import read
-from resolver.cli.serve import NAME, SCHEMES, argument, desktop_entry, remove_handler
+from resolver.cli.serve import NAME, SCHEMES, desktop_entry, quote_argument, remove_handler
 from resolver.cli.values import UsageError
 from tests.resolver.cli.command import Done, resolve
 
@@ -192,7 +192,7 @@ WORDS = {
 
 @pytest.mark.parametrize("word", WORDS)
 def test_desktop_entry_argument_is_quoted(word: str) -> None:
-    message = argument(word)
+    message = quote_argument(word)
     assert message == WORDS[word]
     text = message.replace("\\\\", "\\").replace("%%", "%")  # the escapes of desktop entries
     shell = ["/bin/sh", "-c", f"printf '<%s>' {text}"]  # with the same rules within double quotes
