@@ -406,7 +406,7 @@ class Forecast(NamedTuple):
         expected: The estimated duration in seconds, by the number of workers.
         largest: The slowest hosts, each with the number of requests and the duration in seconds.
         histogram: The result of `BulkPlan.histogram`: a histogram of the number of requests per host.
-        each: The assumed duration of a request in seconds.
+        request_seconds: The assumed duration of a request in seconds.
     """
 
     requests: int
@@ -417,7 +417,7 @@ class Forecast(NamedTuple):
     expected: Mapping[int, float]
     largest: tuple[tuple[str, int, float], ...]
     histogram: tuple[tuple[int, int], ...]
-    each: float = 1.0
+    request_seconds: float = 1.0
 
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
@@ -433,7 +433,7 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
         expected={workers: run.makespan for workers, run in runs.items()},
         largest=tuple(largest),
         histogram=tuple(plan.histogram()),
-        each=plan.pace.each,
+        request_seconds=plan.pace.request_seconds,
     )
 
 

@@ -78,13 +78,13 @@ class HostPace(NamedTuple):
     Attributes:
         rate: The maximum number of requests per second (rate limit), or None.
         per_host: The maximum number of concurrent requests, or None for the default of the scheme.
-        each: The assumed duration of a request in seconds.
+        request_seconds: The assumed duration of a request in seconds.
         at_once: The maximum number of concurrent requests in a slice.
     """
 
     rate: float | None = None
     per_host: int | None = None
-    each: float = 1.0
+    request_seconds: float = 1.0
     at_once: int = 64
 
     def compute_interval(self, cap: int | None) -> float:
@@ -93,8 +93,8 @@ class HostPace(NamedTuple):
         Without `cap` and without a rate limit, the only limit is the concurrency of the slice (`at_once`).
         """
         if cap is None:
-            return self.each / self.at_once
-        return max(self.each / min(cap, self.at_once), 0.0 if self.rate is None else 1 / self.rate)
+            return self.request_seconds / self.at_once
+        return max(self.request_seconds / min(cap, self.at_once), 0.0 if self.rate is None else 1 / self.rate)
 
 
 class HostShare(NamedTuple):
@@ -139,7 +139,7 @@ class BulkScheduler:
         self._intervals = array("d")  # The estimated seconds per request.
         self._hosts = [array("l") for _ in range(partitions)]  # The hosts with waiting requests.
         # The estimated duration of a request in seconds, while many requests run concurrently.
-        self._request_seconds = array("d", [pace.each] * partitions)
+        self._request_seconds = array("d", [pace.request_seconds] * partitions)
         self._share_counts = array("l", [0] * partitions)  # The number of slices taken from the partition.
         # The remaining time of the partition in seconds. This time is the key of the heap entry.
         self._remaining = array("d", [0.0] * partitions)
@@ -277,7 +277,7 @@ class BulkScheduler:
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
         together = sum(count for _, count in counts) * self._request_seconds[partition] / self._pace.at_once
         alone = max(count * self._intervals[host] for host, count in counts)
-        duration = max(self._pace.each, together, alone)
+        duration = max(self._pace.request_seconds, together, alone)
         return min(duration, self._max_seconds) if partition in self._idle_partitions else duration
 
     def end(

@@ -87,7 +87,7 @@ def draw_chart(forecast: Forecast, columns: int, *, threads: int, glyphs: BarGly
     if forecast.bound_by is not None:
         lines += [f"{forecast.bound_by} needs {duration(forecast.bound)} with any number of workers"]
     if forecast.requests:
-        lines += [f"{duration(forecast.each)} per request is an estimate: no server was contacted"]
+        lines += [f"{duration(forecast.request_seconds)} per request is an estimate: no server was contacted"]
     return [
         part for line in lines for part in ([line] if line[:1] in ("", " ") else textwrap.wrap(line, columns))
     ]
@@ -194,7 +194,7 @@ def record_of(forecast: Forecast) -> dict[str, JsonValue]:
         "slices": forecast.slices,
         "bound": round(forecast.bound, 3),
         "bound_by": forecast.bound_by,
-        "each": round(forecast.each, 6),
+        "each": round(forecast.request_seconds, 6),
         "expected": [
             {"workers": workers, "seconds": round(seconds, 3)}
             for workers, seconds in forecast.expected.items()

@@ -70,7 +70,7 @@ PACES = st.builds(
     HostPace,
     rate=st.none() | st.floats(0.05, 50),
     per_host=st.none() | st.integers(1, 8),
-    each=st.floats(0.01, 30),
+    request_seconds=st.floats(0.01, 30),
     at_once=st.integers(1, 80),
 )
 
@@ -112,7 +112,9 @@ def test_slice_duration_is_bounded_by_the_box(
     """The exception is a single request longer than the box: each slice has at least one."""
     with filled(counts, pace, partitions=partitions, box=box) as plan:
         for each in all_of(plan):
-            longest = max(pace.each, pace.compute_interval(6 if pace.per_host is None else pace.per_host))
+            longest = max(
+                pace.request_seconds, pace.compute_interval(6 if pace.per_host is None else pace.per_host)
+            )
             assert each.seconds <= max(box, longest) + 1e-6
             assert len(each.items) <= MAX_REQUESTS
 
@@ -163,7 +165,7 @@ def test_slower_host_has_its_requests_further_apart() -> None:
 def test_slice_without_room_reduces_every_host() -> None:
     """But at least as many as it can have in flight; the hosts that need longest then go first."""
     with filled(
-        {f"h{each}.example": 900 for each in range(10)}, HostPace(10.0, each=0.1), partitions=1
+        {f"h{each}.example": 900 for each in range(10)}, HostPace(10.0, request_seconds=0.1), partitions=1
     ) as plan:
         hosts = Counter(host_of(each) for each in take_slice(plan).items)
     assert set(hosts.values()) == {200}

@@ -19,7 +19,7 @@ FORECAST = Forecast(
     expected={1: 100_000.0, 4: 25_100.0, 16: 25_000.0},
     largest=(("large.example.org", 50_000, 25_000.0), ("archive.of.ftp.example.org", 9_000, 4_500.0)),
     histogram=((1, 1_000), (10, 40), (100, 0), (1_000, 1), (10_000, 1)),
-    each=0.5,
+    request_seconds=0.5,
 )
 
 
