@@ -240,13 +240,7 @@ def load_saved(target: CommandTarget, entry: LedgerEntry, command: Command) -> S
 
 
 def make_saved(shown: Masked, path: str, entry: LedgerEntry) -> Saved:
-    """Return the outcome of an earlier run for a target that is complete in the ledger.
-
-    Args:
-        shown: the URL without its password.
-        path: the path of the saved file.
-        entry: the row of the target in the ledger.
-    """
+    """Return the outcome of an earlier run for a target that is complete in the ledger."""
     return _make_saved(shown, path, entry.size, entry.digest)
 
 

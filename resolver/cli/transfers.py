@@ -129,11 +129,7 @@ def shown_name(url: str) -> str:
     with suppress(InvalidUrl):
         name = last_part(parse(url)).decode("utf-8", "surrogateescape").rpartition("/")[2] or url
     escaped = escape_line(name[:_MAX_NAME])
-    return "".join(char if char.isprintable() else _escape_char(char) for char in escaped)
-
-
-def _escape_char(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in escaped)
 
 
 # Short formats of sizes and times, such as 12.3 MiB, 3:25 or 3 min.
