@@ -216,7 +216,7 @@ def encode_text(text: str | None) -> str | bytes | None:
     return text
 
 
-def decode_text(value: object) -> str | None:
+def decode_string(value: object) -> str | None:
     """Return the value of a column as text, or None for a value of another type."""
     if isinstance(value, bytes):
         try:
@@ -498,12 +498,12 @@ class Ledger:
             StoredRow(
                 row_number,
                 key,
-                own_text(decode_text(url) or ""),
+                own_text(decode_string(url) or ""),
                 status,
                 naming,
-                decode_text(path) or "",
+                decode_string(path) or "",
                 decode_number(size),
-                decode_text(digest),
+                decode_string(digest),
             )
             for row_number, key, url, status, naming, path, size, digest in rows
         ]
@@ -517,7 +517,7 @@ class Ledger:
         number, status, stored, size, digest, naming, etag, inode, modified = row
         if naming is None and request.naming is not None:
             self._connection.execute("UPDATE object SET how=? WHERE id=?", (request.naming, number))
-        path = os.path.join(self._below, decode_text(stored) or "")
+        path = os.path.join(self._below, decode_string(stored) or "")
         size, inode = decode_number(size), decode_number(inode)
         is_done = status == "done" and (self._elsewhere or has_size(path, size))
         if is_done and not self._elsewhere:
@@ -531,8 +531,8 @@ class Ledger:
             sync_directories([path])
             self._connection.execute(f"{change} WHERE id=?", (_now(), number))
             is_done = True
-        tag = RowTag(decode_text(etag), inode or None, modified if isinstance(modified, float) else None)
-        return LedgerEntry(self, number, path, size, decode_text(digest), tag, is_done=is_done)
+        tag = RowTag(decode_string(etag), inode or None, modified if isinstance(modified, float) else None)
+        return LedgerEntry(self, number, path, size, decode_string(digest), tag, is_done=is_done)
 
     def _insert(self, key: bytes, request: RequestRow) -> int | None:
         """Add a row and return its number, or None if the ledger has a row with the key."""

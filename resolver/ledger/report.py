@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from protocols.location import JsonValue
 from resolver.files.atomic import LedgerFile, how_to_read
 from resolver.ledger import LedgerFault
-from resolver.ledger.book import connect, convert_errors, decode_number, decode_text, has_ledger
+from resolver.ledger.book import connect, convert_errors, decode_number, decode_string, has_ledger
 
 _NOT_DONE = "status NOT IN ('done', 'skipped')"
 _PENDING_COLUMNS = "url, origin, referrer, without_password, error, exit, message, attempts, more"
@@ -109,7 +109,7 @@ def read(path: str) -> LedgerReport:
             runs=runs,
             elapsed=max(0.0, elapsed),
             failures=tuple(
-                FailedRow(decode_text(error) or "", decode_number(status), count)
+                FailedRow(decode_string(error) or "", decode_number(status), count)
                 for error, status, count in failures
             ),
         )
@@ -130,10 +130,10 @@ def list_newest(path: str, max_rows: int) -> list[ReportRow]:
         rows = [
             ReportRow(
                 _make_pending_row(columns),
-                decode_text(status) or "",
-                decode_text(saved_path) or "",
+                decode_string(status) or "",
+                decode_string(saved_path) or "",
                 decode_number(size),
-                decode_text(digest),
+                decode_string(digest),
             )
             for *columns, status, saved_path, size, digest in connection.execute(select, (max_rows,))
         ]
@@ -180,18 +180,18 @@ def list_finished(path: str) -> Iterator[FinishedRow]:
 
 def _make_finished_row(row: tuple[object, ...]) -> FinishedRow:
     url, final_url, status, code, error, message, stored, size, digest, media, modified, attempts, ended = row
-    is_saved = decode_text(status) in ("done", "skipped")
+    is_saved = decode_string(status) in ("done", "skipped")
     return FinishedRow(
-        url=decode_text(url) or "",
-        final_url=decode_text(final_url) if is_saved else None,
-        status=decode_text(status) or "",
+        url=decode_string(url) or "",
+        final_url=decode_string(final_url) if is_saved else None,
+        status=decode_string(status) or "",
         exit=decode_number(code),
-        error=decode_text(error),
-        message=decode_text(message),
-        path=decode_text(stored) if is_saved else None,
+        error=decode_string(error),
+        message=decode_string(message),
+        path=decode_string(stored) if is_saved else None,
         size=decode_number(size) if is_saved else 0,
-        digest=decode_text(digest) if is_saved else None,
-        media_type=decode_text(media) if is_saved else None,
+        digest=decode_string(digest) if is_saved else None,
+        media_type=decode_string(media) if is_saved else None,
         modified=modified if is_saved and isinstance(modified, float) else None,
         attempts=decode_number(attempts),
         ended=ended if isinstance(ended, float) else None,
@@ -216,13 +216,13 @@ def _make_pending_row(row: Sequence[Any]) -> PendingRow:
     url, origin, referrer, without_password, error, status, message, attempts, more = row
     pair = None if referrer is None else json.loads(referrer)
     return PendingRow(
-        url=decode_text(url) or "",
-        origin=decode_text(origin) or "",
+        url=decode_string(url) or "",
+        origin=decode_string(origin) or "",
         referrer=None if pair is None else (pair[0], pair[1]),
         without_password=bool(without_password),
-        error=decode_text(error),
+        error=decode_string(error),
         exit=None if status is None else decode_number(status),
-        message=decode_text(message),
+        message=decode_string(message),
         attempts=decode_number(attempts),
         more={} if more is None else dict(json.loads(more)),
     )

@@ -58,7 +58,7 @@ def looks_like_text(octets: bytes) -> bool:
     return True
 
 
-def decode_text(octets: bytes, charset: str | None) -> str:
+def decode_as(octets: bytes, charset: str | None) -> str:
     """Decode bytes as text; never raises.
 
     A declared and known charset is used, and invalid bytes become U+FFFD. If the charset is missing or
@@ -151,7 +151,7 @@ class Response(Retrieved):
 
         The result is `None` if the media type is not text.
         """
-        return decode_text(self.content, self.charset) if is_textual(self.media_type) else None
+        return decode_as(self.content, self.charset) if is_textual(self.media_type) else None
 
     def json(self) -> Any:  # Any: the server's data determines the type
         """Parse the content as JSON (RFC 8259) in UTF-8, UTF-16 or UTF-32; the media type is ignored.

@@ -41,7 +41,7 @@ from resolver import (
     SaveRequest,
 )
 from resolver.files import commit
-from resolver.ledger.book import decode_text
+from resolver.ledger.book import decode_string
 from resolver.loops import running
 from resolver.testing.world import LoopName, Schedule, World, WorldNetwork
 from resolver.warc.recorder import Recorder
@@ -495,7 +495,7 @@ class Run:
         if not life.outcomes or not self.plan.ledger or self.world.disk.has_ledger_fault:
             return
         with closing(sqlite3.connect(path)) as connection:
-            rows = {decode_text(url): status for url, status in connection.execute(_ROWS)}
+            rows = {decode_string(url): status for url, status in connection.execute(_ROWS)}
         for each in life.outcomes:
             found = rows.get(each.url)
             fits = found == each.status or (found, each.status) == ("done", "skipped")

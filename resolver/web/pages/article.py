@@ -9,7 +9,7 @@ from email.message import Message
 from itertools import groupby
 from typing import NamedTuple
 
-from resolver.transfer.response import Response, decode_text
+from resolver.transfer.response import Response, decode_as
 from resolver.web.headers import make_file_name
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, show_size, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
@@ -147,7 +147,7 @@ class MimePart(NamedTuple):
 
     @property
     def text(self) -> str:
-        return decode_text(self.octets, self.charset)
+        return decode_as(self.octets, self.charset)
 
 
 class _Multipart(Message):

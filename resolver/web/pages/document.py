@@ -12,7 +12,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from protocols.location import Kind, Url
-from resolver.transfer.response import Response, decode_text, is_textual, looks_like_text
+from resolver.transfer.response import Response, decode_as, is_textual, looks_like_text
 from resolver.web import headers
 from resolver.web.pages.article import MimePart, article_page, describe_parts, parts_of_document
 from resolver.web.pages.directory import Judge, directory_page, results_page
@@ -78,7 +78,7 @@ def content_of(response: Response) -> tuple[bytes, str]:
     if media_type is not None:
         return response.content, media_type
     essence = (response.media_type or "").partition(";")[0].strip().lower()
-    text = decode_text(response.content, response.charset)
+    text = decode_as(response.content, response.charset)
     is_xml = essence != "text/html" if essence else text.lstrip().startswith(("<?xml", "<svg"))
     return allowed_markup(text, is_xml=is_xml).encode("utf-8", "replace"), headers.HTML
 
@@ -129,7 +129,7 @@ def document_page(
         described = describe_parts(mime_parts, bar, parts)
         values |= {**described, "mime_parts": described["parts"], "parts": 0}
     if shape == "text" or (shape == "markup" and view != "page"):
-        text = decode_text(response.content, response.charset)
+        text = decode_as(response.content, response.charset)
         if shape == "markup" and not view:
             text = text_of_markup(text, base_of(response.url))
         values |= part_values(text, query, bar)
@@ -236,7 +236,7 @@ def _make_listing_page(
             words=words,
             search=url.text,
             findings=response.findings,
-            description="" if "hits" in extra else decode_text(response.content, response.charset),
+            description="" if "hits" in extra else decode_as(response.content, response.charset),
             judge=judge,
         )
     return directory_page(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from protocols.text import Masked
-from resolver.transfer.response import Response, decode_text
+from resolver.transfer.response import Response, decode_as
 from resolver.url.parsing import redact
 from resolver.web.pages.article import parts_of
 from resolver.web.pages.gopher import command_of
@@ -200,7 +200,7 @@ def mail_page(response: Response, bar: PageAddressBar) -> WebPage:
         "addresses": [str(address) for address in addresses] if isinstance(addresses, list) else [],
         "fields": [FactRow(name.title(), value) for name, value in response.meta if name.lower() != "body"],
         "body": body,
-        "draft": decode_text(response.content, None),
+        "draft": decode_as(response.content, None),
         "warnings": [finding for finding in response.findings if finding.action != "allow"],
     }
     return WebPage("mail.html", bar.url, 200, values)

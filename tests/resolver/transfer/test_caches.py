@@ -21,7 +21,7 @@ from protocols.text import codec_of
 from resolver import Policy
 from resolver.policy.addresses import classify
 from resolver.terminal.text import TerminalText
-from resolver.transfer.response import decode_text
+from resolver.transfer.response import decode_as
 
 #: The maximum of entries of a bounded cache.
 MOST = 4_096
@@ -48,8 +48,8 @@ FEEDS: dict[str, Callable[[int], object]] = {
     "every scheme": lambda n: [
         resolver.check(f"{name}://h/{n}?{n}") for name in ("ftp", "gopher", "wais", "news")
     ],
-    "charsets": lambda n: decode_text(b"caf\xe9", f"charset-{n}"),
-    "spellings": lambda n: decode_text(b"caf\xe9", spelling(n)),
+    "charsets": lambda n: decode_as(b"caf\xe9", f"charset-{n}"),
+    "spellings": lambda n: decode_as(b"caf\xe9", spelling(n)),
     "charsets on a terminal": lambda n: TerminalText(f"t-{n}").feed(b"\xe9"),
     "spellings on a terminal": lambda n: TerminalText(spelling(n)).feed(b"\xe9"),
     "charsets of articles": lambda n: declared_charset(f"text/plain; charset=a{n}"),
@@ -125,7 +125,7 @@ def test_untrusted_charset_is_not_passed_to_codecs(monkeypatch: pytest.MonkeyPat
             "a/b",
             "a\0b",
         ):
-            for feed in (codec_of, lambda name: decode_text(b"\xe9", name), TerminalText):
+            for feed in (codec_of, lambda name: decode_as(b"\xe9", name), TerminalText):
                 feed(name)
     finally:
         codecs.unregister(watch)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from protocols.text import Masked
 from resolver import Entry, Finding, Kind, Plan, Referrer, Response, Saved, explain
 from resolver.transfer.plan import PlanStep
-from resolver.transfer.response import decode_text, is_textual, looks_like_text
+from resolver.transfer.response import decode_as, is_textual, looks_like_text
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ from resolver.transfer.response import decode_text, is_textual, looks_like_text
         (b"abc", "a\0b", "abc"),
     ],
 )
-def test_decode_text_by_charset(octets: bytes, charset: str | None, text: str) -> None:
-    assert decode_text(octets, charset) == text
+def test_decode_as_charset(octets: bytes, charset: str | None, text: str) -> None:
+    assert decode_as(octets, charset) == text
 
 
 @pytest.mark.parametrize(
