@@ -105,7 +105,9 @@ def parse_path(raw_path: bytes) -> PageAddress:
     """Parse the target URL in a raw path below `PREFIX`, without correcting the URL."""
     octets = raw_path[len(PREFIX) :]
     raw = b":" in octets or b"/" in octets
-    return PageAddress(strip_web_prefix(decode_text(octets if raw else unquote_to_bytes(octets))), raw)
+    octets = octets if raw else unquote_to_bytes(octets)
+    # The URL parser later rejects invalid bytes.
+    return PageAddress(strip_web_prefix(octets.decode("utf-8", "surrogateescape")), raw)
 
 
 def strip_web_prefix(text: str) -> str:
@@ -113,11 +115,6 @@ def strip_web_prefix(text: str) -> str:
     if text[: len(_WEB)].lower() == _WEB and text[len(_WEB) :].partition(":")[0].lower() in SCHEMES:
         return text[len(_WEB) :]
     return text
-
-
-def decode_text(octets: bytes) -> str:
-    """Decode UTF-8 with `surrogateescape`; the URL parser later rejects invalid bytes."""
-    return octets.decode("utf-8", "surrogateescape")
 
 
 def parse_form(octets: bytes) -> list[tuple[str, str]]:
