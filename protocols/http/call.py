@@ -140,6 +140,8 @@ def _give_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue
                 yield Send(exchange.must_send())
                 continue
         except Disconnected as error:
+            if not exchange.received:
+                raise
             raise exchange.cut("the connection was reset") from error
         if not octets:
             break

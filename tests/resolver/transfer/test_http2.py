@@ -165,6 +165,19 @@ async def test_http2_faults_raise_specific_errors(
     assert server.connections == 2
 
 
+async def test_http2_reset_after_head_reports_its_error_code(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
+    def refuse(machine: H2Connection, stream: int) -> bytes:
+        return head(machine, stream) + reset(machine, stream)
+
+    server = await serve(nursery, tls[0], spoilt={"/data": (refuse, False)})
+    async with Resolver(cafile=tls[1], patience=ONCE) as session:
+        with pytest.raises(resolver.Disconnected) as caught:
+            await session.fetch(server.url("/data"))
+    assert "error 7" in caught.value.message
+
+
 async def test_http2_request_after_goaway_is_repeated(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
