@@ -593,6 +593,8 @@ class SocketStream:
                 wait = self.loop.writable_by
             case BlockingIOError():
                 wait = self.loop.writable_by if phase == "write" else self.loop.readable_by
+            case ssl.SSLEOFError() if self.secured:  # after the handshake
+                raise connection_fault(make_lasting(error), self.peer) from error
             case ssl.SSLError():
                 raise tls_fault(error, self._settings.host, self._sock) from error
             case _:

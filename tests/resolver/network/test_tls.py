@@ -189,6 +189,22 @@ async def test_tls_reset_is_reported_after_received_bytes(
                 await stream.receive()
 
 
+async def test_tls_send_after_peer_left_does_not_name_the_handshake(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    async def serve(stream: TlsStream) -> None:
+        await stream.send_all(b"hello")
+        reset(stream.transport_stream)
+
+    port = await start_tls(nursery, authority.issue_cert("localhost"), serve)
+    async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+        with pytest.raises(Disconnected):
+            await stream.receive()
+        with pytest.raises(Disconnected, match=r"the connection to .* broke"):
+            await stream.send(HELLO)
+
+
 async def test_tls_close_sends_close_notify_without_waiting(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
