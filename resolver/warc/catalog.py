@@ -257,9 +257,9 @@ class Catalog:
         url_key = None if target is None else _make_key(target)
         if url_key is None:
             return
-        is_whole = type == "revisit" or (
-            head.get_first("WARC-Truncated") is None and not record.reader.is_short
-        )
+        # A segmented object (WARC 1.1, section 7) is not joined: its first record is an incomplete capture.
+        is_cut = any(head.get_first(each) for each in ("WARC-Truncated", "WARC-Segment-Number"))
+        is_whole = type == "revisit" or not (is_cut or record.reader.is_short)
         date, kind = head.date or _EARLIEST, record.reader.kind()
         entry = CatalogRecord(position, type, date, kind, is_whole, head.length, key)
         if key is not None:

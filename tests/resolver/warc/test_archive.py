@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from protocols.contract import JsonValue
-from resolver import LocalError, ProtocolError
+from resolver import LocalError, ProtocolError, Resolver, Truncated
 from resolver.files.archive import ArchiveOutput
 from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
@@ -45,6 +45,15 @@ def test_archive_many_parts_in_one_member_exceed_the_budget(tmp_path: Path) -> N
         capture = archive.find(parse(URL))
         with pytest.raises(LocalError, match="damaged or overlapping"):
             bool(capture.is_whole)
+
+
+async def test_archive_first_segment_of_an_object_raises_truncated(tmp_path: Path) -> None:
+    segment = _answer("HTTP/1.1 200 OK\n", b"first", 0).replace(b"\r\n", b"\r\nWARC-Segment-Number: 1\r\n", 1)
+    (tmp_path / "a.warc").write_bytes(segment)
+    with Archive([tmp_path / "a.warc"]) as archive:
+        async with Resolver(archive=archive) as session:
+            with pytest.raises(Truncated):
+                await session.fetch(URL)
 
 
 # The block of one record, read at its position in an archive.
