@@ -13,7 +13,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 
 from protocols.errors import ResolveError, TryLater
-from protocols.text import Masked
+from protocols.location import Url
 
 #: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 425 (Pure-FTPd: all data
 #: ports are busy), FTP 530 with a matching text (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. The
@@ -106,14 +106,14 @@ class TaskContext(ABC):
     def close(self, error: TryLater, pause: float) -> None:
         """Report that the host requests a pause above `LONGEST_WAIT`."""
 
-    def refusal(self, url: Masked) -> TryLater | None:
+    def refusal(self, url: Url) -> TryLater | None:
         """Return the error for a request during a long pause of the host; None outside such a pause."""
         closed = self.closed
         if closed is None or closed[0] <= self._now():
             return None
         until, error = closed
         words = f"not requested: the host asked for a pause: {error.message}"
-        return TryLater(words, code=error.code, text=error.text, url=url, after=until - self._now())
+        return TryLater(words, code=error.code, text=error.text, url=url.shown, after=until - self._now())
 
 
 _TURN: ContextVar[TaskContext | None] = ContextVar("resolver.transfer.batch", default=None)

@@ -164,10 +164,10 @@ class Retrier:
         """
         first = self._first
         turn.follow(lambda: self._keep.position)
-        if self._name in turn.memory:
+        if turn.memory and self._name in turn.memory:
             self.attempts, first.failures_in_a_row, transfer = turn.memory.pop(self._name)
             first.request = first.request._replace(transfer=transfer)
-        refusal = turn.refusal(first.request.url.shown)
+        refusal = turn.refusal(first.request.url)
         if refusal is not None and len(self._places) == 1:
             raise refusal.tried(self.attempts)
 
