@@ -149,7 +149,7 @@ def options_in(scheme: str, url: str) -> dict[str, str | int]:
 
 #: A pattern that matches characters that are not allowed in URLs (RFC 3986 2). Brackets do not match, because
 #: brackets may be part of a glob pattern. `%` does not match, because `%` may begin a percent-encoded byte.
-_FOREIGN = re.compile(r"[^!-~]+|[\"<>\\^`{|}]+")
+_FOREIGN = re.compile(r"[^!#-;=?-\[\]_a-z~]")
 
 
 def plain(name: str) -> str:
@@ -268,7 +268,7 @@ class NamedByUrls(AsyncFileSystem):
             for protocol in cls.protocol:
                 name = name.removeprefix(f"{protocol}://").removeprefix(f"{protocol}::")
         name = plain(name).rstrip("/")
-        return decode_equals(name) if cls.slashed else name
+        return decode_equals(name) if cls.slashed and "%3" in name else name
 
     @classmethod
     def _parent(cls, path: str) -> str:
