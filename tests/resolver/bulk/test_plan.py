@@ -391,7 +391,7 @@ SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
         ("no URL", "", "", ""),
     ],
 )
-def test_place_request_derives_path_from_host_and_url(url: str, host: str, scheme: str, name: str) -> None:
+def test_assign_path_derives_path_from_host_and_url(url: str, host: str, scheme: str, name: str) -> None:
     request = assign_path(url)
     assert (request.host, request.scheme) == (host, scheme)
     directory, part, last = request.item.path.split("/")
@@ -401,18 +401,18 @@ def test_place_request_derives_path_from_host_and_url(url: str, host: str, schem
     assert assign_path(url) == request
 
 
-def test_place_request_path_is_independent_of_password() -> None:
+def test_assign_path_path_is_independent_of_password() -> None:
     one, other = assign_path("ftp://me:secret@h.example/a"), assign_path("ftp://me:other@h.example/a")
     assert one.item.path == other.item.path
     assert one.item.url == "ftp://me:secret@h.example/a"
 
 
-def test_place_request_drops_long_and_invalid_names() -> None:
+def test_assign_path_drops_long_and_invalid_names() -> None:
     for url in (f"http://h.example/{'x' * 200}", "http://h.example/."):
         assert len(assign_path(url).item.path.rpartition("/")[2]) == 20
 
 
-def test_place_request_keeps_options_through_pickling() -> None:
+def test_assign_path_keeps_options_through_pickling() -> None:
     request = SaveRequest(
         "http://h.example/a",
         "mine/a",

@@ -149,7 +149,7 @@ def test_outcomes_are_usable_in_bags_and_frames(client: Client, site: Site, tmp_
     }
 
 
-def test_scratch_uses_directory_of_the_worker(client: Client) -> None:
+def test_create_scratch_uses_directory_of_the_worker(client: Client) -> None:
     """Dask removes that directory if the worker is killed."""
 
     def made() -> str:

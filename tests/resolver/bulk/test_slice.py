@@ -126,9 +126,7 @@ def test_fetch_slice_with_warc_writes_no_body_files(site: Site, out: str) -> Non
     assert records.count("response") == 2
 
 
-def test_is_under_way_is_true_during_fetch_slice(
-    site: Site, out: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_is_running_is_true_during_fetch_slice(site: Site, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an aborted run its output is not used again before its slices have ended."""
     states = []
 

@@ -23,7 +23,7 @@ FORECAST = Forecast(
 )
 
 
-def test_picture_64_columns_draws_bars() -> None:
+def test_chart_64_columns_draws_bars() -> None:
     assert draw_chart(FORECAST, 64, threads=2) == [
         "60,050 requests to 1,042 hosts, in 1,300 slices of at most a",
         "minute",
@@ -49,7 +49,7 @@ def test_picture_64_columns_draws_bars() -> None:
     ]
 
 
-def test_picture_narrow_keeps_durations_and_bars() -> None:
+def test_chart_narrow_keeps_durations_and_bars() -> None:
     assert draw_chart(FORECAST, 40, threads=1, glyphs=ASCII)[3:6] == [
         "Slowest hosts",
         "  large.exam~e.org  6 h 57 min  ========",
@@ -57,28 +57,28 @@ def test_picture_narrow_keeps_durations_and_bars() -> None:
     ]
 
 
-def test_picture_without_width_for_bars_keeps_figures() -> None:
+def test_chart_without_width_for_bars_keeps_figures() -> None:
     lines = draw_chart(FORECAST, 24, threads=1)
     assert "6 h 57 min" in "".join(lines)
     assert not set("".join(lines)) & {*BLOCKS[:2]}
 
 
-def test_picture_width_is_at_most_110_columns() -> None:
+def test_chart_width_is_at_most_110_columns() -> None:
     assert draw_chart(FORECAST, 200, threads=1) == draw_chart(FORECAST, 110, threads=1)
     assert max(map(len, draw_chart(FORECAST, 200, threads=1))) == 110
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", None, "no such one"])
-def test_picture_for_limited_encoding_uses_ascii(encoding: str | None) -> None:
+def test_chart_for_limited_encoding_uses_ascii(encoding: str | None) -> None:
     assert select_glyphs(encoding) == ASCII
     assert "\n".join(draw_chart(FORECAST, 50, threads=4, glyphs=ASCII)).isascii()
 
 
-def test_picture_for_utf8_uses_blocks() -> None:
+def test_chart_for_utf8_uses_blocks() -> None:
     assert select_glyphs("utf-8") == BLOCKS
 
 
-def test_picture_of_empty_plan_has_no_bars() -> None:
+def test_chart_of_empty_plan_has_no_bars() -> None:
     nothing = Forecast(0, 0, 0, 0.0, None, {1: 0.0}, (), ())
     assert draw_chart(nothing, 80, threads=1) == [
         "0 requests to 0 hosts, in 0 slices of at most a minute",
@@ -98,7 +98,7 @@ SECONDS = st.floats(0, 1e7)
     st.lists(SECONDS, min_size=1, max_size=5),
     st.integers(30, 250),
 )
-def test_picture_lines_fit_terminal_width(
+def test_chart_lines_fit_terminal_width(
     largest: list[tuple[str, int, float]], crowds: list[int], expected: list[float], columns: int
 ) -> None:
     """The lines contain all figures, too."""

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import JsonValue
-from resolver.cli import output as outflow
+from resolver.cli import output
 from resolver.cli.facts import fact_lines
 from resolver.cli.options import EXISTS
 from resolver.cli.streams import write_all
@@ -49,8 +49,8 @@ def closing_descriptor(fd: int) -> Iterator[None]:
 
 
 @contextmanager
-def open_outflow(fd: int) -> Iterator[outflow.DescriptorWriter]:
-    result = outflow.DescriptorWriter(fd)
+def open_writer(fd: int) -> Iterator[output.DescriptorWriter]:
+    result = output.DescriptorWriter(fd)
     try:
         yield result
     finally:
@@ -66,11 +66,11 @@ def _hops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         calls.append(len(octets))
         write_all(fd, octets)
 
-    monkeypatch.setattr(outflow, "write_all", counted)
+    monkeypatch.setattr(output, "write_all", counted)
     return calls
 
 
-def test_outflow_with_room_writes_without_thread(
+def test_descriptor_writer_with_room_writes_without_thread(
     pipe: tuple[int, int], tmp_path: Path, hops: list[int]
 ) -> None:
     """The descriptor stays in blocking mode: other processes share it."""
@@ -80,7 +80,7 @@ def test_outflow_with_room_writes_without_thread(
 
     async def put() -> None:
         for fd in (writer, file, nothing):
-            with open_outflow(fd) as out:
+            with open_writer(fd) as out:
                 await out.write(b"first ")
                 await out.write(b"second")
             assert os.get_blocking(fd)
@@ -99,7 +99,7 @@ def test_large_body_is_written_without_thread(folder: Path, hops: list[int]) -> 
     assert hops == []
 
 
-def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
+def test_descriptor_writer_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     received = bytearray()
 
@@ -110,7 +110,7 @@ def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
     async def put() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
-            with open_outflow(writer) as out:
+            with open_writer(writer) as out:
                 for start in range(0, len(LARGE), 100_000):
                     await out.write(LARGE[start : start + 100_000])
             os.close(writer)
@@ -120,7 +120,7 @@ def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
-def test_outflow_cancel_does_not_wait_for_reader(
+def test_descriptor_writer_cancel_does_not_wait_for_reader(
     read_first: int, pipe: tuple[int, int], hops: list[int]
 ) -> None:
     """The cancellation works while the pipe is full, and while a thread waits for room for the rest."""
@@ -137,13 +137,13 @@ def test_outflow_cancel_does_not_wait_for_reader(
                     await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
 
-    with open_outflow(writer) as out:
+    with open_writer(writer) as out:
         trio.run(put)
     assert len(hops) == bool(read_first)
 
 
 @pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
-def test_outflow_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[int, int]) -> None:
+def test_descriptor_writer_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[int, int]) -> None:
     reader, writer = pipe
 
     async def put() -> None:
@@ -156,11 +156,11 @@ def test_outflow_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[
                     await trio.testing.wait_all_tasks_blocked()
                 os.close(reader)
 
-    async def _write(out: outflow.DescriptorWriter) -> None:
+    async def _write(out: output.DescriptorWriter) -> None:
         with pytest.raises(BrokenPipeError):
             await out.write(LARGE)
 
-    with open_outflow(writer) as out:
+    with open_writer(writer) as out:
         trio.run(put)
 
 
