@@ -455,11 +455,6 @@ class DirectoryItem(NamedTuple):
     inode: int
 
 
-def is_truncated(findings: Iterable[Finding]) -> bool:
-    """Return whether the server truncated its listing."""
-    return any(finding.rule.endswith(":listing-cut") for finding in findings)
-
-
 class Proven(NamedTuple):
     """A listing that is proven to be complete; only `of` and the inventory create one.
 
@@ -488,10 +483,12 @@ class Proven(NamedTuple):
         """Return the proven listing, or None in these cases.
 
         - The protocol does not prove that the listing is complete, or the server truncated the listing.
-        - An entry could not be parsed, or was skipped for another reason than its name (`skipped`).
+        - An entry could not be parsed, has a path as its name, or was skipped for another reason than its
+          name (`skipped`).
         - The listing is empty, because servers may list an unreadable directory as empty.
         """
-        if not proofs or not entries or skipped or is_truncated(findings):
+        is_short = any(each.rule.endswith((":listing-cut", ":foreign-name")) for each in findings)
+        if not proofs or not entries or skipped or is_short:
             return None
         return cls(url, certain)
 

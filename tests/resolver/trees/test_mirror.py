@@ -301,6 +301,7 @@ async def test_prune_keeps_file_whose_menu_line_has_no_url(nursery: trio.Nursery
 
 
 TRUNCATED = (Finding("ftp:listing-cut", "warn", "the server truncated the listing"),)
+FOREIGN = (Finding("ftp:foreign-name", "warn", "skipped, not a name in this directory: './b'"),)
 
 
 @pytest.mark.parametrize(
@@ -308,6 +309,7 @@ TRUNCATED = (Finding("ftp:listing-cut", "warn", "the server truncated the listin
     [
         ((), (), 1, False),
         (("length",), TRUNCATED, 1, False),
+        (("length",), FOREIGN, 1, False),
         (("length",), (), 0, False),
         (("length",), (), 1, True),
     ],
