@@ -250,25 +250,14 @@ class DataTlsHandshake(enum.Enum):
 class DataConnection:
     """The data connection of a transfer. `buffer` contains the bytes read ahead.
 
-    A new connection replaces the previous connection.
+    With `tls`, the first `receive` performs the TLS handshake.
     """
 
-    stream: Stream  # exists only after `connect`
-
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, stream: Stream, *, tls: bool) -> None:
         self._gate = gate
-        self._opened: AbstractAsyncContextManager[Stream] | None = None
-        self._handshake = DataTlsHandshake.NONE
-        self.buffer = Buffer()
-
-    async def connect(self, port: int, *, tls: bool) -> None:
-        """Open the data connection. With `tls`, the next `receive` performs the TLS handshake."""
-        await self.aclose()
-        self.buffer = Buffer()
-        opening = self._gate.connect_data(port)
-        self.stream = await opening.__aenter__()
-        self._opened = opening
+        self.stream = stream
         self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
+        self.buffer = Buffer()
 
     async def receive(self) -> NetworkError | None:
         """Receive the first bytes into the buffer. Return the error of a failed connection, or None."""
@@ -290,11 +279,6 @@ class DataConnection:
             return None
         received, _ = await self._gate.first_of(self.receive, _at_once)
         return None if received is None else received.value
-
-    async def aclose(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.__aexit__(None, None, None)
 
 
 async def _at_once() -> None:
@@ -402,24 +386,19 @@ class Performer:
     stream: Stream
     slot: Slot
     file: LocalFile
+    data: DataConnection
 
     _opened: AbstractAsyncContextManager[object] | None = None
     _pooled: PooledConnection | None = None
     _waiting: Generator[Rest | None, None, object] | None = None
     _early: FirstResult[object] | None = None
     _timer: Timer | None = None
-    _data: DataConnection | None = None
+    _opened_data: AbstractAsyncContextManager[Stream] | None = None
     _exchanges: DatagramSender | None = None
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self.buffer = Buffer()
-
-    @property
-    def data(self) -> DataConnection:
-        if self._data is None:
-            self._data = DataConnection(self._gate)
-        return self._data
 
     @property
     def exchanges(self) -> DatagramSender:
@@ -433,8 +412,8 @@ class Performer:
         Closing the data connection notifies a peer that is still sending.
         """
         try:
-            if self._data is not None:
-                await self._data.aclose()
+            if self._opened_data is not None:
+                await self._close_data()
         finally:
             if self._exchanges is not None:
                 await self._exchanges.aclose()
@@ -466,11 +445,11 @@ class Performer:
             case ReleaseToPool(state=state):
                 return self.keep(state)
             case OpenData(port=port, tls=tls):
-                await self.data.connect(port, tls=tls)
+                await self._open_data(port, tls)
             case AwaitData(announced=announced):
                 return await (self._await_announced(step) if announced else self._await_data(step))
             case CloseData():
-                await self.data.aclose()
+                await self._close_data()
             case Send(lines=lines, unless=unless):
                 return await self._speak(partial(self.stream.send, *lines), unless)
             case SendBody(unless=unless):
@@ -526,6 +505,18 @@ class Performer:
         opened = await opening.__aenter__()
         self._opened = opening
         return opened
+
+    async def _open_data(self, port: int, tls: bool) -> None:
+        """Open a data connection, and close the earlier data connection of the dialogue."""
+        await self._close_data()
+        opening = self._gate.connect_data(port)
+        self.data = DataConnection(self._gate, await opening.__aenter__(), tls=tls)
+        self._opened_data = opening
+
+    async def _close_data(self) -> None:
+        opened, self._opened_data = self._opened_data, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
 
     async def _join(self, step: JoinPipeline) -> JoinedPipeline:
         self.slot = await self._open(self._gate.join(step.key, step.state, tls=step.tls, anew=step.anew))
