@@ -5,8 +5,11 @@ The error has the URL, the exit code, and whether a retry may succeed.
 
 from __future__ import annotations
 
+import random
+import socket
 import ssl
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,6 +45,7 @@ from resolver.testing.contract.case import (
     check_no_leak,
     wait_until_settled,
 )
+from resolver.testing.replay import Peer
 from tests.contract.cases import CASES
 from tests.faults.cell import CONTENT, SIZE
 from tests.sampled import FULL
@@ -67,6 +71,38 @@ SHORT = replace(CALM, idle=0.3, connect=2.0)
 
 #: Two tries in sequence.
 SOON = RetryPolicy(tries=2, delay=0.01)
+
+#: The faulty replies to a datagram. Bytes 2 and 3 of an ARDP datagram identify the connection.
+DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
+    "empty packet": lambda asked: b"",
+    "same packet": lambda asked: asked,
+    "noise": lambda asked: random.Random(len(asked)).randbytes(500),
+    "noise on the right connection": lambda asked: asked[:9] + random.Random(1).randbytes(500),
+    "truncated header": lambda asked: asked[:5],
+}
+
+
+async def answer_datagrams(nursery: trio.Nursery, answer: Callable[[bytes], bytes]) -> int:
+    """Start a UDP server at a free port that sends `answer` of each datagram, and return the port."""
+    sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    await sock.bind(("127.0.0.1", 0))
+    nursery.start_soon(_answer, sock, answer)
+    port: int = sock.getsockname()[1]
+    return port
+
+
+async def _answer(sock: trio.socket.SocketType, answer: Callable[[bytes], bytes]) -> None:
+    with sock:
+        while True:
+            datagram, source = await sock.recvfrom(65_536)
+            await sock.sendto(answer(datagram), source)
+
+
+async def greet(peer: Peer) -> None:
+    """Send a greeting as in many protocols, but without TLS."""
+    await peer.send_all(b"220 hello\r\n")
+    await peers.read_to_end(peer)
+
 
 #: Exit codes of the command by error class.
 STATUS: dict[type[ResolveError], set[int]] = {
@@ -143,7 +179,7 @@ UNSECURED: dict[str, tuple[peers.Attend, Ended]] = {
     "leaves in the clear": (peers.leave, Disconnected),
     "breaks off in the clear": (peers.reset_peer, Disconnected),
     "sends endlessly in the clear": (peers.send_endlessly, TlsError),
-    "greets in the clear": (peers.greet, TlsError),
+    "greets in the clear": (greet, TlsError),
 }
 
 
@@ -214,7 +250,7 @@ async def test_random_datagrams_yield_timeout_or_error(nursery: trio.Nursery, tm
     """Datagrams that are not an answer are ignored until the timeout; an invalid answer may be an error."""
     (client,) = (case for case in CASES if case.name == "prospero")
     operations = PeerOperations(tmp_path, replace(CALM, total=0.3))
-    ports = {what: await peers.answer_datagrams(nursery, answer) for what, answer in peers.DATAGRAMS.items()}
+    ports = {what: await answer_datagrams(nursery, answer) for what, answer in DATAGRAMS.items()}
     before = await wait_until_settled()
     async with trio.open_nursery() as clients:
         for what, port in ports.items():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import ssl
 import traceback
 from collections.abc import Awaitable, Callable
@@ -97,12 +96,6 @@ async def babble(peer: Peer, seed: int) -> None:
     await leave(peer)
 
 
-async def greet(peer: Peer) -> None:
-    """Send a greeting as in many protocols, but without TLS."""
-    await peer.send_all(b"220 hello\r\n")
-    await read_to_end(peer)
-
-
 async def garble(peer: Peer, seed: int, port: int) -> None:
     """Relay the replies of the server at `port`, with bytes changed, lost, duplicated and inserted."""
     source = random.Random(seed)
@@ -156,32 +149,6 @@ async def _handle(attend: Attend, tls: ssl.SSLContext | None, raw: trio.SocketSt
     finally:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(raw)
-
-
-#: The faulty replies to a datagram. Bytes 2 and 3 of an ARDP datagram identify the connection.
-DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
-    "empty packet": lambda asked: b"",
-    "same packet": lambda asked: asked,
-    "noise": lambda asked: random.Random(len(asked)).randbytes(500),
-    "noise on the right connection": lambda asked: asked[:9] + random.Random(1).randbytes(500),
-    "truncated header": lambda asked: asked[:5],
-}
-
-
-async def answer_datagrams(nursery: trio.Nursery, answer: Callable[[bytes], bytes]) -> int:
-    """Start a UDP server at a free port that sends `answer` of each datagram, and return the port."""
-    sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    await sock.bind(("127.0.0.1", 0))
-    nursery.start_soon(_answer, sock, answer)
-    port: int = sock.getsockname()[1]
-    return port
-
-
-async def _answer(sock: trio.socket.SocketType, answer: Callable[[bytes], bytes]) -> None:
-    with sock:
-        while True:
-            datagram, source = await sock.recvfrom(_BLOCK)
-            await sock.sendto(answer(datagram), source)
 
 
 #: Maximum number of bytes of a body. The limit stops an endless body.
