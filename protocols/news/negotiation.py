@@ -79,19 +79,14 @@ def check_precondition(session: NntpSession, command: NntpCommand, response: Nnt
     """
     state = session.state
     unknown = (500, 501, 502) if command.verb in LISTS else (500, 502)
-    if response.code in (480, 483) or (
-        response.code == 401 and _wants_reader(response) and state.may_request_reader
-    ):
+    wants_reader = response.code == 401 and response.text.upper().split()[:1] == [b"MODE-READER"]
+    if response.code in (480, 483) or (wants_reader and state.may_request_reader):
         raise Precondition(command, response)
     if command.verb in READER_VERBS:
         if response.code in unknown and state.may_request_reader and not state.reader:
             raise Precondition(command, response)
         if command.verb not in LISTS:  # a server in transit mode supports LIST, too
             state.reader = True
-
-
-def _wants_reader(response: NntpResponse) -> bool:
-    return response.text.upper().split()[:1] == [b"MODE-READER"]
 
 
 class NewsNegotiation:
