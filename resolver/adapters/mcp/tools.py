@@ -39,11 +39,7 @@ _UNSEEN = re.compile("[\U000e0000-\U000e0fff]")
 
 def safe_text(text: str) -> str:
     """Escape invisible characters, except LF and tab; replace CR LF by LF."""
-    return _UNSEEN.sub(_show_match, resolver.escape_controls(text))
-
-
-def _show_match(match: re.Match[str]) -> str:
-    return f"\\U{ord(match.group()):08x}"
+    return _UNSEEN.sub(lambda match: f"\\U{ord(match[0]):08x}", resolver.escape_controls(text))
 
 
 class Record(dict[str, object]):
@@ -274,14 +270,6 @@ def limit_body(limits: resolver.Limits) -> resolver.Limits:
     return limits if limits.body_everywhere else replace(limits, body=BODY, body_everywhere=True)
 
 
-def _limits() -> resolver.Limits:
-    return limit_body(resolver.Limits())
-
-
-def _environment() -> Mapping[str, str]:
-    return dict(os.environ)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
     """The permissions of agents: the policy `untrusted` with overrides by the operator, and network settings.
@@ -291,10 +279,10 @@ class ToolGrant:
     """
 
     policy: resolver.Policy = field(default_factory=resolver.Policy.untrusted)
-    limits: resolver.Limits = field(default_factory=_limits)
+    limits: resolver.Limits = field(default_factory=lambda: limit_body(resolver.Limits()))
     options: resolver.Options = field(default_factory=resolver.Options)
     gateways: Mapping[str, str] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=_environment, repr=False)
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     proxy: str | None = field(default=None, repr=False)
     cafile: str | None = None
     family: Literal["4", "6"] | None = None
