@@ -132,7 +132,6 @@ class DirectoryListing:
         self._is_loop = False
         self._is_too_deep = False
         self._is_partial = False
-        self._unusable = ""
         self._left_out: list[str] = []
         self.known = Validators()
         self.position = 0
@@ -165,8 +164,6 @@ class DirectoryListing:
             raise LimitExceeded("entries", words, url=place.url.shown)
         if self._failed is not None:
             raise self._failed.at(place.url.shown)
-        if self._unusable:
-            self._report("no-url", f"entries without a usable URL are skipped: {self._unusable}")
         self._take_stock(reply)
         return self._list_directory(reply)
 
@@ -220,7 +217,6 @@ class DirectoryListing:
         self._drop()
         self._likeness = DirectoryDigest()
         self._is_partial = False
-        self._unusable = ""
         self._left_out.clear()
         self.position = 0
 
@@ -281,8 +277,8 @@ class DirectoryListing:
             if entry.kind in _DIRECTORIES | _FILES | {Kind.UNKNOWN, Kind.ERROR}:  # perhaps part of the tree
                 self._is_partial = True
                 reason = (entry.extra or {}).get("unusable")
-                if isinstance(reason, str) and not self._unusable:
-                    self._unusable = f"{entry.name!r}, {reason}"
+                if isinstance(reason, str) and not self._findings:  # one finding for each listing
+                    self._report("no-url", f"skipped, without a usable URL: {entry.name!r}, {reason}")
             return None
         try:
             url = parse(entry.url)

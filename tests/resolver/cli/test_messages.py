@@ -56,8 +56,11 @@ def test_setting_of_error_is_shown_as_option(setting: str, option: str) -> None:
     assert describe(error, "gopher://h.example/")[0].endswith(f": timed out: no data for 30 s ({option})")
 
 
-@pytest.mark.parametrize(("code", "advised"), [("401", True), ("530", True), ("407", False), (None, False)])
-def test_message_does_not_advise_login_of_server_for_proxy(code: str | None, advised: bool) -> None:
+@pytest.mark.parametrize(
+    ("code", "advised"),
+    [("401", True), ("530", True), ("407", False), (None, False), ("332", False), ("532", False)],
+)
+def test_message_advises_login_only_for_login_of_server(code: str | None, advised: bool) -> None:
     error = LoginRequired("the peer requires a login", code=code)
     assert ("--user" in describe(error, "http://h.example/")[0]) is advised
 
