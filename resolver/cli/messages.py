@@ -65,14 +65,11 @@ def _shorten(shown: Masked) -> Masked:
     return shown if len(shown) <= _MAX_SHOWN else Masked(f"{shown[:_MAX_SHOWN]}…")
 
 
-#: The codes of the errors about a missing login to a proxy: SOCKS has no code. The options for a login are
-#: for the server, and would send the login of the proxy to the server.
-_PROXY_CODES = (None, "407")
-
-
 def _advise(error: ResolveError, text: str) -> str:
     """Return the advice how to fix an error, or an empty text if the message contains it already."""
-    if isinstance(error, LoginRequired) and error.code not in _PROXY_CODES:
+    # Not for a proxy (407; SOCKS has no code), because these options would send its login to the server, and
+    # not for the account of an FTP server (332, 532).
+    if isinstance(error, LoginRequired) and error.code not in (None, "407", "332", "532"):
         return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"
