@@ -363,7 +363,7 @@ class Buffer(bytearray):
     def search(self, octets: bytes, end: int) -> int:
         """Return the index of `octets` before `end`, or -1. No byte is searched twice."""
         index = self.find(octets, self.searched, end)
-        if self and index < 0:
+        if index < 0 and self:
             self.searched = max(0, min(len(self), end) - len(octets) + 1)
         return index
 

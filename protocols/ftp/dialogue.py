@@ -129,7 +129,7 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
     if isinstance(ended, TransferRefusal):
         detail = f"NLST was refused with {ended.reply.shown!r}: treated as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
-        ended = CompleteTransfer(0, frozenset())
+        ended = CompleteTransfer(0, set())
     yield from _end(session, reply, ended, refused)
 
 

@@ -120,18 +120,18 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
     def reader(buffer: Buffer) -> Generator[None, None, ControlReply]:
         options: list[tuple[int, int]] = []
         raw = yield from _take_line(buffer, limits.line)
-        taken, first = len(raw), _clean(raw, options)
+        first = _clean(raw, options)
         if _FIRST_LINE.match(first) is None:
             raise ProtocolError(f"reply must start with three digits, got {first[:20].decode('latin-1')!r}")
-        lines = [first[4:]]
-        if first[3:4] == b"-":
-            line, end = b"", first[:3] + b" "
-            while not line.startswith(end):
-                raw = yield from _take_line(buffer, limits.line)
-                taken, line = taken + len(raw), _clean(raw, options)
-                lines.append(line)
-                _check_size(len(lines), taken, limits)
-            lines[-1] = line[4:]
+        if first[3:4] != b"-":
+            return ControlReply(int(first[:3]), (first[4:],), tuple(options))
+        lines, size, line, end = [first[4:]], len(raw), b"", first[:3] + b" "
+        while not line.startswith(end):
+            raw = yield from _take_line(buffer, limits.line)
+            size, line = size + len(raw), _clean(raw, options)
+            lines.append(line)
+            _check_size(len(lines), size, limits)
+        lines[-1] = line[4:]
         return ControlReply(int(first[:3]), tuple(lines), tuple(options))
 
     return reader

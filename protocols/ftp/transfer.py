@@ -90,7 +90,7 @@ _STARTED, _COMPLETE = ControlReply(150), ControlReply(226)
 _EXTENDED = PassiveReply(ControlReply(229), 0)
 
 
-class BodyForm(enum.Enum):
+class BodyForm(enum.StrEnum):
     """The meaning of a body's bytes."""
 
     FILE = "the bytes of the file"
@@ -137,7 +137,7 @@ class CompleteTransfer(NamedTuple):
     """A complete transfer: the number of bytes, the proofs of completeness, and the final reply's text."""
 
     received: int
-    verified: frozenset[str]
+    verified: set[str]
     text: bytes = b""
 
 
@@ -182,11 +182,10 @@ def transfer(
         return ended
     yield StartBody(planned.reply)
     text = NetworkText() if planned.form is BodyForm.TEXT else None
-    what = planned.form.value
-    passed: CopiedBody = yield CopyBody(what, count, "data", filter=text, expected=planned.expected)
+    passed: CopiedBody = yield CopyBody(planned.form, count, "data", filter=text, expected=planned.expected)
     yield CloseData()
     if count is not None:
-        return CompleteTransfer(count, frozenset({"length"}))
+        return CompleteTransfer(count, {"length"})
     if not control.ahead and control.asks_ahead:
         with suppress(NetworkError):  # the next reply shows the error
             yield from control.send_ahead(EPSV)
@@ -303,21 +302,18 @@ def _check_whole(
     if not final.good:
         raise _broken_off(final, received, planned, doing)
     control.idle = True
-    secured = control.protected
-    if secured and not passed.close_notify:
+    if control.protected and not passed.close_notify:
         raise _cut(f"{doing}: the data connection ended without TLS's close_notify", received, planned)
     if expected is not None and received < expected:
         if planned.is_listed:
             words = f"{doing}: fewer bytes received than listed, {_count(received, planned)}"
             raise Changed(words, again=True)
         raise _cut(f"{doing}: fewer bytes received than SIZE gave", received, planned)
-    verified = frozenset(
-        (
-            "final-reply",
-            *(("close-notify",) if secured else ()),
-            *(("length",) if received == expected else ()),
-        )
-    )
+    verified = {"final-reply"}
+    if control.protected:
+        verified.add("close-notify")
+    if received == expected:
+        verified.add("length")
     return CompleteTransfer(received, verified, final.octets)
 
 
