@@ -95,12 +95,12 @@ def await_optional(control: Control, reply: Dialogue[T]) -> Dialogue[T]:
     """
     yield StartTimer(control.limits.connect)
     try:
-        found = yield from reply
+        value = yield from reply
     except TimedOut as error:
         yield StartTimer(math.inf)
         raise UnansweredCommand(error.message) from error
     yield StartTimer(math.inf)
-    return found
+    return value
 
 
 def command(verb: bytes, *arguments: bytes | Secret) -> Line:

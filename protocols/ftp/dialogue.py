@@ -90,51 +90,51 @@ _LISTED_OTHERWISE = (*UNIMPLEMENTED, 501, *_PERHAPS_EMPTY)
 
 
 #: The additional metadata of a directory, such as the path from PWD.
-Told: TypeAlias = "dict[str, JsonValue] | None"
+Extra: TypeAlias = "dict[str, JsonValue] | None"
 
 
-def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -> Reply:
+def names_reply(session: FtpSession, argument: bytes = b"", extra: Extra = None) -> Reply:
     """Return the metadata of a listing by NLST. `argument` is the argument of NLST or empty."""
     from protocols.ftp.listing import NlstReader  # Lazy import: most URLs name files.
 
     findings: list[Finding] = []
     names = NlstReader(session.url, argument, session.control.limits, findings)
-    return Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=names, findings=findings, extra=told)
+    return Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=names, findings=findings, extra=extra)
 
 
 def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
     """List the names in the directory `argument`, or in the working directory if `argument` is empty."""
     control = session.control
     yield from set_type(control, b"A")
-    told = yield from _ask_directory(session, argument)
+    extra = yield from _ask_directory(session, argument)
     refused = None
     if (yield from _wants_facts(session)):
-        refused = yield from _list_facts(session, argument, told)
+        refused = yield from _list_facts(session, argument, extra)
         if refused is None:
             return
     if _is_detailed(session.options):
         argument = yield from _stand_in(session, argument)
-        if not argument and (yield from _list_lines(session, told, refused)):
+        if not argument and (yield from _list_lines(session, extra, refused)):
             return
     yield from open_data(control)
     if argument:
         yield PlanNote(
             "if NLST is refused with 450 or 550, or gives no names: CWD shows whether the directory is empty"
         )
-    reply = names_reply(session, argument, told)
+    reply = names_reply(session, argument, extra)
     arguments = (argument,) if argument else ()
-    ended = yield from transfer(control, FtpTransfer(reply, BodyForm.NAMES), command(b"NLST", *arguments))
-    if isinstance(ended, TransferRefusal) or (argument and not ended.received):
-        yield from _check_empty(session, argument, ended)
-    if isinstance(ended, TransferRefusal):
-        detail = f"NLST was refused with {ended.reply.shown!r}: treated as an empty directory"
+    outcome = yield from transfer(control, FtpTransfer(reply, BodyForm.NAMES), command(b"NLST", *arguments))
+    if isinstance(outcome, TransferRefusal) or (argument and not outcome.received):
+        yield from _check_empty(session, argument, outcome)
+    if isinstance(outcome, TransferRefusal):
+        detail = f"NLST was refused with {outcome.reply.shown!r}: treated as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
-        ended = CompleteTransfer(0, set())
-    yield from _end(session, reply, ended, refused)
+        outcome = CompleteTransfer(0, set())
+    yield from _end(session, reply, outcome, refused)
 
 
 def _end(
-    session: FtpSession, reply: Reply, ended: CompleteTransfer, refused: TransferRefusal | None = None
+    session: FtpSession, reply: Reply, outcome: CompleteTransfer, refused: TransferRefusal | None = None
 ) -> Dialogue[None]:
     """Finish a listing, and report that the server truncated the listing.
 
@@ -146,11 +146,11 @@ def _end(
         EmptyListing: The listing is empty, and CWD to the same directory may give another one.
         Declined: The server cannot read the directory.
     """
-    if not ended.received:
+    if not outcome.received:
         if session.can_repeat:
             raise EmptyListing
-        if _UNREADABLE.search(ended.text):
-            text = shown_text(ended.text)
+        if _UNREADABLE.search(outcome.text):
+            text = shown_text(outcome.text)
             raise AccessDenied(
                 f"the server cannot read the directory: it said {text!r}", code="226", text=text
             )
@@ -158,13 +158,13 @@ def _end(
             # A server with MLSD lists empty directories. ProFTPD 1.3.8 refuses MLSD of a directory that it
             # cannot read, and replies 226 to LIST and NLST of the same directory.
             raise refused.error
-    if b"truncated" in ended.text.lower():
-        detail = f"the server truncated the listing, names are missing: it said {shown_text(ended.text)!r}"
+    if b"truncated" in outcome.text.lower():
+        detail = f"the server truncated the listing, names are missing: it said {shown_text(outcome.text)!r}"
         reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
-    yield from settle(reply, ended)
+    yield from settle(reply, outcome)
 
 
-def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
+def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Extra]:
     """Request the canonical path of the working directory with PWD: symbolic links are resolved."""
     if argument or not session.options.placed:
         return None
@@ -195,11 +195,11 @@ def _is_detailed(options: Options) -> bool:
 
 
 def _check_empty(
-    session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
+    session: FtpSession, argument: bytes, outcome: TransferRefusal | CompleteTransfer
 ) -> Dialogue[None]:
     """Check with CWD that the directory exists after an NLST that returned no names, or raise."""
-    if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
-        raise ended.error
+    if isinstance(outcome, TransferRefusal) and (outcome.started or outcome.reply.code not in _PERHAPS_EMPTY):
+        raise outcome.error
     if argument:
         reply = yield from enter(session)
         if not reply.good:
@@ -208,11 +208,11 @@ def _check_empty(
             doing = shown_command(b"NLST", argument)
             raise refusal_of(NotFound, reply, f"{doing}: no names listed, and CWD refused")
     elif not session.url.cwds and not session.name:
-        assert isinstance(ended, TransferRefusal)
-        raise ended.error
+        assert isinstance(outcome, TransferRefusal)
+        raise outcome.error
 
 
-def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[TransferRefusal | None]:
+def _list_facts(session: FtpSession, argument: bytes, extra: Extra) -> Dialogue[TransferRefusal | None]:
     """List by MLSD (RFC 3659), or return the refusal if another command may succeed."""
     from protocols.ftp.listing import MlsdReader  # Lazy import: most URLs name files.
 
@@ -221,15 +221,15 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
     yield PlanNote(f"if the server refuses MLSD: {instead}")
     findings: list[Finding] = []
     facts = MlsdReader(session.url, session.control.limits, findings)
-    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings, extra=told)
+    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings, extra=extra)
     line = command(b"MLSD", argument) if argument else command(b"MLSD")
-    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), line)
-    if isinstance(ended, CompleteTransfer):
-        yield from _end(session, reply, ended)
+    outcome = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), line)
+    if isinstance(outcome, CompleteTransfer):
+        yield from _end(session, reply, outcome)
         return None
-    if ended.reply.code in _LISTED_OTHERWISE and not ended.started:
-        return ended
-    raise ended.error
+    if outcome.reply.code in _LISTED_OTHERWISE and not outcome.started:
+        return outcome
+    raise outcome.error
 
 
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
@@ -243,7 +243,7 @@ def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
     return argument
 
 
-def _list_lines(session: FtpSession, told: Told, refused: TransferRefusal | None) -> Dialogue[bool]:
+def _list_lines(session: FtpSession, extra: Extra, refused: TransferRefusal | None) -> Dialogue[bool]:
     """List with LIST (RFC 959 4.1.3). Return False if LIST failed and NLST may succeed."""
     from protocols.ftp.listing import ListReader  # Lazy import: most servers support MLSD.
 
@@ -251,14 +251,14 @@ def _list_lines(session: FtpSession, told: Told, refused: TransferRefusal | None
     findings: list[Finding] = []
     clock = session.options.clock
     lines = ListReader(session.url, session.control.limits, findings, None if clock is None else clock())
-    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=told)
-    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), command(b"LIST"))
-    if isinstance(ended, CompleteTransfer):
-        yield from _end(session, reply, ended, refused)
+    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=extra)
+    outcome = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), command(b"LIST"))
+    if isinstance(outcome, CompleteTransfer):
+        yield from _end(session, reply, outcome, refused)
         return True
-    if not ended.started and ended.reply.code in _LISTED_OTHERWISE:
+    if not outcome.started and outcome.reply.code in _LISTED_OTHERWISE:
         return False
-    raise ended.error
+    raise outcome.error
 
 
 # The metadata of a URL without its body. SIZE and MDTM return the metadata of a file (RFC 3659). A successful
@@ -471,14 +471,14 @@ def _retrieve_file(session: FtpSession) -> Dialogue[None]:
     if url.typecode is None and not control.ahead:
         yield PlanNote("if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST")
     line = control.ahead[0] if control.ahead else command(b"RETR", session.name)
-    ended = yield from transfer(control, planned, line)
-    if isinstance(ended, CompleteTransfer):
-        yield from settle(planned.reply, ended)
+    outcome = yield from transfer(control, planned, line)
+    if isinstance(outcome, CompleteTransfer):
+        yield from settle(planned.reply, outcome)
         return
-    if url.typecode is not None or ended.reply.code != 550 or ended.started or session.options.start:
-        raise ended.error
+    if url.typecode is not None or outcome.reply.code != 550 or outcome.started or session.options.start:
+        raise outcome.error
     if not (yield from enter(session)).good:
-        raise ended.error
+        raise outcome.error
     yield from list_names(session, b"")
 
 
@@ -488,10 +488,10 @@ def _is_covered(options: Options, planned: FtpTransfer) -> bool:
     If SIZE failed, the result is False. The name may then be a directory, because some servers return the
     time of a directory for MDTM.
     """
-    reply, held = planned.reply, options.held
-    if held is None or options.start or (reply.size is None and planned.form is not BodyForm.TEXT):
+    reply, copy = planned.reply, options.held
+    if copy is None or options.start or (reply.size is None and planned.form is not BodyForm.TEXT):
         return False
-    return held.covers(Validators(size=reply.size, modified=reply.modified))
+    return copy.covers(Validators(size=reply.size, modified=reply.modified))
 
 
 def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
@@ -606,10 +606,10 @@ _ARCHIVE = b"archive"
 class FtpReplayServer:
     """The server of a replayed FTP retrieval (see `protocols.contract.ReplayPeer`)."""
 
-    def __init__(self, kept: ArchivedObject) -> None:
-        self._kept = kept
-        self._listed = kept.media_type.removeprefix(_LISTING).upper().encode("ascii", "replace")
-        self._is_listing = kept.media_type.startswith(_LISTING)
+    def __init__(self, archived_object: ArchivedObject) -> None:
+        self._object = archived_object
+        self._listed = archived_object.media_type.removeprefix(_LISTING).upper().encode("ascii", "replace")
+        self._is_listing = archived_object.media_type.startswith(_LISTING)
 
     @property
     def greeting(self) -> bytes:
@@ -625,15 +625,17 @@ class FtpReplayServer:
         yield encode_line(*self._reply(verb)).octets
 
     def _reply(self, verb: bytes) -> tuple[bytes, ...]:
-        kept = self._kept
+        archived_object = self._object
         if verb in _GRANTED:
             return _GRANTED[verb], _ANY_PORT if verb == b"EPSV" else _ARCHIVE
         if verb == b"FEAT" and self._listed == b"MLSD":
             return b"211", b"MLSD"
         if self._is_listing and verb in (b"RETR", b"SIZE", b"MDTM"):
             return b"550", _ARCHIVE
-        if verb == b"SIZE" and kept.size is not None:
-            return b"213", b"%d" % kept.size
-        if verb == b"MDTM" and kept.modified is not None:
-            return b"213", f"{kept.modified.year:04}{kept.modified:%m%d%H%M%S}".encode("ascii")
+        if verb == b"SIZE" and archived_object.size is not None:
+            return b"213", b"%d" % archived_object.size
+        if verb == b"MDTM" and archived_object.modified is not None:
+            return b"213", f"{archived_object.modified.year:04}{archived_object.modified:%m%d%H%M%S}".encode(
+                "ascii"
+            )
         return b"502", _ARCHIVE

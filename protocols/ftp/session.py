@@ -104,8 +104,8 @@ def _protect_data(control: Control) -> Dialogue[None]:
 def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
     user, password = url.user, url.password
     if user is None:
-        held = yield from _request_credentials(None)
-        user, password = (held.user, held.password) if held else (None, options.anonymous_password)
+        login = yield from _request_credentials(None)
+        user, password = (login.user, login.password) if login else (None, options.anonymous_password)
     reply = yield from control.command(
         b"USER", b"anonymous" if user is None else user, ideal=(331, b"Password")
     )
@@ -126,17 +126,17 @@ def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes
 
     The result is never the anonymous password. Without a password, the function raises an error.
     """
-    held = yield from _request_credentials(user)
-    if held is None or held.user != user:
+    login = yield from _request_credentials(user)
+    if login is None or login.user != user:
         raise refusal_of(LoginRequired, reply, "a password is required for this user")
-    return held.password
+    return login.password
 
 
 def _request_credentials(user: bytes | None) -> Dialogue[Credentials | None]:
     ideal = None if user is None else Credentials(user, _UNKNOWN.octets)
-    held = yield RequestCredentials(user, ideal)
-    assert held is None or isinstance(held, Credentials)
-    return held
+    login = yield RequestCredentials(user, ideal)
+    assert login is None or isinstance(login, Credentials)
+    return login
 
 
 def _login_refusal(reply: ControlReply, verb: str, *, anonymous: bool) -> Declined | ProtocolError:
@@ -200,9 +200,9 @@ def return_home(control: Control) -> Dialogue[None]:
     """Change to the login directory on a pooled connection, or raise `ConnectionNotReusable`."""
     home, control.cwds = control.home, None
     assert home is not None
-    moved = yield from control.command(b"CWD", home, ideal=(250, b"OK"))
+    change = yield from control.command(b"CWD", home, ideal=(250, b"OK"))
     reply = yield from control.command(b"PWD", ideal=(257, b'"/"'))
-    if not moved.good or reply.code != 257 or parse_path(reply) != home:
+    if not change.good or reply.code != 257 or parse_path(reply) != home:
         raise ConnectionNotReusable
 
 

@@ -167,22 +167,22 @@ def transfer(
     # complete the TLS handshake of the data connection before 150.
     is_announced = control.in_order and not control.protected and verb == b"RETR"
     try:
-        begun: BodyStarted[ControlReply] = yield AwaitData(
+        start: BodyStarted[ControlReply] = yield AwaitData(
             control.reader, what, _STARTED, _weigh, is_announced
         )
     except TimedOut as error:
         raise (UnansweredCommand(error.message) if verb == b"MLSD" else error) from error.__cause__
-    heard = list(begun.values)
-    for reply in heard:
+    replies = list(start.values)
+    for reply in replies:
         if reply.preliminary:
             control.take(reply)
-    if not begun.octets:
-        ended = yield from _conclude_nothing(control, heard, begun, planned, doing)
+    if not start.octets:
+        outcome = yield from _conclude_nothing(control, replies, start, planned, doing)
         yield from _keep_port(control)
-        return ended
+        return outcome
     yield StartBody(planned.reply)
     text = NetworkText() if planned.form is BodyForm.TEXT else None
-    passed: CopiedBody = yield CopyBody(planned.form, count, "data", filter=text, expected=planned.expected)
+    copy: CopiedBody = yield CopyBody(planned.form, count, "data", filter=text, expected=planned.expected)
     yield CloseData()
     if count is not None:
         return CompleteTransfer(count, {"length"})
@@ -190,10 +190,10 @@ def transfer(
         with suppress(NetworkError):  # the next reply shows the error
             yield from control.send_ahead(EPSV)
     try:
-        final = yield from _hear_final(control, heard, passed.octets, planned, doing)
-        complete = _check_whole(control, final, passed, planned, doing)
+        final = yield from _hear_final(control, replies, copy.octets, planned, doing)
+        complete = _check_whole(control, final, copy, planned, doing)
     except ProtocolError as error:
-        raise error.saying(_count(passed.octets, planned)) from error.__cause__
+        raise error.saying(_count(copy.octets, planned)) from error.__cause__
     yield from _keep_port(control)
     return complete
 
@@ -227,23 +227,23 @@ def settle(reply: Reply, whole: CompleteTransfer) -> tuple[StartBody, ...]:
     return () if whole.received else (StartBody(reply),)
 
 
-def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
+def _weigh(replies: Sequence[ControlReply]) -> DataExpectation:
     """Return whether the server may still send data after these replies.
 
     If the only reply is a refusal, the server sends no data. After a 1yz reply, the server may have sent data
     before the refusal.
     """
-    if heard[-1].preliminary:
+    if replies[-1].preliminary:
         return DataExpectation.MORE
-    if heard[-1].good:
+    if replies[-1].good:
         return DataExpectation.LAST
-    return DataExpectation.OVER if len(heard) == 1 else DataExpectation.BROKEN
+    return DataExpectation.OVER if len(replies) == 1 else DataExpectation.BROKEN
 
 
 def _conclude_nothing(
     control: Control,
-    heard: list[ControlReply],
-    begun: BodyStarted[ControlReply],
+    replies: list[ControlReply],
+    start: BodyStarted[ControlReply],
     planned: FtpTransfer,
     doing: str,
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
@@ -253,37 +253,37 @@ def _conclude_nothing(
     """
     yield CloseData()
     try:
-        final = yield from _hear_final(control, heard, 0, planned, doing)
+        final = yield from _hear_final(control, replies, 0, planned, doing)
     except (Disconnected, TimedOut) as error:
-        raise (begun.broken or error) from None
+        raise (start.broken or error) from None
     if final.refused and final.code != 426:
         control.idle = True
-        return TransferRefusal(final, any(reply.preliminary for reply in heard), doing)
-    if final.good and begun.broken is not None:
-        raise begun.broken
-    return _check_whole(control, final, CopiedBody(0, begun.close_notify), planned, doing)
+        return TransferRefusal(final, any(reply.preliminary for reply in replies), doing)
+    if final.good and start.broken is not None:
+        raise start.broken
+    return _check_whole(control, final, CopiedBody(0, start.close_notify), planned, doing)
 
 
 def _hear_final(
-    control: Control, heard: list[ControlReply], received: int, planned: FtpTransfer, doing: str
+    control: Control, replies: list[ControlReply], received: int, planned: FtpTransfer, doing: str
 ) -> Dialogue[ControlReply]:
     """Return the final reply of the transfer, which may already be among the received replies.
 
-    Preliminary replies (1yz) are added to `heard`. Without a final reply, nothing proves that the transfer is
-    complete, so `Truncated` is raised.
+    Preliminary replies (1yz) are added to `replies`. Without a final reply, nothing proves that the transfer
+    is complete, so `Truncated` is raised.
     """
     try:
-        if heard and not heard[-1].preliminary:
-            control.take(heard[-1])
-            return heard[-1]
-        while len(heard) < PRELIMINARY_LIMIT:
+        if replies and not replies[-1].preliminary:
+            control.take(replies[-1])
+            return replies[-1]
+        while len(replies) < PRELIMINARY_LIMIT:
             reply: ControlReply = yield Receive(control.reader, f"the final reply to {doing}", _COMPLETE)
             control.take(reply)
             if not reply.preliminary:
                 if control.options:
                     yield from control.refuse_options()
                 return reply
-            heard.append(reply)
+            replies.append(reply)
     except ServiceClosing as error:
         if received == 0:
             raise
@@ -296,13 +296,13 @@ def _hear_final(
 
 
 def _check_whole(
-    control: Control, final: ControlReply, passed: CopiedBody, planned: FtpTransfer, doing: str
+    control: Control, final: ControlReply, copy: CopiedBody, planned: FtpTransfer, doing: str
 ) -> CompleteTransfer:
-    received, expected = passed.octets, planned.expected
+    received, expected = copy.octets, planned.expected
     if not final.good:
         raise _broken_off(final, received, planned, doing)
     control.idle = True
-    if control.protected and not passed.close_notify:
+    if control.protected and not copy.close_notify:
         raise _cut(f"{doing}: the data connection ended without TLS's close_notify", received, planned)
     if expected is not None and received < expected:
         if planned.is_listed:
