@@ -103,8 +103,8 @@ def await_optional(control: Control, reply: Dialogue[T]) -> Dialogue[T]:
     return value
 
 
-def command(verb: bytes, *arguments: bytes | Secret) -> Line:
-    """Encode a command line.
+def command(*words: bytes | Secret) -> Line:
+    """Encode a command line: the verb and its arguments.
 
     With an empty argument, the line still contains the space: `CWD ` (RFC 1738 3.2.2). The byte 0xFF is not
     doubled. RFC 959 requires doubling, but vsftpd and Pure-FTPd would then search for a name with two bytes
@@ -114,10 +114,10 @@ def command(verb: bytes, *arguments: bytes | Secret) -> Line:
         Refused: The arguments contain bytes that would end the line (S02, command injection), or have more
             than 4,000 bytes.
     """
-    line = encode_line(verb, *arguments)
+    line = encode_line(*words)
     if len(line.octets) > ARGUMENT_LIMIT:
-        for argument in arguments:
-            octets = argument.octets if isinstance(argument, Secret) else argument
+        for word in words:
+            octets = word.octets if isinstance(word, Secret) else word
             if len(octets) > ARGUMENT_LIMIT:
                 raise Refused("S02", f"argument of {len(octets)} bytes exceeds the limit of {ARGUMENT_LIMIT}")
     return line
