@@ -195,6 +195,8 @@ class TargetNaming:
         self._command = command
         self._ledger = ledger
         self._can_rename = command.exists == "rename"
+        is_one_file = not (command.allow_server_name or command.recursive or command.glob)
+        self._is_by_url = is_one_file and command.follow is None
         self._names = NameReservations(self._can_reserve)
         self._make_reservation = partial(NameReservation, self._names)
         self._number = 0
@@ -222,12 +224,6 @@ class TargetNaming:
             return None
         host = "host " if command.host_directories else ""
         return f"{host}{'' if command.cut_dirs is None else command.cut_dirs}"
-
-    @property
-    def _is_by_url(self) -> bool:
-        command = self._command
-        is_one_file = not (command.allow_server_name or command.recursive or command.glob)
-        return is_one_file and command.follow is None
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
         """Reserve names from the ledger; return for each name whether the name was available."""
