@@ -383,11 +383,11 @@ def resolve_reference(base: str, location: str) -> str:
     """Resolve a reference without a scheme (RFC 3986 5.2.2); `base` has an authority and no fragment."""
     reference, sign, fragment = location.partition("#")
     path, question, search = reference.partition("?")
-    whole, base_question, base_search = base.partition("?")
-    authority, base_path = _split_authority(whole, whole.index("//"))
+    target, base_question, base_search = base.partition("?")
+    authority, base_path = _split_authority(target, target.index("//"))
     if path.startswith("//"):
-        named, path = _split_authority(path, 0)
-        authority = authority.partition("//")[0] + named
+        host, path = _split_authority(path, 0)
+        authority = authority.partition("//")[0] + host
     elif not path:
         path = base_path
         if not question:
@@ -408,13 +408,13 @@ def _remove_dot_segments(path: str) -> str:
 
     A percent-encoded dot counts as an ordinary character.
     """
-    kept: list[str] = []
+    output: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
         if segment == "..":
-            del kept[-1:]
+            del output[-1:]
         elif segment != ".":
-            kept.append(segment)
+            output.append(segment)
     if segments and segments[-1] in (".", ".."):
-        kept.append("")
-    return "".join(f"/{segment}" for segment in kept)
+        output.append("")
+    return "".join(f"/{segment}" for segment in output)

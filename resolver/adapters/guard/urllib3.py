@@ -101,10 +101,10 @@ def _connect_fork(connection: Any, connect: Callable[[], Any], scheme: str, poli
         name = host if isinstance(host, str) else host.decode("ascii")
         with suppress(resolver.Unreachable):  # all checks passed except that of the IP addresses
             resolver.guard(name, port=port, scheme=scheme, policy=policy)
-        found = lookups.getaddrinfo(host, port, *options, **named)
-        addresses = [info[4][0] for info in found]
+        infos = lookups.getaddrinfo(host, port, *options, **named)
+        addresses = [info[4][0] for info in infos]
         allowed = resolver.guard(name, addresses, port=port, scheme=scheme, policy=policy)
-        return [info for info in found if info[4][0] in allowed]
+        return [info for info in infos if info[4][0] in allowed]
 
     connection._resolver = copy(lookups)
     connection._resolver.getaddrinfo = find_allowed
