@@ -65,7 +65,7 @@ class _ReceiveBuffer(threading.local):
         self.view = memoryview(bytearray(RECEIVE_SIZE))
 
 
-ROOM = _ReceiveBuffer()
+RECEIVE_BUFFER = _ReceiveBuffer()
 
 #: Number of bytes per read in a bulk transfer without splice. With 256 KiB the overhead of the event loop is
 #: measurable.
@@ -82,22 +82,22 @@ _PIPE_SIZE = 1_048_576
 
 #: Minimum size of the kernel's receive buffer (SO_RCVBUF) in bytes. If a TCP segment (64 KiB on loopback)
 #: does not fit into the buffer, the peer waits 200 ms for its TCP persist timer.
-_LEAST_HELD = 131_072
+_MIN_BUFFER_SIZE = 131_072
 
 
-def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
+def limit_receive_buffer(sock: socket.socket | InnerTls, remaining: int) -> None:
     """Limit the kernel's receive buffer to the remaining bytes of a range.
 
     An FTP client can request the start of a range, but not its end (RFC 3659 section 5). So the server also
     sends the data after the range. Linux lets the receive buffer grow (tcp_rmem), and the buffer may receive
     up to 32 MB of this useless data. Linux doubles the requested buffer size (socket(7)).
     """
-    if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
+    if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(remaining, _MIN_BUFFER_SIZE):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(remaining, _MIN_BUFFER_SIZE) // 2)
 
 
 #: `errno` codes of a system that cannot splice a socket: splice(2) without support, or a seccomp filter.
-_WITHOUT_SPLICE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EPERM})
+_NO_SPLICE_CODES = frozenset({errno.EINVAL, errno.ENOSYS, errno.EPERM})
 
 
 def spliceable(fd: int) -> bool:
@@ -143,8 +143,8 @@ class SplicePipe:
         os.close(self._in)
         os.close(self._out)
 
-    def pull(self, fd: int, most: int) -> int:
-        """Move up to `most` bytes from a non-blocking socket to the pipe and return the count.
+    def pull(self, fd: int, max_size: int) -> int:
+        """Move up to `max_size` bytes from a non-blocking socket to the pipe and return the count.
 
         The count is 0 at the end of the stream.
 
@@ -152,7 +152,7 @@ class SplicePipe:
             BlockingIOError: no data is available.
             OSError: the connection broke.
         """
-        return os.splice(fd, self._in, most, flags=os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK)
+        return os.splice(fd, self._in, max_size, flags=os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK)
 
     def push(self, sink: Sink, count: int) -> None:
         """Write `count` bytes from the pipe to the sink.
@@ -160,18 +160,18 @@ class SplicePipe:
         Raises:
             LocalError: the file cannot be written.
         """
-        left = count
+        remaining = count
         target = sink.fileno()
         try:
-            while left:
-                left -= os.splice(self._out, target, left, flags=os.SPLICE_F_MOVE)
+            while remaining:
+                remaining -= os.splice(self._out, target, remaining, flags=os.SPLICE_F_MOVE)
         except OSError:
             # The file system does not support splice, or the disk is full. If the disk is full, the normal
             # write raises the error.
-            while left:
-                octets = os.read(self._out, min(left, COPY_SIZE))
+            while remaining:
+                octets = os.read(self._out, min(remaining, COPY_SIZE))
                 sink.write(octets)
-                left -= len(octets)
+                remaining -= len(octets)
 
 
 T = TypeVar("T")
@@ -179,9 +179,9 @@ T = TypeVar("T")
 #: The number of bytes that a connection reads without a wait, before other tasks run. A checkpoint takes as
 #: much time as the decryption of 16 KiB of TLS data. The decryption of 256 KiB takes less than 1 ms. Each
 #: call also checks for a cancellation first.
-_TURN = 262_144
-#: For the limit `_TURN`, each read without a wait counts as at least this number of bytes. A read of 1 byte
-#: takes almost as much time as a read of 16 KiB.
+_MAX_UNSHARED = 262_144
+#: For the limit `_MAX_UNSHARED`, each read without a wait counts as at least this number of bytes. A read of
+#: 1 byte takes almost as much time as a read of 16 KiB.
 _CALL = 16_384
 
 #: The number of seconds of silence before a close which show that the server's protocol has no greeting. An
@@ -189,7 +189,7 @@ _CALL = 16_384
 #: then closes the connection (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
-_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # The socket is not ready.
+_NOT_READY = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # The socket is not ready.
 
 # TCP_QUICKACK on Linux disables delayed acknowledgments. A server with Nagle's algorithm sends the second
 # half of a reply only after the acknowledgment. The delay is 40 ms per article (measured with INN). The
@@ -198,14 +198,14 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 # A read of a `SocketStream` checks these sources in order:
-# - `_ahead`: the bytes that a reader put back. The listener already received events for these bytes.
-# - `_held`: a stored connection error, which every later read raises again.
+# - `_unread`: the bytes that a reader put back. The listener already received events for these bytes.
+# - `_error`: a stored connection error, which every later read raises again.
 # - `_at_end`: whether the peer has closed the connection. Every later read then returns 0 bytes.
 # - The socket. The read waits only if the socket has no data.
 #
-# `_unshared` is the number of bytes since the last wait. When `_unshared` reaches `_TURN`, other tasks run
-# before the next read. `received` is the number of bytes that readers have consumed, so `put_back` decreases
-# `received`.
+# `_unshared` is the number of bytes since the last wait. When `_unshared` reaches `_MAX_UNSHARED`, other tasks
+# run before the next read. `received` is the number of bytes that readers have consumed, so `put_back`
+# decreases `received`.
 class SocketStream:
     """A TCP connection to a checked peer; see `protocols.contract.Stream`.
 
@@ -219,14 +219,14 @@ class SocketStream:
         beyond: the host at the far end of a proxy tunnel; None without a tunnel.
     """
 
-    secured = close_notify_seen = _at_end = _said = _has_only_data = False
-    _held: OSError | None = None
-    _ahead = b""
-    _packing: StreamCodec | None = None
+    secured = close_notify_seen = _at_end = _has_sent = _is_data = False
+    _error: OSError | None = None
+    _unread = b""
+    _codec: StreamCodec | None = None
     beyond: str | None = None
     received = _unshared = _waits = _waiting = 0
     _quickack = _QUICKACK
-    _since: float | None = None  # start of the first wait of the current read
+    _wait_start: float | None = None  # start of the first wait of the current read
     _session: ssl.SSLSession | None = None
 
     def __init__(
@@ -278,9 +278,9 @@ class SocketStream:
     @property
     def quiet(self) -> bool:
         """Return whether an idle connection is still open and has no unread data."""
-        if self._ahead or self._at_end or self._held is not None:
+        if self._unread or self._at_end or self._error is not None:
             return False
-        if self._packing is not None and self._packing.has_more:
+        if self._codec is not None and self._codec.has_more:
             return False
         if isinstance(self._sock, SECURED) and self._sock.pending():
             return False
@@ -291,7 +291,7 @@ class SocketStream:
         """Apply the settings of another URL with the same host and port to this reused connection."""
         if settings is not self._settings:
             if self._settings.report is not None:
-                self._report_kept()
+                self._report_buffered()
             self._settings = settings
             settings.mask.watch(self._secrets)
 
@@ -301,20 +301,20 @@ class SocketStream:
         If the system accepts all bytes immediately, the call is not a checkpoint. The later wait for the
         response is a checkpoint.
         """
-        self._said = True
+        self._has_sent = True
         octets = b""
         for line in lines:
             if line.octets != line.shown:
                 self._check_secret(line)
                 self._secrets.add(line.secrets)
             octets += line.octets
-        left = memoryview(octets if self._packing is None else self._packing.pack(octets))
+        remaining = memoryview(octets if self._codec is None else self._codec.pack(octets))
         if self._settings.bounds is not None:
             self._settings.bounds.begin("write")
         try:
-            while left:
+            while remaining:
                 try:
-                    left = left[self._sock.send(left) :]
+                    remaining = remaining[self._sock.send(remaining) :]
                 except OSError as error:
                     await self._await_ready(error, "write")
         except NetworkError as error:
@@ -322,12 +322,12 @@ class SocketStream:
             # The system failed, not the peer. The request is incomplete, so the peer does not respond, and a
             # later read must not wait. A peer that reset the connection may have sent a response before.
             if isinstance(cause, OSError) and not isinstance(cause, (ssl.SSLError, ConnectionError)):
-                self._held = cause
+                self._error = cause
             raise
         if self._pace is not None:
             self._pace.begin()
         if self._settings.report is not None:
-            self._report_kept()
+            self._report_buffered()
             shown = self._settings.mask.hide(b"".join(line.shown for line in lines))
             self._settings.report(Sent(self._settings.url, shown))
 
@@ -342,47 +342,47 @@ class SocketStream:
 
     def put_back(self, octets: bytes) -> None:
         """Put received bytes back, for the next reader."""
-        assert not self._ahead, "bytes can be put back only once"
-        self._ahead = octets
+        assert not self._unread, "bytes can be put back only once"
+        self._unread = octets
         self.received -= len(octets)
 
     async def receive(self) -> bytes:
-        if self._ahead:  # The listener already received events for bytes that were put back.
-            octets, self._ahead = self._ahead, b""
+        if self._unread:  # The listener already received events for bytes that were put back.
+            octets, self._unread = self._unread, b""
             self.received += len(octets)
             return octets
         octets = b""
-        if (packing := self._packing) is not None:
+        if (codec := self._codec) is not None:
             await self.loop.checkpoint()  # A few bytes may decompress to very many bytes (zip bomb).
-            octets = packing.read(RECEIVE_SIZE)
+            octets = codec.read(RECEIVE_SIZE)
         while not octets:
             if self._settings.throttle is not None:
                 await self._settings.throttle.turn()
-            self._since = None
-            count = await self._fill(ROOM.view)
-            if not (count or self._said) and self._waited > _LONG_SILENCE and self._is_mute:
-                words = f"{self.peer} closed the connection after {self._waited:.0f} s without data"
+            self._wait_start = None
+            count = await self._fill(RECEIVE_BUFFER.view)
+            if not (count or self._has_sent) and self._wait_time > _LONG_SILENCE and self._is_mute:
+                words = f"{self.peer} closed the connection after {self._wait_time:.0f} s without data"
                 raise Disconnected(words, lasting=True)
             if self._pace is not None:
-                self._pace.hear(self._waited, count)
-            octets = bytes(ROOM.view[:count])
-            if packing is None or not count:
+                self._pace.hear(self._wait_time, count)
+            octets = bytes(RECEIVE_BUFFER.view[:count])
+            if codec is None or not count:
                 break
-            packing.feed(octets)
-            octets = packing.read(RECEIVE_SIZE)
+            codec.feed(octets)
+            octets = codec.read(RECEIVE_SIZE)
         if self._settings.report is not None:
             reported = self._reported
             self._report_received(reported.feed(octets, self._secrets) if octets else reported.flush())
         return octets
 
     @property
-    def _waited(self) -> float:
+    def _wait_time(self) -> float:
         """Return for how many seconds the current read has waited."""
-        return 0.0 if self._since is None else self.loop.current_time() - self._since
+        return 0.0 if self._wait_start is None else self.loop.current_time() - self._wait_start
 
     def has_only_data(self) -> None:
         """Mark the connection as a data connection; its events have `data=True`."""
-        self._has_only_data = True
+        self._is_data = True
 
     def end_sending(self) -> None:
         """Close the sending direction (TCP half-close); the peer can still send. Requires no TLS."""
@@ -397,17 +397,17 @@ class SocketStream:
     def _report_received(self, octets: bytes) -> None:
         """Report received bytes in redacted form, because a server may repeat a secret (S17)."""
         if octets and self._settings.report is not None:
-            hidden = self._settings.mask.hide(octets)
-            self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
+            masked = self._settings.mask.hide(octets)
+            self._settings.report(Received(self._settings.url, masked, self._is_data))
 
-    def _report_kept(self) -> None:
+    def _report_buffered(self) -> None:
         """Report the bytes that the mask still buffers."""
         self._report_received(self._reported.flush())
 
     async def move(self, sink: Sink, count: int | None) -> int:
         before, end = self.received, None if count is None else self.received + count
         large = count is None or count > SPLICE_FROM
-        if large and not isinstance(self._sock, SECURED) and not self._ahead and spliceable(sink.fileno()):
+        if large and not isinstance(self._sock, SECURED) and not self._unread and spliceable(sink.fileno()):
             await self._splice(sink, end)
         else:
             await self._copy(sink, end)
@@ -416,21 +416,21 @@ class SocketStream:
     async def _splice(self, sink: Sink, end: int | None) -> None:
         """Move the bytes from the socket to the file with splice(2)."""
         try:
-            opened = SplicePipe()
+            splice_pipe = SplicePipe()
         except OSError:  # No file descriptor is left for the pipe, so the bytes are copied through memory.
             return await self._copy(sink, end)
-        with opened as pipe:
+        with splice_pipe as pipe:
             while self.received != end:
                 if self._settings.throttle is not None:
                     await self._settings.throttle.turn()
-                if end is not None and self._has_only_data:
-                    offer_no_more(self._sock, end - self.received)
+                if end is not None and self._is_data:
+                    limit_receive_buffer(self._sock, end - self.received)
                 await self.loop.checkpoint()
-                most = self._share(pipe.size if end is None else min(pipe.size, end - self.received))
+                max_size = self._limit_size(pipe.size if end is None else min(pipe.size, end - self.received))
                 try:
-                    moved = pipe.pull(self._sock.fileno(), most)
+                    moved = pipe.pull(self._sock.fileno(), max_size)
                 except OSError as error:
-                    if error.errno in _WITHOUT_SPLICE:
+                    if error.errno in _NO_SPLICE_CODES:
                         return await self._copy(sink, end)
                     await self._await_ready(error, "read")
                     continue
@@ -448,20 +448,20 @@ class SocketStream:
         while self.received != end:
             if self._settings.throttle is not None:
                 await self._settings.throttle.turn()
-            if end is not None and self._has_only_data:
-                offer_no_more(self._sock, end - self.received)
-            most = len(view) if end is None else min(len(view), end - self.received)
-            count = await self._fill(view[:most])
+            if end is not None and self._is_data:
+                limit_receive_buffer(self._sock, end - self.received)
+            max_size = len(view) if end is None else min(len(view), end - self.received)
+            count = await self._fill(view[:max_size])
             if count == 0:
                 return
             sink.write(view[:count])
 
-    def _share(self, most: int) -> int:
-        return most if self._settings.throttle is None else min(most, self._settings.throttle.share)
+    def _limit_size(self, size: int) -> int:
+        return size if self._settings.throttle is None else min(size, self._settings.throttle.share)
 
     def start_packing(self, machine: StreamCodec) -> None:
-        assert not self._ahead, "unread bytes remain"
-        self._packing = machine
+        assert not self._unread, "unread bytes remain"
+        self._codec = machine
 
     async def start_tls(self) -> None:
         with self.loop.move_on_after(self._settings.connect) as scope:
@@ -469,12 +469,12 @@ class SocketStream:
         if scope.cancelled_caught:
             words = f"timed out: no TLS with {self._settings.host} within {self._settings.connect:g} s"
             raise TimedOut(words).with_setting("connect_timeout")
-        self._settings.tell(TlsBegun(self._settings.url, self._has_only_data))
+        self._settings.tell(TlsBegun(self._settings.url, self._is_data))
 
     async def handshake(self) -> None:
         """Perform the TLS handshake of `start_tls`; the caller limits the time."""
         assert not self.secured, "already inside TLS"
-        if self._ahead:
+        if self._unread:
             raise ProtocolError("received unencrypted bytes before TLS started")
         try:
             context, check_certificate = self._settings.tls()
@@ -504,8 +504,8 @@ class SocketStream:
             return
         try:
             if self._settings.report is not None:
-                self._report_kept()  # The listener may raise any exception.
-                self._settings.report(Closed(self._settings.url, self._at_end, self._has_only_data))
+                self._report_buffered()  # The listener may raise any exception.
+                self._settings.report(Closed(self._settings.url, self._at_end, self._is_data))
         finally:
             if self._waiting:
                 self.loop.notify_closing(self._sock.fileno())
@@ -524,7 +524,7 @@ class SocketStream:
         cancellation at the checkpoint would lose the bytes. With asyncio, a shield does not prevent the
         cancellation.
         """
-        if self._unshared >= _TURN:
+        if self._unshared >= _MAX_UNSHARED:
             self._unshared = 0
             await self.loop.checkpoint()
         else:
@@ -535,7 +535,7 @@ class SocketStream:
         view = view if settings.throttle is None else view[: settings.throttle.share]
         while True:
             try:
-                count = self._take(view)
+                count = self._read_available(view)
                 break
             except OSError as error:
                 await self._await_ready(error, "read")
@@ -547,13 +547,13 @@ class SocketStream:
         self._unshared = self._unshared + (count if count > _CALL else _CALL) if waits == self._waits else 0
         return count
 
-    def _take(self, view: memoryview) -> int:
-        if self._ahead:
-            count = min(len(view), len(self._ahead))
-            view[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+    def _read_available(self, view: memoryview) -> int:
+        if self._unread:
+            count = min(len(view), len(self._unread))
+            view[:count], self._unread = self._unread[:count], self._unread[count:]
             return count
-        if self._held is not None:
-            raise self._held
+        if self._error is not None:
+            raise self._error
         if self._at_end:
             return 0
         sock, filled = self._sock, 0
@@ -564,16 +564,16 @@ class SocketStream:
                     filled += count
             else:
                 count = sock.recv_into(view)
-        except _NOT_YET:
+        except _NOT_READY:
             if filled:
                 return filled
             raise
         except OSError as error:
             if not is_cut(error):
-                self._held = make_lasting(error)
+                self._error = make_lasting(error)
                 if filled:
                     return filled
-                raise self._held from error.__cause__
+                raise self._error from error.__cause__
             count = 0
         else:
             self.close_notify_seen = self.secured and count == 0
@@ -605,12 +605,12 @@ class SocketStream:
             except OSError:  # The option only makes the transfer faster.
                 self._quickack = None
         self._waits, self._waiting = self._waits + 1, self._waiting + 1
-        settings, since = self._settings, self.loop.current_time()
-        until = since + settings.idle
+        settings, start = self._settings, self.loop.current_time()
+        until = start + settings.idle
         if settings.bounds is not None:
             until = settings.bounds.compute_deadline(phase, until)
-        if self._since is None and phase == "read":
-            self._since = since
+        if self._wait_start is None and phase == "read":
+            self._wait_start = start
         try:
             in_time = await wait(self._sock, until)
         except self.loop.closed as error:
@@ -619,7 +619,7 @@ class SocketStream:
             raise connection_fault(error, self.peer) from error
         finally:
             self._waiting -= 1
-        if not in_time and until == since + settings.idle:
+        if not in_time and until == start + settings.idle:
             # SIGSTOP (Ctrl-Z) and SIGCONT interrupt epoll_wait(2). Python then reports a timeout without
             # polling again, but data may have arrived during the stop.
             fd = self._sock.fileno()
@@ -630,7 +630,7 @@ class SocketStream:
     @property
     def _is_mute(self) -> bool:
         """Return whether the server sent no byte on this connection, and no byte earlier in this run."""
-        return not (self._said or self._settings.contact.made)
+        return not (self._has_sent or self._settings.contact.made)
 
 
 # A connection for which all bytes are recorded in an archive (see `Tap`). A recorded connection does not use
@@ -674,9 +674,9 @@ class TappedStream(SocketStream):
             self._settings.tap.record_sent(self, self._settings.mask.hide(show_lines(lines)), masked=masked)
 
     async def receive(self) -> bytes:
-        known = bool(self._ahead)  # The recorder already stores the bytes that a reader put back.
+        is_recorded = bool(self._unread)  # The recorder already stores the bytes that a reader put back.
         octets = await super().receive()
-        if octets and not known and self._settings.tap is not None:
+        if octets and not is_recorded and self._settings.tap is not None:
             self._settings.tap.record_received(self, octets)
         return octets
 
@@ -688,10 +688,10 @@ class TappedStream(SocketStream):
             octets = await self.receive()
             if not octets:
                 break
-            over = 0 if count is None else max(0, self.received - before - count)
-            sink.write(octets[: len(octets) - over])
-            if over:
-                self.put_back(octets[-over:])
+            excess = 0 if count is None else max(0, self.received - before - count)
+            sink.write(octets[: len(octets) - excess])
+            if excess:
+                self.put_back(octets[-excess:])
         return self.received - before
 
     async def handshake(self) -> None:

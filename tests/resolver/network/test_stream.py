@@ -28,8 +28,8 @@ from resolver import Closed, Connected, Disconnected, Event, Policy, Received, R
 from resolver.loops.loop import Descriptor
 from resolver.network import stream as stream_module
 from resolver.network.stream import (
+    RECEIVE_BUFFER,
     RECEIVE_SIZE,
-    ROOM,
     SPLICE_FROM,
     SocketStream,
     SplicePipe,
@@ -91,12 +91,12 @@ async def test_stream_concurrent_reads_do_not_mix(nursery: trio.Nursery) -> None
 
 
 def test_receive_buffer_is_separate_for_each_thread() -> None:
-    rooms = [ROOM.view.obj]
-    thread = threading.Thread(target=lambda: rooms.append(ROOM.view.obj))
+    buffers = [RECEIVE_BUFFER.view.obj]
+    thread = threading.Thread(target=lambda: buffers.append(RECEIVE_BUFFER.view.obj))
     thread.start()
     thread.join(HANG)
-    assert len(rooms) == 2
-    assert rooms[0] is not rooms[1]
+    assert len(buffers) == 2
+    assert buffers[0] is not buffers[1]
 
 
 async def test_stream_sends_large_request_complete(nursery: trio.Nursery) -> None:
