@@ -282,7 +282,7 @@ class TimeoutGate(UrlGate):
         stream = self._connector.first
         assert stream is not None, "a response was received"
         self._times.forget()
-        stream.wait_without_end()
+        stream.drop_idle_limit()
         return stream
 
     def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:

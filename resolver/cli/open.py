@@ -361,7 +361,7 @@ async def _open_session(
             referrer=target.referrer,
         ) as terminal:
             connection = terminal.connection
-            connection.wait_without_end()
+            connection.drop_idle_limit()
             if not command.is_quiet:
                 peer = str(connection.peer)
                 streams.complain(

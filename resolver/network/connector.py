@@ -89,8 +89,8 @@ class Connector:
             return None
         kept = await self._shared.pool.take(key, addresses, suits)
         if kept is not None:
-            kept.stream.serve(self.settings)
-            self.note(kept.stream)
+            kept.stream.apply_settings(self.settings)
+            self.record_peer(kept.stream)
         elif (turn := current()) is not None and turn.room is not None:
             await self._shared.pool.leave(addresses, turn.room)
         return kept
@@ -146,10 +146,10 @@ class Connector:
         except BaseException:
             await stream.aclose()
             raise
-        self.note(stream)
+        self.record_peer(stream)
         return stream
 
-    def note(self, stream: SocketStream) -> None:
+    def record_peer(self, stream: SocketStream) -> None:
         """Record the address of the current connection."""
         self.peer = stream.peer
 
@@ -165,7 +165,7 @@ class Connector:
             stream = await self.connect(self.first.peer, port, tls=False)
         finally:
             self._for_data = False
-        stream.has_only_data()
+        stream.mark_data_connection()
         return stream
 
     def place(self, host: str, port: int, tls: bool) -> Hashable:
@@ -299,8 +299,8 @@ class ProxyConnector(Connector):
         addresses = literal_addresses(self._reached or self._admission.place[0])
         return None if addresses is None else addresses[0]
 
-    def note(self, stream: SocketStream) -> None:
-        self.peer, self._reached = stream.address, stream.beyond
+    def record_peer(self, stream: SocketStream) -> None:
+        self.peer, self._reached = stream.address, stream.tunnel_host
 
     def place(self, host: str, port: int, tls: bool) -> Hashable:
         """Return the connection pool key.
@@ -342,7 +342,7 @@ class ProxyConnector(Connector):
         else:
             stream = await self._open_tunnel(deque(await self.addresses(host, port)), port)
         try:
-            stream.serve(self.settings)
+            stream.apply_settings(self.settings)
             if tls:
                 await stream.handshake()
             if self._shared.report is not None:
@@ -350,7 +350,7 @@ class ProxyConnector(Connector):
         except BaseException:
             await stream.aclose()
             raise
-        self.note(stream)
+        self.record_peer(stream)
         return stream
 
     async def _open_to_proxy(self) -> SocketStream:
@@ -409,7 +409,7 @@ class ProxyConnector(Connector):
                 if not opened:
                     await stream.aclose()
             if opened:
-                stream.lead_to(hosts[0])
+                stream.set_tunnel_host(hosts[0])
                 return stream
 
 

@@ -99,7 +99,7 @@ class ConnectionPool:
                 kept = next((each for each in reversed(waiting) if suits(each.state)), waiting[0])
             self._remove(kept)
             waited = kept.stream.loop.current_time() - kept.since
-            if kept.stream.quiet and kept.stream.peer in addresses and waited <= LIFETIME:
+            if kept.stream.is_reusable and kept.stream.peer in addresses and waited <= LIFETIME:
                 return kept
             await kept.aclose()
         return None
@@ -195,12 +195,12 @@ class SlotStream:
         return self._stream.close_notify_seen
 
     async def send(self, *lines: Line) -> None:
-        self._stream.serve(self._settings)
+        self._stream.apply_settings(self._settings)
         await self._stream.send(*lines)
         self._pipeline.finish_sending(self._slot)
 
     async def receive(self) -> bytes:
-        self._stream.serve(self._settings)
+        self._stream.apply_settings(self._settings)
         try:
             return await self._stream.receive()
         except TimedOut:
@@ -208,11 +208,11 @@ class SlotStream:
             raise
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        self._stream.serve(self._settings)
+        self._stream.apply_settings(self._settings)
         return await self._stream.move(sink, count)
 
     async def start_tls(self) -> None:
-        self._stream.serve(self._settings)
+        self._stream.apply_settings(self._settings)
         await self._stream.start_tls()
 
     async def aclose(self) -> None:

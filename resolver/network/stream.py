@@ -100,7 +100,7 @@ def limit_receive_buffer(sock: socket.socket | InnerTls, remaining: int) -> None
 _NO_SPLICE_CODES = frozenset({errno.EINVAL, errno.ENOSYS, errno.EPERM})
 
 
-def spliceable(fd: int) -> bool:
+def can_splice(fd: int) -> bool:
     """Return whether splice can write to the file: a regular file that is not open for appending."""
     try:
         regular = stat.S_ISREG(os.fstat(fd).st_mode)
@@ -203,9 +203,9 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 # - `_at_end`: whether the peer has closed the connection. Every later read then returns 0 bytes.
 # - The socket. The read waits only if the socket has no data.
 #
-# `_unshared` is the number of bytes since the last wait. When `_unshared` reaches `_MAX_UNSHARED`, other tasks
-# run before the next read. `received` is the number of bytes that readers have consumed, so `put_back`
-# decreases `received`.
+# `_unshared` is the number of bytes since the last wait. When it reaches `_MAX_UNSHARED`, other tasks run
+# before the next read. `received` is the number of bytes that readers have consumed, so `put_back` decreases
+# `received`.
 class SocketStream:
     """A TCP connection to a checked peer; see `protocols.contract.Stream`.
 
@@ -213,17 +213,16 @@ class SocketStream:
     cancellation of `send` or `move`, only `aclose` may be called.
 
     Attributes:
-        peer: the endpoint of the protocol exchange. Through a proxy tunnel, `peer` is `beyond`, otherwise
-            `address`.
+        peer: the endpoint of the protocol exchange: `tunnel_host` or `address`.
         address: the IP address that the socket is connected to.
-        beyond: the host at the far end of a proxy tunnel; None without a tunnel.
+        tunnel_host: the host at the far end of a proxy tunnel; None without a tunnel.
     """
 
     secured = close_notify_seen = _at_end = _has_sent = _is_data = False
     _error: OSError | None = None
     _unread = b""
     _codec: StreamCodec | None = None
-    beyond: str | None = None
+    tunnel_host: str | None = None
     received = _unshared = _waits = _waiting = 0
     _quickack = _QUICKACK
     _wait_start: float | None = None  # start of the first wait of the current read
@@ -276,7 +275,7 @@ class SocketStream:
         return isinstance(self._sock, SECURED) and bool(self._sock.session_reused)
 
     @property
-    def quiet(self) -> bool:
+    def is_reusable(self) -> bool:
         """Return whether an idle connection is still open and has no unread data."""
         if self._unread or self._at_end or self._error is not None:
             return False
@@ -287,7 +286,7 @@ class SocketStream:
         fd = self._sock.fileno()
         return fd != -1 and not is_ready(fd, writes=False)
 
-    def serve(self, settings: StreamSettings) -> None:
+    def apply_settings(self, settings: StreamSettings) -> None:
         """Apply the settings of another URL with the same host and port to this reused connection."""
         if settings is not self._settings:
             if self._settings.report is not None:
@@ -336,9 +335,9 @@ class SocketStream:
         for peer in dict.fromkeys((self.peer, self.address)):
             self._settings.check_secret(peer, self.secured, line.secrets)
 
-    def lead_to(self, host: str) -> None:
+    def set_tunnel_host(self, host: str) -> None:
         """Record an established proxy tunnel to the host."""
-        self.peer = self.beyond = host
+        self.peer = self.tunnel_host = host
 
     def put_back(self, octets: bytes) -> None:
         """Put received bytes back, for the next reader."""
@@ -380,7 +379,7 @@ class SocketStream:
         """Return for how many seconds the current read has waited."""
         return 0.0 if self._wait_start is None else self.loop.current_time() - self._wait_start
 
-    def has_only_data(self) -> None:
+    def mark_data_connection(self) -> None:
         """Mark the connection as a data connection; its events have `data=True`."""
         self._is_data = True
 
@@ -390,7 +389,7 @@ class SocketStream:
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_WR)
 
-    def wait_without_end(self) -> None:
+    def drop_idle_limit(self) -> None:
         """Disable the idle timeout, because an interactive user may pause for any time."""
         self._settings = self._settings.drop_idle_limit()
 
@@ -407,7 +406,7 @@ class SocketStream:
     async def move(self, sink: Sink, count: int | None) -> int:
         before, end = self.received, None if count is None else self.received + count
         large = count is None or count > SPLICE_FROM
-        if large and not isinstance(self._sock, SECURED) and not self._unread and spliceable(sink.fileno()):
+        if large and not isinstance(self._sock, SECURED) and not self._unread and can_splice(sink.fileno()):
             await self._splice(sink, end)
         else:
             await self._copy(sink, end)
@@ -469,7 +468,7 @@ class SocketStream:
         if scope.cancelled_caught:
             words = f"timed out: no TLS with {self._settings.host} within {self._settings.connect:g} s"
             raise TimedOut(words).with_setting("connect_timeout")
-        self._settings.tell(TlsBegun(self._settings.url, self._is_data))
+        self._settings.report_event(TlsBegun(self._settings.url, self._is_data))
 
     async def handshake(self) -> None:
         """Perform the TLS handshake of `start_tls`; the caller limits the time."""
@@ -655,15 +654,15 @@ class TappedStream(SocketStream):
             link = TappedConnection(self._settings.host, self.address, self._port, reused=reused)
             self._settings.tap.record_connected(self, link)
 
-    def serve(self, settings: StreamSettings) -> None:
+    def apply_settings(self, settings: StreamSettings) -> None:
         changed = settings.tap is not self._settings.tap
-        super().serve(settings)
+        super().apply_settings(settings)
         if changed:
             self._report_connected(reused=True)
             self._report_secured()
 
-    def has_only_data(self) -> None:
-        super().has_only_data()
+    def mark_data_connection(self) -> None:
+        super().mark_data_connection()
         if self._settings.tap is not None:
             self._settings.tap.mark_data_connection(self)
 

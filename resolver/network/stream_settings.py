@@ -256,7 +256,7 @@ class StreamSettings:
     bounds: Bounds | None = None
     tap: Tap | None = None
 
-    def tell(self, event: Event) -> None:
+    def report_event(self, event: Event) -> None:
         """Report an event to the listener, if a listener is set."""
         if self.report is not None:
             self.report(event)

@@ -164,7 +164,7 @@ class UrlGate:
             pipeline = await self._shared.pipelines.join(place, addresses, open_)
         else:
             pipeline = Pipeline(*await open_())
-        connector.note(pipeline.stream)
+        connector.record_peer(pipeline.stream)
         return pipeline, pipeline.add(connector.settings)
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[SocketStream]:

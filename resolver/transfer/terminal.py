@@ -114,9 +114,9 @@ class TerminalConnection:
         if lines := offer.lines():
             await self._stream.send(*lines)
 
-    def wait_without_end(self) -> None:
+    def drop_idle_limit(self) -> None:
         """Disable the idle timeout, for an interactive session."""
-        self._stream.wait_without_end()
+        self._stream.drop_idle_limit()
 
     async def receive(self) -> bytes:
         """Return the next received bytes, unparsed.

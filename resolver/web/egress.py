@@ -222,7 +222,7 @@ class _Client:
             self._set_fields(address=gate.peer)
             rule = gate.findings[0].rule if gate.findings else None
             self._report("allowed", rule=rule)
-            target.wait_without_end()  # The idle timeout of `_run` covers both directions.
+            target.drop_idle_limit()  # The idle timeout of `_run` covers both directions.
             if not request.is_tunnel:
                 await self._run(partial(self._forward, request, target), partial(self._respond, target))
                 await self._end()

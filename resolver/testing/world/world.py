@@ -212,7 +212,7 @@ def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str)
         for owner, name, value in (
             (resolver.loops, "_loops", loops),
             (connecting, "connect_to", network.connect_to),
-            (stream, "spliceable", lambda fd: False),
+            (stream, "can_splice", lambda fd: False),
             (tls, "WrappedSocket", ClientTlsSocket),
             (datagrams, "_open_socket", network.datagrams.open),
             (datagrams, "secrets", network.datagrams),

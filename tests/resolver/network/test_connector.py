@@ -53,7 +53,7 @@ class Drip:
     secured = False
     agreed = None
     close_notify_seen = False
-    quiet = False
+    is_reusable = False
 
     def __init__(self, said: bytes, again: bytes) -> None:
         self.loop = running()
@@ -61,7 +61,7 @@ class Drip:
         self._octets: Iterator[int] = chain.from_iterable(repeat(again))
         self.received = 0
 
-    def serve(self, terms: StreamSettings) -> None: ...
+    def apply_settings(self, terms: StreamSettings) -> None: ...
 
     async def send(self, *lines: Line) -> None:
         await trio.lowlevel.checkpoint()

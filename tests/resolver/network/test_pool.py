@@ -174,7 +174,7 @@ async def test_pool_drops_connection_that_received_data_or_ended(
         while not first:
             await trio.lowlevel.checkpoint()
         await surprise(first[0])
-        while stream.quiet:  # type: ignore[attr-defined]
+        while stream.is_reusable:  # type: ignore[attr-defined]
             await trio.lowlevel.checkpoint()
         assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
         while len(first) < 2:
@@ -251,11 +251,11 @@ async def test_pool_checks_policy_on_each_use(nursery: trio.Nursery) -> None:
 
 
 class Fake:
-    """A stream whose attribute `quiet` is set by the test."""
+    """A stream whose attribute `is_reusable` is set by the test."""
 
     def __init__(self) -> None:
         self.loop = running()
-        self.quiet = True
+        self.is_reusable = True
         self.peer = "a"
         self.closed = False
 
@@ -388,7 +388,7 @@ class FakeStream:
     peer = "127.0.0.1"
     secured = False
     received = 0
-    quiet = True
+    is_reusable = True
 
     def __init__(self) -> None:
         self.loop = running()
@@ -398,7 +398,7 @@ class FakeStream:
         self.silent = False
         self._settings: object = None
 
-    def serve(self, terms: object) -> None:
+    def apply_settings(self, terms: object) -> None:
         self._settings = terms
 
     async def send(self, *lines: Line) -> None:

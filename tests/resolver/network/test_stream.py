@@ -34,7 +34,7 @@ from resolver.network.stream import (
     SocketStream,
     SplicePipe,
     TappedStream,
-    spliceable,
+    can_splice,
 )
 from tests.hang import HANG
 from tests.resolver.network.peers import admit, echo, reset, start, start_tls, stay_silent
@@ -386,7 +386,7 @@ async def mover(request, nursery: trio.Nursery, authority: trustme.CA, cafile: s
     """Return the file flags and a function that connects to a server which sends the given bytes."""
     way = request.param
     if way == "copy":
-        monkeypatch.setattr(stream_module, "spliceable", lambda fd: False)
+        monkeypatch.setattr(stream_module, "can_splice", lambda fd: False)
 
     async def connect(octets: bytes):  # type: ignore[no-untyped-def]
         if way == "tls":
@@ -492,15 +492,15 @@ async def test_move_copies_if_the_system_cannot_splice_sockets(
     assert (tmp_path / "got").read_bytes() == b"x" * 2 * SPLICE_FROM
 
 
-def test_spliceable_accepts_only_regular_files_not_appending(tmp_path: Path) -> None:
+def test_can_splice_accepts_only_regular_files_not_appending(tmp_path: Path) -> None:
     with file_sink(tmp_path / "a") as plain, file_sink(tmp_path / "b", os.O_APPEND) as appending:
-        assert spliceable(plain.fileno()) == hasattr(os, "splice")
-        assert not spliceable(appending.fileno())
+        assert can_splice(plain.fileno()) == hasattr(os, "splice")
+        assert not can_splice(appending.fileno())
     out, in_ = os.pipe()
-    assert not spliceable(in_)
+    assert not can_splice(in_)
     os.close(out)
     os.close(in_)
-    assert not spliceable(-1)  # fstat fails
+    assert not can_splice(-1)  # fstat fails
 
 
 def test_splice_pipe_closes_both_ends() -> None:
@@ -518,7 +518,7 @@ async def test_move_keeps_bytes_received_before_reset(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "copy":
-        monkeypatch.setattr(stream_module, "spliceable", lambda fd: False)
+        monkeypatch.setattr(stream_module, "can_splice", lambda fd: False)
     taken = trio.Event()
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -548,7 +548,7 @@ async def test_move_keeps_bytes_received_before_timeout(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "copy":
-        monkeypatch.setattr(stream_module, "spliceable", lambda fd: False)
+        monkeypatch.setattr(stream_module, "can_splice", lambda fd: False)
 
     async def serve(stream: trio.SocketStream) -> None:
         await stream.send_all(octets_of(PIPE))
@@ -605,7 +605,7 @@ FULL_DISK = """
 
     way, path = sys.argv[1:]
     if way == "copy":
-        stream_module.spliceable = lambda fd: False
+        stream_module.can_splice = lambda fd: False
 
     async def main():
         async with trio.open_nursery() as nursery:
