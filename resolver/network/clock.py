@@ -18,7 +18,7 @@ _RATE_WINDOW = 5.0
 
 #: The maximum number of seconds of a single wait that are included in the measured rate. For example, an FTP
 #: server pauses before it reports a complete transfer. Only the idle timeout limits such a pause.
-_LONGEST_COUNTED = 2.0
+_MAX_COUNTED_WAIT = 2.0
 
 _UNBOUND: AbstractContextManager[None] = nullcontext()
 
@@ -28,7 +28,7 @@ class Clock:
 
     Args:
         limit: the time limit in seconds; None for no limit.
-        missed: the error message, with a placeholder for the seconds. The default message says that the
+        message: the error message, with a placeholder for the seconds. The default message says that the
             complete retrieval took too long.
         setting: the name of the setting that changes the limit.
         loop: the current event loop, if the caller knows it.
@@ -37,14 +37,14 @@ class Clock:
     def __init__(
         self,
         limit: float | None,
-        missed: str = "not complete within {:g} s",
+        message: str = "not complete within {:g} s",
         setting: str = "max_time",
         loop: Loop | None = None,
     ) -> None:
         self.loop = loop or running()
         self._limit = limit
         self.is_bound = limit is not None
-        self._missed = missed
+        self._message = message
         self._setting = setting
         self.started = self.loop.current_time()
         self.deadline = float("inf") if limit is None else self.started + limit
@@ -84,7 +84,7 @@ class Clock:
 
     def make_timeout(self) -> TimedOut:
         """Return the error for a passed deadline."""
-        words = f"timed out: {self._missed.format(self._limit)}"
+        words = f"timed out: {self._message.format(self._limit)}"
         return TimedOut(words).with_setting(self._setting)
 
 
@@ -95,69 +95,69 @@ class RateCheck:
     uses between two reads does not count.
     """
 
-    def __init__(self, least: int) -> None:
-        self._least = least
-        self._needed = least * _RATE_WINDOW
+    def __init__(self, min_rate: int) -> None:
+        self._min_rate = min_rate
+        self._min_octets = min_rate * _RATE_WINDOW
         self._octets = 0
-        self._left = _RATE_WINDOW
+        self._remaining = _RATE_WINDOW
 
     @property
-    def patience(self) -> float:
+    def max_wait(self) -> float:
         """Return the longest allowed wait without a byte, in seconds."""
-        return self._left if self._octets < self._needed else self._left + _RATE_WINDOW
+        return self._remaining if self._octets < self._min_octets else self._remaining + _RATE_WINDOW
 
-    def spend(self, seconds: float, octets: int) -> None:
+    def record_wait(self, seconds: float, octets: int) -> None:
         """Record a wait and the bytes that arrived after the wait.
 
         Raises:
             TimedOut: fewer bytes than the minimum arrived in a period of `_RATE_WINDOW` seconds.
         """
-        self._left -= seconds
-        if self._left <= 0:
-            if self._octets + octets < self._needed:
-                raise self.too_slow()
-            self._octets, self._left = 0, max(0.0, self._left + _RATE_WINDOW)
+        self._remaining -= seconds
+        if self._remaining <= 0:
+            if self._octets + octets < self._min_octets:
+                raise self.make_timeout()
+            self._octets, self._remaining = 0, max(0.0, self._remaining + _RATE_WINDOW)
         self._octets += octets
 
-    def too_slow(self) -> TimedOut:
+    def make_timeout(self) -> TimedOut:
         """Return the error for a slow body.
 
         The client does not retry the request on the same server, because a user who sets a minimum rate wants
         to stop a slow transfer.
         """
-        words = f"timed out: less than {self._least} bytes/s for {_RATE_WINDOW:g} s"
+        words = f"timed out: less than {self._min_rate} bytes/s for {_RATE_WINDOW:g} s"
         return TimedOut(words, retryable=False).with_setting("min_rate")
 
 
-class AnswerPace:
+class ResponseRateCheck:
     """The minimum rate of a response after its first byte. It protects against slow-loris servers.
 
-    At least `least` bytes must arrive per second of waiting, as in `RateCheck`. The minimum rate also applies
+    At least `min_rate` bytes must arrive per second of waiting, as in `RateCheck`. The rate also applies
     to greetings and to the headers of articles. Before the first byte, only the idle timeout applies, because
     a server may need time to process a request.
     """
 
-    def __init__(self, least: int | None) -> None:
-        self._least = least
+    def __init__(self, min_rate: int | None) -> None:
+        self._min_rate = min_rate
         self.begin()
 
     def begin(self) -> None:
         """Record that a request was sent: the next byte is the first of a response."""
-        self._begun = False
-        if self._least is not None:
-            self._pace = RateCheck(self._least)
+        self._has_begun = False
+        if self._min_rate is not None:
+            self._check = RateCheck(self._min_rate)
 
-    def hear(self, seconds: float, octets: int) -> None:
+    def record_received(self, seconds: float, octets: int) -> None:
         """Record the bytes that arrived after a wait.
 
         Raises:
-            TimedOut: the response is too slow; see `RateCheck.spend`.
+            TimedOut: the response is too slow; see `RateCheck.record_wait`.
         """
-        if self._least is None or not octets:
+        if self._min_rate is None or not octets:
             return
-        if self._begun:
-            self._pace.spend(min(seconds, _LONGEST_COUNTED), octets)
-        self._begun = True
+        if self._has_begun:
+            self._check.record_wait(min(seconds, _MAX_COUNTED_WAIT), octets)
+        self._has_begun = True
 
 
 # Rate limiting. All transfers of a run share one token bucket (`Bucket`). Each retrieval waits through its
@@ -173,10 +173,9 @@ class AnswerPace:
 _SHARE = 0.1
 
 #: Burst size: the number of bytes that a retrieval may read without a wait, if the debt of the bucket is at
-#: most `_OWED` seconds. Replies to commands are shorter, so an exchange of ten commands does not cause ten
-#: waits.
-_FREE = 4_096
-_OWED = 1.0
+#: most `_MAX_DEBT` seconds. Replies to commands are shorter, so ten commands do not cause ten waits.
+_BURST_SIZE = 4_096
+_MAX_DEBT = 1.0
 
 
 class Bucket:
@@ -214,19 +213,19 @@ class Throttle:
     def __init__(self, bucket: Bucket, loop: Loop) -> None:
         self._bucket = bucket
         self._loop = loop
-        self._taken = 0
+        self._received = 0
         self._ready = 0.0
         self._waited = 0.0
-        self._since: float | None = None
-        self._standing: list[CancelScope] = []
+        self._wait_start: float | None = None
+        self._scopes: list[CancelScope] = []
         self.share = bucket.share
         bucket.begin(loop.run(), loop.current_time())
 
     @property
     def waited(self) -> float:
         """Return the total time in seconds that the retrieval waited for the rate limit."""
-        since = self._since
-        return self._waited if since is None else self._waited + self._loop.current_time() - since
+        start = self._wait_start
+        return self._waited if start is None else self._waited + self._loop.current_time() - start
 
     @contextmanager
     def pause_deadline(self, scope: CancelScope) -> Iterator[None]:
@@ -234,33 +233,33 @@ class Throttle:
 
         Therefore, only the time that the peer uses counts towards the deadline.
         """
-        self._standing.append(scope)
+        self._scopes.append(scope)
         try:
             yield
         finally:
-            self._standing.remove(scope)
+            self._scopes.remove(scope)
 
     def record_received(self, octets: int) -> None:
         """Record received bytes and add them to the debt."""
         now = self._loop.current_time()
-        self._taken += octets
+        self._received += octets
         ready = self._bucket.pay(octets, now)
-        if self._taken > _FREE or ready - now > _OWED:
+        if self._received > _BURST_SIZE or ready - now > _MAX_DEBT:
             self._ready = ready
 
-    async def turn(self) -> None:
+    async def wait(self) -> None:
         """Wait until the rate limit allows another read. Without a wait, the call is not a checkpoint."""
-        began = self._loop.current_time()
-        if self._ready <= began:
+        start = self._loop.current_time()
+        if self._ready <= start:
             return
-        for scope in self._standing:
-            scope.deadline += self._ready - began
-        self._since = began
+        for scope in self._scopes:
+            scope.deadline += self._ready - start
+        self._wait_start = start
         try:
-            await self._loop.sleep(self._ready - began)
+            await self._loop.sleep(self._ready - start)
         finally:
-            self._waited += self._loop.current_time() - began
-            self._since = None
+            self._waited += self._loop.current_time() - start
+            self._wait_start = None
 
 
 def check_rate(rate: int | None) -> None:

@@ -227,7 +227,7 @@ class Connector:
                 url=admission.shown,
                 host=place[0],
                 idle=limits.idle,
-                least=limits.min_rate,
+                min_rate=limits.min_rate,
                 connect=limits.connect,
                 tls=partial(_tls_settings, admission),
                 report=self._shared.report,

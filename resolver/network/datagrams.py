@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from protocols.contract import Datagram, Line
 from protocols.errors import Unreachable
 from resolver.files.faults import reason
-from resolver.network.clock import AnswerPace
+from resolver.network.clock import ResponseRateCheck
 from resolver.network.connecting import family_of
 from resolver.network.events import Received, Sent
 from resolver.network.lookup import address_of, socket_address
 from resolver.network.stream_settings import StreamSettings, TappedConnection
 
 #: Maximum size of a UDP datagram in bytes, including the headers.
-_LARGEST = 65_535
+_MAX_SIZE = 65_535
 
 
 class UdpSocket:
@@ -50,8 +50,8 @@ class UdpSocket:
         self._loop = settings.loop
         self._check = check
         self._sock = _open_socket(self.addresses)
-        self._buffer = bytearray(_LARGEST)
-        self._pace = AnswerPace(settings.least)
+        self._buffer = bytearray(_MAX_SIZE)
+        self._rate_check = ResponseRateCheck(settings.min_rate)
         if settings.tap is not None:
             settings.tap.record_connected(
                 self, TappedConnection(settings.host, self.peer, port, "udp", "query")
@@ -92,7 +92,7 @@ class UdpSocket:
             self._settings.tap.record_sent(self, packet.shown, masked=packet.octets != packet.shown)
 
     async def receive(self, deadline: float) -> Datagram | None:
-        since = self._loop.current_time()
+        start = self._loop.current_time()
         await self._loop.checkpoint()  # Other tasks run even if the peer sends without a pause.
         while True:
             try:
@@ -104,7 +104,7 @@ class UdpSocket:
             except OSError as error:
                 raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
             else:
-                self._pace.hear(self._loop.current_time() - since, count)
+                self._rate_check.record_received(self._loop.current_time() - start, count)
                 return self._make_datagram(bytes(self._buffer[:count]), address_of(source), int(source[1]))
 
     def _make_datagram(self, octets: bytes, address: str, port: int) -> Datagram:
@@ -137,8 +137,8 @@ def canonical(address: str) -> str:
 
     An IPv4-mapped IPv6 address becomes the IPv4 address.
     """
-    found = ipaddress.ip_address(address)
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    parsed = ipaddress.ip_address(address)
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def _open_socket(addresses: Sequence[str]) -> socket.socket:

@@ -25,7 +25,7 @@ from protocols.step import TimerElapsed
 from resolver.files.faults import check_spare
 from resolver.loops import Loop
 from resolver.loops.loop import is_ready
-from resolver.network.clock import AnswerPace
+from resolver.network.clock import ResponseRateCheck
 from resolver.network.events import Closed, Received, Sent, TlsBegun
 from resolver.network.mask import ReceivedMask, SentSecrets
 from resolver.network.stream_settings import (
@@ -237,7 +237,7 @@ class SocketStream:
         self._first = first
         self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
         self._reported = ReceivedMask()
-        self._pace = None if settings.least is None else AnswerPace(settings.least)
+        self._rate_check = None if settings.min_rate is None else ResponseRateCheck(settings.min_rate)
         settings.mask.watch(self._secrets)
 
     @property
@@ -323,8 +323,8 @@ class SocketStream:
             if isinstance(cause, OSError) and not isinstance(cause, (ssl.SSLError, ConnectionError)):
                 self._error = cause
             raise
-        if self._pace is not None:
-            self._pace.begin()
+        if self._rate_check is not None:
+            self._rate_check.begin()
         if self._settings.report is not None:
             self._report_buffered()
             shown = self._settings.mask.hide(b"".join(line.shown for line in lines))
@@ -356,14 +356,14 @@ class SocketStream:
             octets = codec.read(RECEIVE_SIZE)
         while not octets:
             if self._settings.throttle is not None:
-                await self._settings.throttle.turn()
+                await self._settings.throttle.wait()
             self._wait_start = None
             count = await self._fill(RECEIVE_BUFFER.view)
             if not (count or self._has_sent) and self._wait_time > _LONG_SILENCE and self._is_mute:
                 words = f"{self.peer} closed the connection after {self._wait_time:.0f} s without data"
                 raise Disconnected(words, lasting=True)
-            if self._pace is not None:
-                self._pace.hear(self._wait_time, count)
+            if self._rate_check is not None:
+                self._rate_check.record_received(self._wait_time, count)
             octets = bytes(RECEIVE_BUFFER.view[:count])
             if codec is None or not count:
                 break
@@ -421,7 +421,7 @@ class SocketStream:
         with splice_pipe as pipe:
             while self.received != end:
                 if self._settings.throttle is not None:
-                    await self._settings.throttle.turn()
+                    await self._settings.throttle.wait()
                 if end is not None and self._is_data:
                     limit_receive_buffer(self._sock, end - self.received)
                 await self.loop.checkpoint()
@@ -446,7 +446,7 @@ class SocketStream:
         view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self.received)))
         while self.received != end:
             if self._settings.throttle is not None:
-                await self._settings.throttle.turn()
+                await self._settings.throttle.wait()
             if end is not None and self._is_data:
                 limit_receive_buffer(self._sock, end - self.received)
             max_size = len(view) if end is None else min(len(view), end - self.received)
@@ -542,7 +542,7 @@ class SocketStream:
         if settings.throttle is not None:
             settings.throttle.record_received(count)
         if count:
-            settings.contact.made = True
+            settings.contact.has_responded = True
         self._unshared = self._unshared + (count if count > _CALL else _CALL) if waits == self._waits else 0
         return count
 
@@ -629,7 +629,7 @@ class SocketStream:
     @property
     def _is_mute(self) -> bool:
         """Return whether the server sent no byte on this connection, and no byte earlier in this run."""
-        return not (self._has_sent or self._settings.contact.made)
+        return not (self._has_sent or self._settings.contact.has_responded)
 
 
 # A connection for which all bytes are recorded in an archive (see `Tap`). A recorded connection does not use

@@ -98,13 +98,13 @@ def show_lines(lines: Sequence[Line]) -> bytes:
 
 
 def _with_schemes(line: Line) -> bytes:
-    schemes = iter([found[2] if found[3] else b"" for found in _LOGIN.finditer(line.octets)])
+    schemes = iter([match[2] if match[3] else b"" for match in _LOGIN.finditer(line.octets)])
 
-    def named(found: re.Match[bytes]) -> bytes:
+    def add_scheme(match: re.Match[bytes]) -> bytes:
         scheme = next(schemes, b"")
-        return found[1] + (scheme + b" " if scheme else b"") + found[2]
+        return match[1] + (scheme + b" " if scheme else b"") + match[2]
 
-    return _LOGIN.sub(named, line.shown)
+    return _LOGIN.sub(add_scheme, line.shown)
 
 
 def tls_facts(sock: ssl.SSLSocket | ssl.SSLObject, name: str, *, verified: bool) -> TlsFacts:
@@ -142,16 +142,16 @@ CAPACITY = 4096
 
 
 class Contact:
-    """The contact with a host and port. `made` is true if a byte was received."""
+    """The contact with a host and port. `has_responded` is true if a byte was received."""
 
-    __slots__ = ("made",)
+    __slots__ = ("has_responded",)
 
     def __init__(self) -> None:
-        self.made = False
+        self.has_responded = False
 
     def judge_error(self, error: NetworkError) -> NetworkError:
         """Return the error, marked as temporary if the host and port responded earlier."""
-        return error.passing() if self.made and error.lasting else error
+        return error.passing() if self.has_responded and error.lasting else error
 
 
 class Contacts(dict[tuple[str, int], Contact]):
@@ -233,7 +233,7 @@ class StreamSettings:
         check_secret: the function that is called before a password is sent. The arguments are the peer,
             whether TLS is active, and the secrets. The function raises `Refused` if the policy forbids
             sending the password.
-        least: the minimum rate of a response in bytes per second, measured after the first byte.
+        min_rate: the minimum rate of a response in bytes per second, measured after the first byte.
         mask: the mask that redacts the secrets that were sent.
         contact: the record which shows whether the host and port have sent a byte in this run.
         throttle: the rate limiter for reads; None without a rate limit.
@@ -248,7 +248,7 @@ class StreamSettings:
     tls: Callable[[], TlsSettings]
     report: OnEvent | None
     check_secret: Callable[[str, bool, Sequence[bytes]], None]
-    least: int | None = None
+    min_rate: int | None = None
     mask: Mask = field(default_factory=Mask)
     contact: Contact = field(default_factory=Contact)
     loop: Loop = field(default_factory=running)

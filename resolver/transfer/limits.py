@@ -146,11 +146,11 @@ class LimitedBody:
 
     async def _read_next(self, pace: RateCheck) -> bytes:
         began, spared = self._loop.current_time(), self._spared
-        with self._loop.move_on_after(pace.patience) as scope, self._pause_deadline(scope):
+        with self._loop.move_on_after(pace.max_wait) as scope, self._pause_deadline(scope):
             octets = await anext(self._body)
-            pace.spend(self._loop.current_time() - began - (self._spared - spared), len(octets))
+            pace.record_wait(self._loop.current_time() - began - (self._spared - spared), len(octets))
             return octets
-        raise pace.too_slow()
+        raise pace.make_timeout()
 
     @property
     def _spared(self) -> float:
@@ -211,7 +211,7 @@ class LimitedBody:
                 spared = self._spared
                 await self._loop.sleep(_LOOK_EVERY)
                 if (came := count()) is not None and self._pace is not None:
-                    self._pace.spend(max(0.0, _LOOK_EVERY - (self._spared - spared)), came)
+                    self._pace.record_wait(max(0.0, _LOOK_EVERY - (self._spared - spared)), came)
 
         try:
             moved, _ = await first_of(partial(self._body.drain, sink), look)

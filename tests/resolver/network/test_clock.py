@@ -1,4 +1,4 @@
-"""`AnswerPace`, the minimum rate of an answer, and `Bucket` and `Throttle`, the shared rate limit.
+"""`ResponseRateCheck`, the minimum rate of an answer, and `Bucket` and `Throttle`, the shared rate limit.
 
 A pause does not count as slowness; a trickle of bytes does, with or without pauses between.
 """
@@ -15,12 +15,12 @@ import trio
 from fixtures.faulty import serve
 from resolver import Limits, NotConfigured, Policy, Resolver, TimedOut
 from resolver.loops import Loop, on_trio
-from resolver.network.clock import AnswerPace, Bucket, Throttle
+from resolver.network.clock import Bucket, ResponseRateCheck, Throttle
 from tests.hang import HANG
 
 
-def seconds_until_too_slow(pace: AnswerPace, *waits: tuple[float, int]) -> float | None:
-    """Return the seconds after which `AnswerPace` raises the error of a slow answer, or None.
+def seconds_until_too_slow(pace: ResponseRateCheck, *waits: tuple[float, int]) -> float | None:
+    """Return the seconds after which `ResponseRateCheck` raises the error of a slow answer, or None.
 
     A wait of 0 bytes is a request.
     """
@@ -35,9 +35,9 @@ def seconds_until_too_slow(pace: AnswerPace, *waits: tuple[float, int]) -> float
     return None
 
 
-def too_slow(pace: AnswerPace, seconds: float, octets: int) -> bool:
+def too_slow(pace: ResponseRateCheck, seconds: float, octets: int) -> bool:
     try:
-        pace.hear(seconds, octets)
+        pace.record_received(seconds, octets)
     except TimedOut as error:
         return not error.retryable
     return False
@@ -62,8 +62,8 @@ ROWS = {
 def test_answer_pace_fails_on_trickle_but_not_on_pauses(
     waits: list[tuple[float, int]], over: float | None
 ) -> None:
-    assert seconds_until_too_slow(AnswerPace(1_000), *waits) == over
-    assert seconds_until_too_slow(AnswerPace(None), *waits) is None
+    assert seconds_until_too_slow(ResponseRateCheck(1_000), *waits) == over
+    assert seconds_until_too_slow(ResponseRateCheck(None), *waits) is None
 
 
 # The rate limit of all transfers: first the bucket, then retrievals that it throttles. The tests run on a
@@ -130,7 +130,7 @@ async def test_throttles_of_one_bucket_share_the_rate_equally() -> None:
     taken = [0, 0, 0]
     while sum(taken) < 900_000:
         for number, throttle in enumerate(each):
-            await throttle.turn()
+            await throttle.wait()
             throttle.record_received(throttle.share)
             taken[number] += throttle.share
     assert taken == [300_000] * 3
@@ -144,11 +144,11 @@ async def test_throttle_delays_small_reads_only_under_large_debt() -> None:
     few, much = Throttle(bucket, time.loop), Throttle(bucket, time.loop)
     for _ in range(50):
         few.record_received(60)
-        await few.turn()
+        await few.wait()
     assert time.sleeps == []
     much.record_received(20_000)
     few.record_received(60)
-    await few.turn()
+    await few.wait()
     assert time.sleeps == [pytest.approx(2.306)]
 
 
