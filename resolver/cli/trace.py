@@ -90,7 +90,7 @@ class Watcher:
             delay = Masked(f"{event.delay:.1f} s" if event.delay else "its turn")
             complain(Masked(f"{event.url}: {words_of(event.error)}; retry in {delay}"))
         if self._trace is not None and (line := line_of(event)) is not None:
-            self._trace.line(line, self._format.select_words(event, line))
+            self._trace.line(line, self._format.select_text(event, line))
 
     def take_partials(self) -> list[Kept]:
         """Return the partial files that were stored after the previous call."""

@@ -205,9 +205,9 @@ PROGRESS: frozenset[type[Event]] = frozenset({Progress})
 ATTEMPTS: frozenset[type[Event]] = frozenset({Started, Finished})
 
 
-def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
+def select_listener(listener: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
     """Return the listener, or None if the listener ignores all event types in `kinds`."""
-    return None if isinstance(own, Listener) and not own.hears(kinds) else own
+    return None if isinstance(listener, Listener) and not listener.hears(kinds) else listener
 
 
 # Events as text for `-v`, `--trace` and the log. `C:` marks data that the client sent, `S:` marks data that
@@ -218,9 +218,9 @@ def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEve
 # body bytes. Protocol text is an HTTP response head, or a reply that begins with a code. For other protocols,
 # the protocol text is the first line. All other bytes are only counted in the output.
 
-_MOST_SHOWN = 512
+_MAX_SHOWN = 512
 #: The head of an HTTP/1 response, up to the empty line.
-_HEAD = re.compile(rb"HTTP/1.*?(?:\r?\n){2}", re.DOTALL)
+_RESPONSE_HEAD = re.compile(rb"HTTP/1.*?(?:\r?\n){2}", re.DOTALL)
 _INTERIM = rb"HTTP/1\.\d 1"
 _REPLIES = rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+"
 _LINE = rb"[^\n]{0,200}\n?"
@@ -230,25 +230,25 @@ class TraceFormat:
     """A filter for the output of `-v`. It separates protocol text from body bytes."""
 
     def __init__(self) -> None:
-        self._within: set[str] = set()
+        self._urls_in_body: set[str] = set()
 
-    def select_words(self, event: Event, line: Masked) -> Masked | None:
+    def select_text(self, event: Event, line: Masked) -> Masked | None:
         """Return the line to print; None for a block that contains only body bytes."""
         if not isinstance(event, Received):
-            self.pass_over(event)
+            self.end_body(event)
             return line
-        words = self.of_peer(event) or self._first_line(event)
+        words = self.protocol_text(event) or self._first_line(event)
         rest = len(event.octets) - len(words)
         if not rest:
             return line
         return Masked(f"S: {_show_octets(words)} (and {rest} bytes)") if words else None
 
-    def pass_over(self, event: Event) -> None:
+    def end_body(self, event: Event) -> None:
         """Record the end of a body if the event starts a request or an attempt, or ends an attempt."""
         if isinstance(event, Sent | Started | Finished):
-            self._within.discard(event.url)
+            self._urls_in_body.discard(event.url)
 
-    def of_peer(self, event: Received) -> bytes:
+    def protocol_text(self, event: Received) -> bytes:
         """Return the HTTP response headers or replies at the start of a block.
 
         Returns:
@@ -256,26 +256,26 @@ class TraceFormat:
             if the protocol has neither headers nor reply codes.
         """
         if event.octets.startswith(b"HTTP/1"):
-            return self._heads(event.url, event.octets)
+            return self._response_heads(event.url, event.octets)
         if self._is_body(event):
             return b""
-        found = re.match(_REPLIES, event.octets)
-        return b"" if found is None else found[0]
+        match = re.match(_REPLIES, event.octets)
+        return b"" if match is None else match[0]
 
     def _first_line(self, event: Received) -> bytes:
-        found = None if self._is_body(event) else re.match(_LINE, event.octets)
-        return b"" if found is None else found[0]
+        match = None if self._is_body(event) else re.match(_LINE, event.octets)
+        return b"" if match is None else match[0]
 
     def _is_body(self, event: Received) -> bool:
-        return event.data or event.url in self._within
+        return event.data or event.url in self._urls_in_body
 
-    def _heads(self, url: str, octets: bytes) -> bytes:
+    def _response_heads(self, url: str, octets: bytes) -> bytes:
         """Return the response headers, including the headers of interim (1xx) responses."""
         end = 0
-        while (found := _HEAD.match(octets, end)) is not None:
-            end = found.end()
-            if not re.match(_INTERIM, found[0]):
-                self._within.add(url)
+        while (match := _RESPONSE_HEAD.match(octets, end)) is not None:
+            end = match.end()
+            if not re.match(_INTERIM, match[0]):
+                self._urls_in_body.add(url)
                 return octets[:end]
         return octets
 
@@ -309,8 +309,8 @@ def words_of(error: Exception) -> Masked:
 
 def _show_octets(octets: bytes) -> Masked:
     """Return bytes of an event, in which the connection has masked the secrets, as text."""
-    text = own_text(ascii(octets[:_MOST_SHOWN].decode("latin-1"))[1:-1])
-    return text if len(octets) <= _MOST_SHOWN else Masked(f"{text}… ({len(octets)} bytes)")
+    text = own_text(ascii(octets[:_MAX_SHOWN].decode("latin-1"))[1:-1])
+    return text if len(octets) <= _MAX_SHOWN else Masked(f"{text}… ({len(octets)} bytes)")
 
 
 # Events as records of the logger `resolver`. The level is DEBUG, so the application must enable the logger.
@@ -322,25 +322,25 @@ def _show_octets(octets: bytes) -> Masked:
 LOGGER = logging.getLogger("resolver")
 
 
-def is_on() -> bool:
+def is_enabled() -> bool:
     """Return whether the logger is enabled for DEBUG."""
     return LOGGER.isEnabledFor(logging.DEBUG)
 
 
-def combine_listeners(own: OnEvent | None) -> OnEvent | None:
+def combine_listeners(listener: OnEvent | None) -> OnEvent | None:
     """Return a listener that passes events to the caller and to the log, or None if both are disabled."""
-    if not is_on():
-        return own
+    if not is_enabled():
+        return listener
     log = _EventLogger().write
-    if own is None:
+    if listener is None:
         return log
-    heard = own
+    caller_listener = listener
 
-    def both(event: Event) -> None:
+    def notify_both(event: Event) -> None:
         log(event)
-        heard(event)
+        caller_listener(event)
 
-    return both
+    return notify_both
 
 
 class _EventLogger:
@@ -368,5 +368,5 @@ class _EventLogger:
                 words = Masked(f"{octets} bytes kept in a partial file next to {own_text(path)}")
             case _:
                 line = line_of(event)
-                words = None if line is None else self._words.select_words(event, line)
+                words = None if line is None else self._words.select_text(event, line)
         return None if words is None else Masked(f"{event.url}: {words}")

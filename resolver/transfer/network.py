@@ -21,7 +21,7 @@ from resolver.network.events import (
     Event,
     Warned,
     combine_listeners,
-    is_on,
+    is_enabled,
     select_listener,
 )
 from resolver.network.lookup import Lookup, LookupCache, look_up
@@ -89,7 +89,7 @@ class Network:
         policy = settings.get("policy")
         self.policy = Policy.default() if policy is None else Policy.of(policy)
         self._on_event = settings.get("on_event")
-        self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
+        self._is_logged, self.listener = is_enabled(), combine_listeners(self._on_event)
         self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
         self.on_progress = select_listener(self._on_event, PROGRESS)  # the log does not show progress
         self._reported: set[Finding] = set()
@@ -178,8 +178,8 @@ class Network:
 
     def _listen(self) -> None:
         """Update the event listeners, because logging may have been turned on or off since `__init__`."""
-        if is_on() is not self._is_logged:
-            self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
+        if is_enabled() is not self._is_logged:
+            self._is_logged, self.listener = is_enabled(), combine_listeners(self._on_event)
             self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
             self._shared = self._shared._replace(
                 report=combine_listeners(select_listener(self._on_event, WIRE))

@@ -133,7 +133,7 @@ class ExchangeRecording:
             self._begun = self._at
         if not isinstance(event, Received | Progress):
             self._flush()
-        self._trace.pass_over(event)
+        self._trace.end_body(event)
         self._follow(event.url)
         match event:
             case Started():
@@ -280,7 +280,7 @@ class ExchangeRecording:
     def _add_received(self, event: Received) -> None:
         if not event.data:
             self._need_connection()
-        reply = self._trace.of_peer(event)
+        reply = self._trace.protocol_text(event)
         rest = event.octets[len(reply) :]
         if reply:
             self._is_coded = _CODING.search(reply) is not None

@@ -72,7 +72,7 @@ MESSAGES: list[tuple[list[Event], str | None]] = [
 @pytest.mark.parametrize(("events", "message"), MESSAGES)
 def test_trace_separates_replies_from_bodies(events: list[Event], message: str | None) -> None:
     words = TraceFormat()
-    result = [words.select_words(event, Masked("line")) for event in events]
+    result = [words.select_text(event, Masked("line")) for event in events]
     assert result[-1] == message
 
 
