@@ -20,7 +20,7 @@ from protocols.text import Masked
 from resolver.loops import running
 
 _HIDDEN = "****"
-_WITHOUT = rb"\1\2" + _HIDDEN.encode()
+_REPLACEMENT = rb"\1\2" + _HIDDEN.encode()
 
 #: Names of the `Facts` fields whose strings are masked.
 _TEXTS = ("media_type", "charset", "etag", "title", "target")
@@ -46,11 +46,11 @@ class SentSecrets:
 
     def add(self, secrets: Iterable[bytes]) -> None:
         """Add secrets; an empty secret is ignored."""
-        found = self._octets.union(secrets) - {b""}
-        if found != self._octets:
-            self._octets = found
-            longest = sorted(found, key=len, reverse=True)
-            whole = [re.escape(each) for each in longest if len(each) >= _SHORT]
+        octets = self._octets.union(secrets) - {b""}
+        if octets != self._octets:
+            self._octets = octets
+            longest = sorted(octets, key=len, reverse=True)
+            whole = [re.escape(secret) for secret in longest if len(secret) >= _SHORT]
             self._long = re.compile(b"|".join(whole)) if whole else None
             self._in_octets = re.compile(b"|".join(map(_octet_pattern, longest)))
             forms = dict.fromkeys(form for secret in longest for form in _forms(secret))
@@ -69,14 +69,14 @@ class SentSecrets:
         """
         # A block may consist of secrets. Only the last ones can overlap its end (otherwise quadratic time).
         edge = len(octets) - max(map(len, self._octets), default=0)
-        ends = () if self._long is None else (found.end() for found in self._long.finditer(octets))
-        done = max(takewhile(lambda end: end <= edge, ends), default=0)
+        ends = () if self._long is None else (match.end() for match in self._long.finditer(octets))
+        at = max(takewhile(lambda end: end <= edge, ends), default=0)
         while True:
-            start = len(octets) - max((_overlap(octets[done:], each) for each in self._octets), default=0)
-            found = None if self._long is None else self._long.search(octets, done)
-            if found is None or start <= found.start():
+            start = len(octets) - max((_overlap(octets[at:], secret) for secret in self._octets), default=0)
+            match = None if self._long is None else self._long.search(octets, at)
+            if match is None or start <= match.start():
                 return start
-            done = found.end()
+            at = match.end()
 
 
 class Mask:
@@ -112,21 +112,21 @@ class Mask:
         another object. Cookie values from the server are not masked, because the caller needs the values.
         Code that stores the metadata removes the cookies with `without_cookie`.
         """
-        found = facts_of(facts)
+        values = facts_of(facts)
         for secrets in self.watched:
             if secrets.in_text is not None:
-                return self._hide_in_facts(found)
+                return self._hide_in_facts(values)
         for name in _TEXTS:  # Most retrievals send no secret, so this loop makes few calls.
-            if found[name] is not None:
-                found[name] = Masked(found[name])
-        return found
+            if values[name] is not None:
+                values[name] = Masked(values[name])
+        return values
 
-    def _hide_in_facts(self, found: dict[str, Any]) -> dict[str, Any]:
-        found |= {name: self.hide_in_value(value) for name, value in found.items() if name not in _NOT_TEXT}
+    def _hide_in_facts(self, values: dict[str, Any]) -> dict[str, Any]:
+        values |= {name: self.hide_in_value(value) for name, value in values.items() if name not in _NOT_TEXT}
         for name in ("etag", "suggested"):
-            found[name] = self._unless_secret(found[name])
-        found["meta"] = tuple([self._header(*pair) for pair in found["meta"]])
-        return found
+            values[name] = self._drop_if_secret(values[name])
+        values["meta"] = tuple([self._header(*pair) for pair in values["meta"]])
+        return values
 
     def hide_in_value(self, value: JsonValue) -> Any:
         """Return the JSON value with each string as `Masked`, at any depth."""
@@ -134,14 +134,14 @@ class Mask:
             case str():
                 return self.hide_in_text(value)
             case Mapping():
-                return {self.hide_in_text(name): self.hide_in_value(each) for name, each in value.items()}
+                return {self.hide_in_text(name): self.hide_in_value(item) for name, item in value.items()}
             case list():
-                return [self.hide_in_value(each) for each in value]
+                return [self.hide_in_value(item) for item in value]
             case tuple():
-                return tuple([self.hide_in_value(each) for each in value])
+                return tuple([self.hide_in_value(item) for item in value])
         return value
 
-    def _unless_secret(self, value: str | bytes | None) -> Masked | bytes | None:
+    def _drop_if_secret(self, value: str | bytes | None) -> Masked | bytes | None:
         if isinstance(value, str):
             hidden = self.hide_in_text(value)
             return hidden if hidden == value else None
@@ -152,17 +152,17 @@ class Mask:
         if name.lower() != "set-cookie":
             return shown, self.hide_in_text(value)
         cookie, is_pair, rest = value.partition("=")
-        given, semicolon, attributes = rest.partition(";")
+        secret, semicolon, attributes = rest.partition(";")
         hide = self.hide_in_text
-        return shown, Masked(f"{hide(cookie)}{is_pair}{given}{semicolon}{hide(attributes)}")
+        return shown, Masked(f"{hide(cookie)}{is_pair}{secret}{semicolon}{hide(attributes)}")
 
 
 #: The header field whose value is always masked, because each cookie from a server may be a session secret.
-_GIVEN = b"set-cookie:"
+_COOKIE_FIELD = b"set-cookie:"
 #: The pattern starts with a literal byte, so `re` finds the next newline quickly. If the pattern started with
 #: an alternation, `re` would try the alternation at each byte.
-_VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
-_LONGEST_LINE = 65_536  # maximum number of delayed bytes; the header parser rejects longer lines
+_COOKIE_VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
+_MAX_LINE = 65_536  # maximum number of delayed bytes; the header parser rejects longer lines
 
 
 class ReceivedMask:
@@ -173,35 +173,35 @@ class ReceivedMask:
     reference cycle stays open until the garbage collector runs.
     """
 
-    _kept = b""
-    _before = b"\n"  # the last byte that was returned
+    _buffered = b""
+    _last_byte = b"\n"
 
     def feed(self, octets: bytes, secrets: SentSecrets) -> bytes:
-        octets = self._kept + octets
-        cut = min(secrets.count_safe(octets), _count_safe(self._before + octets) - 1)
-        self._kept = octets[cut:]
+        octets = self._buffered + octets
+        cut = min(secrets.count_safe(octets), _count_safe(self._last_byte + octets) - 1)
+        self._buffered = octets[cut:]
         return self._mask_fields(octets[:cut])
 
     def flush(self) -> bytes:
         """Return the buffered bytes at the end of the data."""
-        octets, self._kept = self._kept, b""
+        octets, self._buffered = self._buffered, b""
         return self._mask_fields(octets)
 
     def _mask_fields(self, octets: bytes) -> bytes:
         """Mask the cookie values in header fields."""
         if not octets:
             return octets
-        told = _VALUE.sub(_WITHOUT, self._before + octets)[1:]
-        self._before = octets[-1:]
-        return told
+        masked = _COOKIE_VALUE.sub(_REPLACEMENT, self._last_byte + octets)[1:]
+        self._last_byte = octets[-1:]
+        return masked
 
 
 def _count_safe(octets: bytes) -> int:
     """Return the number of leading bytes before an incomplete cookie field."""
     start = octets.rfind(b"\n") + 1
     line = octets[start:]
-    may_be = start and _GIVEN.startswith(line[: len(_GIVEN)].lower())
-    return start if may_be and b";" not in line and len(line) <= _LONGEST_LINE else len(octets)
+    may_be = start and _COOKIE_FIELD.startswith(line[: len(_COOKIE_FIELD)].lower())
+    return start if may_be and b";" not in line and len(line) <= _MAX_LINE else len(octets)
 
 
 def _overlap(octets: bytes, secret: bytes) -> int:
@@ -210,18 +210,18 @@ def _overlap(octets: bytes, secret: bytes) -> int:
     A short secret is masked only as a separate word, and the next byte shows whether the word ends. So for a
     short secret the prefix may be the complete secret.
     """
-    most = len(secret) if len(secret) < _SHORT else len(secret) - 1
-    return next((n for n in range(min(most, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
+    max_length = len(secret) if len(secret) < _SHORT else len(secret) - 1
+    return next((n for n in range(min(max_length, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
 
 
 def _octet_pattern(secret: bytes) -> bytes:
-    written = re.escape(secret)
-    return rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % written if len(secret) < _SHORT else written
+    pattern = re.escape(secret)
+    return rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % pattern if len(secret) < _SHORT else pattern
 
 
 def _text_pattern(form: str) -> str:
-    written = re.escape(form)
-    return rf"(?<![0-9A-Za-z]){written}(?![0-9A-Za-z])" if len(form) < _SHORT else written
+    pattern = re.escape(form)
+    return rf"(?<![0-9A-Za-z]){pattern}(?![0-9A-Za-z])" if len(form) < _SHORT else pattern
 
 
 def _forms(secret: bytes) -> tuple[str, ...]:
@@ -255,45 +255,45 @@ CAPACITY = 1_024
 class CredentialCache:
     """A least-recently-used (LRU) cache for a credential source, with one request to the source at a time."""
 
-    def __init__(self, given: Given) -> None:
-        self._given = given
-        self._known: dict[_Key, Credentials | None] = {}
+    def __init__(self, source: Given) -> None:
+        self._source = source
+        self._cached: dict[_Key, Credentials | None] = {}
         self._run: object = None
-        self._asked_in = self.round
+        self._cached_round = self.round
 
     @property
     def round(self) -> int:
         """Return how often the credentials of the source have changed."""
-        changed: int = getattr(self._given, "round", 0)
+        changed: int = getattr(self._source, "round", 0)
         return changed
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """Return the credentials for a scheme, host, port and user, or None."""
         key = (scheme, comparable_host(host), port, user)
-        if not self._knows(key):
-            async with self._turn():
-                if not self._knows(key):
-                    return await self._ask(key)
-        self._known[key] = found = self._known.pop(key)  # The entry becomes the most recently used.
-        return found
+        if not self._has_cached(key):
+            async with self._run_lock():
+                if not self._has_cached(key):
+                    return await self._request_source(key)
+        self._cached[key] = credentials = self._cached.pop(key)  # The entry becomes the most recently used.
+        return credentials
 
-    def _knows(self, key: _Key) -> bool:
+    def _has_cached(self, key: _Key) -> bool:
         """Return whether the cache has valid credentials for the key."""
-        if self._asked_in != (now := self.round):
-            self._known.clear()
-            self._asked_in = now
-        return key in self._known
+        if self._cached_round != (now := self.round):
+            self._cached.clear()
+            self._cached_round = now
+        return key in self._cached
 
-    async def _ask(self, key: _Key) -> Credentials | None:
-        asked_in = self.round
-        found = await self._find(*key)
-        if asked_in == self.round:
-            if len(self._known) >= CAPACITY:
-                del self._known[next(iter(self._known))]
-            self._known[key] = found
-        return found
+    async def _request_source(self, key: _Key) -> Credentials | None:
+        round_before = self.round
+        credentials = await self._find(*key)
+        if round_before == self.round:
+            if len(self._cached) >= CAPACITY:
+                del self._cached[next(iter(self._cached))]
+            self._cached[key] = credentials
+        return credentials
 
-    def _turn(self) -> AbstractAsyncContextManager[object]:
+    def _run_lock(self) -> AbstractAsyncContextManager[object]:
         """Return the lock of this run.
 
         With the lock, only one request for credentials is made at a time.
@@ -307,15 +307,15 @@ class CredentialCache:
         return self._lock
 
     async def _find(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        if not isinstance(self._given, Mapping):
-            found = self._given(scheme, host, port, user)
-            return _checked(await found if isinstance(found, Awaitable) else found)
-        held = _checked(self._given.get((scheme, host, port)))
-        return held if held is None or user in (None, held.user) else None
+        if not isinstance(self._source, Mapping):
+            answer = self._source(scheme, host, port, user)
+            return _check_type(await answer if isinstance(answer, Awaitable) else answer)
+        credentials = _check_type(self._source.get((scheme, host, port)))
+        return credentials if credentials is None or user in (None, credentials.user) else None
 
 
-def _checked(found: Credentials | None) -> Credentials | None:
-    if not isinstance(found, Credentials | None):
-        kind: type = type(found)  # the message does not contain the value, which is secret
+def _check_type(credentials: Credentials | None) -> Credentials | None:
+    if not isinstance(credentials, Credentials | None):
+        kind: type = type(credentials)  # the message does not contain the value, which is secret
         raise TypeError(f"'credentials' must give a resolver.Credentials, got {kind.__name__}")
-    return found
+    return credentials
