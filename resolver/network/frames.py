@@ -38,29 +38,29 @@ from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 _WINDOW = 1 << 20
 #: Initial flow-control window of a connection in bytes. A SETTINGS frame cannot change this window (RFC 9113
 #: section 6.9.2).
-_FIRST_WINDOW = 65_535
-_PADDED = 0x8
-_PREFIX = 9
+_INITIAL_WINDOW = 65_535
+_PADDED_FLAG = 0x8
+_HEADER_SIZE = 9
 
 
 class Http2Frames:
     """The HTTP/2 state of one connection; see `protocols.contract.Frames`."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_header_size: int) -> None:
         self._machine = H2Connection(H2Configuration(client_side=True, header_encoding=None))
         self._machine.local_settings = Settings(
             client=True,
             initial_values={
                 SettingCodes.ENABLE_PUSH: 0,
                 SettingCodes.INITIAL_WINDOW_SIZE: _WINDOW,
-                SettingCodes.MAX_HEADER_LIST_SIZE: most,
+                SettingCodes.MAX_HEADER_LIST_SIZE: max_header_size,
             },
         )
-        self._machine.decoder.max_header_list_size = most
-        self._most = most
+        self._machine.decoder.max_header_list_size = max_header_size
+        self._max_header_size = max_header_size
         self._stream = 0
         self._machine.initiate_connection()
-        self._machine.increment_flow_control_window(_WINDOW - _FIRST_WINDOW)
+        self._machine.increment_flow_control_window(_WINDOW - _INITIAL_WINDOW)
 
     def request(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
         packed = [
@@ -83,7 +83,7 @@ class Http2Frames:
                 return FrameEvent(octets=_data_of(frame), broken="the stream ended")
             raise ProtocolError("the body is longer than its content-length") from error
         except DenialOfServiceError as error:
-            message = f"the response headers are larger than {self._most} bytes"
+            message = f"the response headers are larger than {self._max_header_size} bytes"
             raise LimitExceeded("line", message) from error
         except FramingError as error:  # The error message of h2 may quote bytes of the server.
             raise ProtocolError(f"invalid HTTP/2 data: {type(error).__name__}") from error
@@ -115,5 +115,5 @@ class Http2Frames:
 
 def _data_of(frame: bytes) -> bytes:
     """Return the data of a well-formed DATA frame without the padding (RFC 9113 section 6.1)."""
-    padded = frame[4] & _PADDED
-    return frame[_PREFIX + 1 : len(frame) - frame[_PREFIX]] if padded else frame[_PREFIX:]
+    padded = frame[4] & _PADDED_FLAG
+    return frame[_HEADER_SIZE + 1 : len(frame) - frame[_HEADER_SIZE]] if padded else frame[_HEADER_SIZE:]

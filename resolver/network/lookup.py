@@ -37,12 +37,12 @@ CAPACITY = 4096
 async def look_up(host: str, port: int) -> list[str]:
     """Query the system resolver with bytes, so that `getaddrinfo` does not apply its own IDNA rules."""
     try:
-        found = await running().getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
+        entries = await running().getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         words = error.strerror if isinstance(error, socket.gaierror) else str(error)
-        lasts = isinstance(error, UnicodeError) or error.errno in _NO_NAME
-        raise Unreachable(f"no address for {host}: {words}", lasting=lasts) from error
-    return [str(place[0]) for _, _, _, _, place in found]
+        is_lasting = isinstance(error, UnicodeError) or error.errno in _NO_NAME
+        raise Unreachable(f"no address for {host}: {words}", lasting=is_lasting) from error
+    return [str(address[0]) for _, _, _, _, address in entries]
 
 
 def _is_address(host: str) -> bool:
@@ -70,20 +70,20 @@ class LookupCache:
             Unreachable: the name has no address, or the lookup failed.
             TimedOut: the deadline passed during the lookup.
         """
-        known = literal_addresses(host)
-        if known is not None:
-            return known
-        loop = self._loop()
+        literals = literal_addresses(host)
+        if literals is not None:
+            return literals
+        loop = self._current_loop()
         expiry, addresses = self._answers.get(host, (-math.inf, ()))
         if loop.current_time() < expiry:
             return addresses
         with loop.move_on_at(math.inf if until is None else until()):
             addresses = self._check_addresses(host, await self._lookup(host, port))
-            self._keep(host, addresses, loop.current_time() + LIFETIME)
+            self._store(host, addresses, loop.current_time() + LIFETIME)
             return addresses
         raise TimedOut(f"timed out: no address for {host}")
 
-    def _loop(self) -> Loop:
+    def _current_loop(self) -> Loop:
         """Return the running event loop, and clear the cache if the loop is new.
 
         Each event loop has a separate clock, so cached times of an earlier loop are not valid.
@@ -95,14 +95,14 @@ class LookupCache:
             self._answers.clear()
         return loop
 
-    def _check_addresses(self, host: str, found: list[str]) -> tuple[str, ...]:
-        unzoned = (address.partition("%")[0] for address in found)
+    def _check_addresses(self, host: str, answers: list[str]) -> tuple[str, ...]:
+        unzoned = (address.partition("%")[0] for address in answers)
         addresses = tuple(dict.fromkeys(address for address in unzoned if _is_address(address)))
         if not addresses:
             raise Unreachable(f"no address for {host}")
         return addresses
 
-    def _keep(self, host: str, addresses: tuple[str, ...], expiry: float) -> None:
+    def _store(self, host: str, addresses: tuple[str, ...], expiry: float) -> None:
         self._answers.pop(host, None)
         if len(self._answers) >= CAPACITY:
             del self._answers[next(iter(self._answers))]
@@ -123,20 +123,20 @@ def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]
     """
     zone = zone_of(url)
     if zone is not None:
-        name = _interface(zone)
+        name = _interface_name(zone)
         return tuple(address if "%" in address else f"{address}%{name}" for address in addresses)
-    if literal_addresses(host) == addresses and any(map(_wants_zone, addresses)):
-        ways = ", ".join(f"%25{name}" for _, name in socket.if_nameindex())
-        words = f"{host} is link-local: append an interface to the address ({ways})"
+    if literal_addresses(host) == addresses and any(map(_needs_zone, addresses)):
+        zones = ", ".join(f"%25{name}" for _, name in socket.if_nameindex())
+        words = f"{host} is link-local: append an interface to the address ({zones})"
         raise Unreachable(words, retryable=False)
     return addresses
 
 
-def _wants_zone(address: str) -> bool:
+def _needs_zone(address: str) -> bool:
     return address.lower().startswith("fe") and ipaddress.IPv6Address(address).is_link_local
 
 
-def _interface(zone: str) -> str:
+def _interface_name(zone: str) -> str:
     """Return the interface name for a zone, as the system reports it in addresses."""
     try:
         if zone.isdecimal():
@@ -156,8 +156,8 @@ def socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int,
     return (bare, port, 0, socket.if_nametoindex(zone)) if sign else (address, port)
 
 
-def address_of(place: Sequence[str | int]) -> str:
+def address_of(peer: Sequence[str | int]) -> str:
     """Return the IP address in a socket's peer tuple, with the zone of a link-local address."""
-    bare = str(place[0]).partition("%")[0]
-    index = int(place[3]) if len(place) > 3 else 0
+    bare = str(peer[0]).partition("%")[0]
+    index = int(peer[3]) if len(peer) > 3 else 0
     return f"{bare}%{socket.if_indextoname(index)}" if index else bare
