@@ -18,15 +18,15 @@ from protocols.location import Url
 #: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 425 (Pure-FTPd: all data
 #: ports are busy), FTP 530 with a matching text (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. The
 #: other codes of `TryLater` are about a single object.
-_TOO_MANY = frozenset({"400", "421", "425", "429", "503", "530"})
+_OVERLOAD_CODES = frozenset({"400", "421", "425", "429", "503", "530"})
 
 #: The maximum number of times that a task is queued again. A server may report "too many requests" for one
 #: object forever.
-_MOST_OFTEN = 10
+_MAX_REQUEUES = 10
 
 #: Maximum pause in seconds that a server may request (Retry-After). If a server requests a longer pause, all
 #: requests to the host fail immediately until the end of the pause.
-LONGEST_WAIT = 600.0
+MAX_WAIT = 600.0
 
 
 class Requeue(Exception):
@@ -45,9 +45,9 @@ class TaskContext(ABC):
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._gave_way = 0
+        self._requeue_count = 0
         self._position: Callable[[], int] | None = None
-        self._seen: tuple[Callable[[], int] | None, int | None] = None, None
+        self._previous: tuple[Callable[[], int] | None, int | None] = None, None
         self.memory: dict[str, tuple[int, int, int]] = {}
 
     @property
@@ -71,12 +71,12 @@ class TaskContext(ABC):
 
     def has_moved(self) -> bool:
         """Return whether data arrived since the previous call."""
-        before, position = self._seen, self._position
+        before, position = self._previous, self._position
         reached = None
         with suppress(OSError):  # A closed file has no position.
             reached = None if position is None else position()
-        self._seen = position, reached
-        return self._seen != before
+        self._previous = position, reached
+        return self._previous != before
 
     @abstractmethod
     def rest(self) -> None:
@@ -86,9 +86,9 @@ class TaskContext(ABC):
         """Return whether a "too many requests" response counts as a failure of this task.
 
         The response counts if no other task uses the host. It also counts if the task was queued again
-        `_MOST_OFTEN` times.
+        `_MAX_REQUEUES` times.
         """
-        return self.is_alone or self._gave_way >= _MOST_OFTEN
+        return self.is_alone or self._requeue_count >= _MAX_REQUEUES
 
     @abstractmethod
     def lower(self) -> bool:
@@ -100,11 +100,11 @@ class TaskContext(ABC):
 
     def push_back(self, pause: float) -> None:
         """Report that the host requests a lower request rate, and a pause of `pause` seconds (backoff)."""
-        self._gave_way += 1
+        self._requeue_count += 1
 
     @abstractmethod
     def close(self, error: TryLater, pause: float) -> None:
-        """Report that the host requests a pause above `LONGEST_WAIT`."""
+        """Report that the host requests a pause above `MAX_WAIT`."""
 
     def refusal(self, url: Url) -> TryLater | None:
         """Return the error for a request during a long pause of the host; None outside such a pause."""
@@ -116,18 +116,18 @@ class TaskContext(ABC):
         return TryLater(words, code=error.code, text=error.text, url=url.shown, after=until - self._now())
 
 
-_TURN: ContextVar[TaskContext | None] = ContextVar("resolver.transfer.batch", default=None)
+_CURRENT: ContextVar[TaskContext | None] = ContextVar("resolver.transfer.batch", default=None)
 
 
 #: Return the context of the running task. The result is `None` outside a batch.
-current: Callable[[], TaskContext | None] = _TURN.get
+current: Callable[[], TaskContext | None] = _CURRENT.get
 
 
-def enter(turn: TaskContext | None) -> None:
+def enter(context: TaskContext | None) -> None:
     """Set the context of the current task. With None, the task is not queued again."""
-    _TURN.set(turn)
+    _CURRENT.set(context)
 
 
 def is_push_back(error: ResolveError, pause: float | None) -> bool:
     """Return whether the error means an overloaded host, and is not about a single object."""
-    return isinstance(error, TryLater) and (pause is not None or error.code in _TOO_MANY)
+    return isinstance(error, TryLater) and (pause is not None or error.code in _OVERLOAD_CODES)

@@ -25,7 +25,7 @@ from protocols.errors import (
 from resolver.files.faults import is_scarce, most_descriptors
 from resolver.network.clock import Clock
 from resolver.network.events import OnEvent, Retrying
-from resolver.network.task import LONGEST_WAIT, Requeue, TaskContext, current, is_push_back
+from resolver.network.task import MAX_WAIT, Requeue, TaskContext, current, is_push_back
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
@@ -181,12 +181,12 @@ class Retrier:
         - Another location of the object remains.
         - The store cannot restart (`Store.final`).
         - The maximum number of attempts is reached.
-        - The server requested a pause longer than `LONGEST_WAIT`.
+        - The server requested a pause longer than `MAX_WAIT`.
         """
         turn, requested = current(), requested_pause(error)
         if turn is None or place is not self._first or not is_push_back(error, requested):
             return
-        if requested is not None and requested > LONGEST_WAIT:
+        if requested is not None and requested > MAX_WAIT:
             assert isinstance(error, TryLater)
             turn.close(error, requested)
             return
@@ -220,9 +220,9 @@ class Retrier:
         self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {error.message}"))
 
     async def _wait(self, clock: Clock, failures_in_a_row: int, error: ResolveError) -> None:
-        """Wait before the next attempt. Raises `error` if the server wants over `LONGEST_WAIT` (600 s)."""
+        """Wait before the next attempt. Raises `error` if the server wants over `MAX_WAIT` (600 s)."""
         pause = self._retry_policy.pause(failures_in_a_row, error)
-        if pause > LONGEST_WAIT:
+        if pause > MAX_WAIT:
             raise error.tried(self.attempts)
         requested = self._places[0].request
         self._on_event(

@@ -29,7 +29,7 @@ from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
 from resolver.network.connecting import first_of, run_all
 from resolver.network.events import Finished, OnEvent, Progress, Retrying, Started
-from resolver.network.task import LONGEST_WAIT, current
+from resolver.network.task import MAX_WAIT, current
 from resolver.transfer import segments
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
@@ -331,7 +331,7 @@ class SegmentedDownload:
         pause = self._retry_policy.pause(place.failures_in_a_row, error)
         has_data = bool(self._there())
         is_over = self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=has_data)
-        if is_over or pause > LONGEST_WAIT:
+        if is_over or pause > MAX_WAIT:
             return False
         self.attempts += 1
         if elsewhere:
