@@ -73,7 +73,7 @@ class Admission:
         reported_in_clear: whether this retrieval warned about a password sent without TLS.
         mask: the filter that redacts the secrets in events and log lines of this retrieval.
         shown: the redacted URL.
-        way: the route through a proxy. None for a direct connection.
+        route: the route through a proxy. None for a direct connection.
         limits: the limits for this host and port.
         tap: the recorder of the bytes on the connections of this URL. The caller sets `tap` before a
             connection is opened.
@@ -104,8 +104,8 @@ class Admission:
             self.options = replace(self.options, anonymous_password=email.encode("ascii"))
         self.url = url
         self.host = NO_SETTINGS if shared.hosts is None else _host_of(url, server, shared.hosts)
-        own = self.host.proxy
-        self._variables = shared.variables if own is None else variables_at(shared.variables, own)
+        proxy = self.host.proxy
+        self._variables = shared.variables if proxy is None else variables_at(shared.variables, proxy)
         self._subject = Subject(url, shared.policy, origin, referrer, server, self._variables)
         self.limits = self.host.limits or shared.limits
         self.row = self._subject.row
@@ -118,22 +118,22 @@ class Admission:
         if self.mask.watched:  # A URL from a server may contain a secret that was sent earlier.
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
-        self._heed(judge_subject(self._subject, shared.gateways))
+        self._apply_verdict(judge_subject(self._subject, shared.gateways))
         if self.options.tls == "require":
             registry.check_tls(url, self.options.tls)
-        self.way = self._way() if self._variables else None
+        self.route = self._find_route() if self._variables else None
         if self.host.certfile is not None:
             # Report an unusable client certificate before any byte is sent.
             shared.trust.context(certfile=self.host.certfile)
         if shared.trust.has_personal and origin == "user" and self._subject.endpoint is not None:
-            shared.trust.name(self.full_place)
+            shared.trust.record_host(self.full_place)
 
-    def _way(self) -> ProxyRoute | None:
-        way = find_route(self.url, self._subject.endpoint, self._variables, self.shared.logins)
-        via = None if way is None else way.via
+    def _find_route(self) -> ProxyRoute | None:
+        route = find_route(self.url, self._subject.endpoint, self._variables, self.shared.logins)
+        via = None if route is None else route.via
         if via != self.options.via:
             self.options = replace(self.options, via=via)
-        return way
+        return route
 
     @property
     def loop(self) -> Loop:
@@ -174,7 +174,7 @@ class Admission:
         row = self._subject.row
         tls = row is not None and row.tls == "always"
         # For a proxied request, "localhost" is the machine of the proxy.
-        host = self.place[0] if self.way is None else ""
+        host = self.place[0] if self.route is None else ""
         return may_send_early(host, self.shared.policy, tls=tls)
 
     def check_addresses(self, addresses: Sequence[str]) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ class Admission:
             Refused: the policy allows none of the addresses.
         """
         allowed, verdict = sift_addresses(self._subject, addresses)
-        self._heed(verdict)
+        self._apply_verdict(verdict)
         return allowed
 
     def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
@@ -201,12 +201,12 @@ class Admission:
             self.check_login(peer, secured, secrets)
             return
         for reached in (peer,) if via is None else (peer, self.place[0]):
-            self._judge_secret(reached, secured)
+            self._check_peer(reached, secured)
 
-    def _judge_secret(self, peer: str, secured: bool) -> None:
+    def _check_peer(self, peer: str, secured: bool) -> None:
         origin = "user" if self._in_clear else self._subject.origin
         verdict = judge_credentials(self.url, peer, self.shared.policy, tls=secured, origin=origin)
-        self._heed(verdict)
+        self._apply_verdict(verdict)
         self.reported_in_clear |= verdict.action == "warn"
 
     def check_login(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
@@ -214,10 +214,10 @@ class Admission:
 
         The proxy login belongs to the user, even if the URL comes from a server.
         """
-        hidden = secured or (self.way is not None and self.way.proxy.secured)
-        self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
+        hidden = secured or (self.route is not None and self.route.proxy.secured)
+        self._apply_verdict(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
 
-    def led_to(self, url: Url, peer: str | None) -> Admission:
+    def admit_derived(self, url: Url, peer: str | None) -> Admission:
         """Return the admission of a redirect target or a link.
 
         The server at `peer` sent the redirect or the link.
@@ -236,7 +236,7 @@ class Admission:
             loop=self._loop,
         )
 
-    def _heed(self, verdict: Verdict) -> None:
+    def _apply_verdict(self, verdict: Verdict) -> None:
         if verdict is ALLOW:
             return
         error = verdict.error(self.url)

@@ -74,8 +74,8 @@ async def first_of(
     return (left[0] if left else None, right[0] if right else None)
 
 
-async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], scope: CancelScope) -> None:
-    came.append(FirstResult(await call()))
+async def _run(call: Callable[[], Awaitable[T]], results: list[FirstResult[T]], scope: CancelScope) -> None:
+    results.append(FirstResult(await call()))
     scope.cancel()
 
 
@@ -84,8 +84,8 @@ async def run_all(operations: Iterable[Callable[[], Coroutine[object, object, No
     problem: BaseException | None = None
     try:
         async with running().open_nursery() as nursery:
-            for each in operations:
-                nursery.start_soon(each)
+            for operation in operations:
+                nursery.start_soon(operation)
     except BaseExceptionGroup as group:
         problem = unwrap_group(group)
     if problem is not None:
@@ -96,10 +96,10 @@ async def run_all(operations: Iterable[Callable[[], Coroutine[object, object, No
 ATTEMPT_DELAY = 0.25
 
 #: `errno` codes for a connection that the peer has reset before `connect_to` checked its result.
-_LEFT = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
+_RESET_CODES = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
 
 #: `errno` codes of a connection attempt on a machine without IPv4 or without IPv6.
-_NO_ROUTE = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_NO_ROUTE_CODES = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def interleave(addresses: Iterable[str]) -> list[str]:
@@ -149,15 +149,15 @@ class ConnectAttempts:
             Refused: the peer of the socket is not the requested address (S09).
         """
         if len(addresses) == 1:  # without a nursery, small transfers are measurably faster
-            won = await self._attempt(addresses[0], port, self._until)
+            connection = await self._attempt(addresses[0], port, self._until)
         else:
             with running().move_on_at(self._until) as scope:
-                won = await self._race(interleave(addresses), port)
+                connection = await self._race(interleave(addresses), port)
             if scope.cancelled_caught:
                 raise ConnectTimeout
-        if won is None:
+        if connection is None:
             raise self._failure()
-        return won
+        return connection
 
     def _failure(self) -> NetworkError:
         """Return the error for a failed connection.
@@ -165,31 +165,31 @@ class ConnectAttempts:
         If the peer resets an established connection, the error is always `Disconnected`, even if the reset
         arrived before the first check. So the class of the error does not depend on timing.
         """
-        if _LEFT.isdisjoint(self._codes):
-            words = f"cannot connect to {self.place}: {self.reported}"
+        if _RESET_CODES.isdisjoint(self._codes):
+            words = f"cannot connect to {self.place}: {self.reasons}"
             return Unreachable(words, lasting=self._is_refused)
-        return Disconnected(f"the connection to {self.place} broke: {self.reported}")
+        return Disconnected(f"the connection to {self.place} broke: {self.reasons}")
 
     @property
     def _is_refused(self) -> bool:
         """Return whether a peer refused the connection and all other failures are permanent."""
-        return errno.ECONNREFUSED in self._codes and self._codes <= {errno.ECONNREFUSED, *_NO_ROUTE}
+        return errno.ECONNREFUSED in self._codes and self._codes <= {errno.ECONNREFUSED, *_NO_ROUTE_CODES}
 
     @property
-    def reported(self) -> str:
+    def reasons(self) -> str:
         """Return the failed addresses with the reasons of the failures."""
-        return "; ".join(f"{address}: {why}" for address, why in self.failures.items())
+        return "; ".join(f"{address}: {cause}" for address, cause in self.failures.items())
 
     async def _race(self, addresses: list[str], port: int) -> tuple[socket.socket, str] | None:
         """Return the first connection; the other connections are closed."""
-        loop, problem, kept = running(), None, 0
+        loop, problem, keep_count = running(), None, 0
         connected: list[tuple[socket.socket, str]] = []
 
         async def compete(address: str, failed: Event) -> None:
-            if (found := await self._attempt(address, port, math.inf)) is None:
+            if (connection := await self._attempt(address, port, math.inf)) is None:
                 failed.set()
             else:
-                connected.append(found)
+                connected.append(connection)
                 nursery.cancel_scope.cancel()
 
         try:
@@ -198,11 +198,11 @@ class ConnectAttempts:
                     nursery.start_soon(compete, address, failed := loop.event())
                     with loop.move_on_after(ATTEMPT_DELAY):
                         await failed.wait()
-            kept = 1
+            keep_count = 1
         except BaseExceptionGroup as group:
             problem = unwrap_group(group)
         finally:
-            for sock, _ in connected[kept:]:
+            for sock, _ in connected[keep_count:]:
                 sock.close()
         if problem is not None:
             raise problem

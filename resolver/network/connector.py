@@ -31,7 +31,7 @@ from resolver.network.tls import check_pin
 from resolver.policy.addresses import literal_addresses
 
 #: ALPN protocols offered to an https server if HTTP/2 is available, in order of preference.
-_OFFERS = ("h2", "http/1.1")
+_ALPN_PROTOCOLS = ("h2", "http/1.1")
 
 
 class Connector:
@@ -42,7 +42,7 @@ class Connector:
         peer: the IP address of the last connection.
     """
 
-    _through = ""
+    _via_proxy = ""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -87,13 +87,13 @@ class Connector:
                 addresses = await self.addresses(host, port, self._compute_deadline)
         except TimedOut:  # The later call of `connect` raises the error.
             return None
-        kept = await self._shared.pool.take(key, addresses, suits)
-        if kept is not None:
-            kept.stream.apply_settings(self.settings)
-            self.record_peer(kept.stream)
-        elif (turn := current()) is not None and turn.room is not None:
-            await self._shared.pool.leave(addresses, turn.room)
-        return kept
+        pooled = await self._shared.pool.take(key, addresses, suits)
+        if pooled is not None:
+            pooled.stream.apply_settings(self.settings)
+            self.record_peer(pooled.stream)
+        elif (task := current()) is not None and task.room is not None:
+            await self._shared.pool.close_excess(addresses, task.room)
+        return pooled
 
     async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:
         """Resolve the host, check its addresses, connect, and start TLS within the connect timeout.
@@ -118,8 +118,8 @@ class Connector:
             if until == self.bounds.deadline("connect"):
                 return self.bounds.make_timeout("connect")
         limit = self._admission.limits.connect
-        reported = f": {attempts.reported}" if attempts.failures else ""
-        words = f"timed out: no connection to {attempts.place}{self._through} within {limit:g} s{reported}"
+        reasons = f": {attempts.reasons}" if attempts.failures else ""
+        words = f"timed out: no connection to {attempts.place}{self._via_proxy} within {limit:g} s{reasons}"
         return TimedOut(words).with_setting("connect_timeout")
 
     async def _open(
@@ -168,7 +168,7 @@ class Connector:
         stream.mark_data_connection()
         return stream
 
-    def place(self, host: str, port: int, tls: bool) -> Hashable:
+    def pool_key(self, host: str, port: int, tls: bool) -> Hashable:
         """Return the key for the connection pool.
 
         The key depends on the host, the port and the proxy.
@@ -204,19 +204,19 @@ class Connector:
             Unreachable: the name does not resolve, or has no address of this IP version.
         """
         try:
-            found = await self._shared.lookups.addresses_of(host, port, until)
+            addresses = await self._shared.lookups.addresses_of(host, port, until)
         except NetworkError as error:
             raise self.settings.contact.judge_error(error) from error.__cause__
-        if self._shared.report is not None and found != literal_addresses(host):
-            self._shared.report(LookedUp(self._admission.shown, host, found))
+        if self._shared.report is not None and addresses != literal_addresses(host):
+            self._shared.report(LookedUp(self._admission.shown, host, addresses))
         family = self._shared.family
-        fitting = found
+        matches = addresses
         if family is not None:
-            fitting = tuple(each for each in found if (":" in each) == (family == "6"))
-        if not fitting:
+            matches = tuple(address for address in addresses if (":" in address) == (family == "6"))
+        if not matches:
             words = f"{host} has no IPv{family} address"
             raise Unreachable(words, retryable=False)  # A retry gives the same result.
-        return fitting
+        return matches
 
     @property
     def settings(self) -> StreamSettings:
@@ -258,8 +258,8 @@ def _tls_settings(admission: Admission) -> TlsSettings:
         check = partial(admission.shared.pins.check, host, port)
     negotiates = row is not None and row.negotiates and row.tls == "always"
     context = trust.context(
-        _OFFERS if negotiates and admission.options.http2 is not None else (),
-        ours=trust.has_personal and trust.shows(admission.full_place),
+        _ALPN_PROTOCOLS if negotiates and admission.options.http2 is not None else (),
+        with_certfile=trust.has_personal and trust.may_send_certificate(admission.full_place),
         certfile=admission.host.certfile,
         pinned=check is not None,
     )
@@ -282,11 +282,11 @@ class ProxyConnector(Connector):
 
     def __init__(self, admission: Admission) -> None:
         super().__init__(admission)
-        assert admission.way is not None
-        self._way = admission.way
-        self._proxy = admission.way.proxy
-        self._reached: str | None = None
-        self._through = f" through the proxy {self._proxy.shown}"
+        assert admission.route is not None
+        self._route = admission.route
+        self._proxy = admission.route.proxy
+        self._target: str | None = None
+        self._via_proxy = f" through the proxy {self._proxy.shown}"
 
     @property
     def source(self) -> str | None:
@@ -296,18 +296,18 @@ class ProxyConnector(Connector):
 
         The policy treats a host name that the proxy resolves as public.
         """
-        addresses = literal_addresses(self._reached or self._admission.place[0])
+        addresses = literal_addresses(self._target or self._admission.place[0])
         return None if addresses is None else addresses[0]
 
     def record_peer(self, stream: SocketStream) -> None:
-        self.peer, self._reached = stream.address, stream.tunnel_host
+        self.peer, self._target = stream.address, stream.tunnel_host
 
-    def place(self, host: str, port: int, tls: bool) -> Hashable:
+    def pool_key(self, host: str, port: int, tls: bool) -> Hashable:
         """Return the connection pool key.
 
         If a proxy forwards requests, all hosts use the same key.
         """
-        return (self._proxy, super().place(host, port, tls) if self._way.via is None else None)
+        return (self._proxy, super().pool_key(host, port, tls) if self._route.via is None else None)
 
     async def addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
         """Return the valid peers of a connection.
@@ -318,7 +318,7 @@ class ProxyConnector(Connector):
         check. For a tunnel, the peer is the host name. If the proxy does not resolve names, the peers are the
         checked IP addresses of the host.
         """
-        if self._way.via is not None:
+        if self._route.via is not None:
             return await self._select_proxy_addresses(until)
         return (host,) if self._proxy.resolves else await super().addresses(host, port, until)
 
@@ -337,7 +337,7 @@ class ProxyConnector(Connector):
         raise ConnectTimeout
 
     async def _open_through(self, host: str, port: int, tls: bool) -> SocketStream:
-        if self._way.via is not None:
+        if self._route.via is not None:
             stream = await self._open_to_proxy()
         else:
             stream = await self._open_tunnel(deque(await self.addresses(host, port)), port)
@@ -360,12 +360,12 @@ class ProxyConnector(Connector):
             sock, address = await attempts.connect(await self._select_proxy_addresses(), proxy.port)
         except NetworkError as error:
             raise self.settings.contact.judge_error(error) from error.__cause__
-        stream = self.stream_type(sock, address, self._settings_there, first=self.first)
+        stream = self.stream_type(sock, address, self._proxy_settings, first=self.first)
         if proxy.secured:
-            await self._veil(stream)
+            await self._start_proxy_tls(stream)
         return stream
 
-    async def _veil(self, stream: SocketStream) -> None:
+    async def _start_proxy_tls(self, stream: SocketStream) -> None:
         """Start TLS with the proxy; this TLS layer does not authenticate the host behind the proxy."""
         try:
             await stream.handshake()
@@ -379,7 +379,7 @@ class ProxyConnector(Connector):
         stream.secured = False
 
     @property
-    def _settings_there(self) -> StreamSettings:
+    def _proxy_settings(self) -> StreamSettings:
         """Return the settings for the connection to the proxy.
 
         TLS verifies the certificate of the proxy. The client certificate is not sent to the proxy.
@@ -389,7 +389,7 @@ class ProxyConnector(Connector):
             self.settings,
             host=self._proxy.host,
             check_secret=self._admission.check_login,
-            tls=lambda: TlsSettings(trust.context(_PROXY_ALPN, ours=False)),
+            tls=lambda: TlsSettings(trust.context(_PROXY_ALPN, with_certfile=False)),
             bounds=None,
         )
 
@@ -400,7 +400,7 @@ class ProxyConnector(Connector):
             stream = await self._open_to_proxy()
             opened = False
             try:
-                opened = await converse(self._way.open_tunnel(hosts[0], port), stream)
+                opened = await converse(self._route.open_tunnel(hosts[0], port), stream)
             except (Unreachable, AddressTypeRefused):
                 hosts.popleft()
                 if not hosts:
@@ -449,10 +449,10 @@ async def _perform(step: Step, buffer: Buffer, stream: SocketStream) -> object:
 
 
 async def _read(reader: Reader[object], buffer: Buffer, stream: SocketStream) -> object:
-    waiting = reader(buffer)
+    reading = reader(buffer)
     while True:
         try:
-            if next(waiting) is not Rest.REST:
+            if next(reading) is not Rest.REST:
                 buffer.feed(await stream.receive())
         except StopIteration as done:
             return done.value

@@ -39,19 +39,19 @@ class ReusableConnection:
         key: the key in the pool.
         state: the state that the last dialogue passed to `keep`; None for a new connection.
         farewell: the lines that are sent before the idle connection is closed, such as QUIT.
-        left: the state that the current dialogue passed to `keep`.
-        since: the time at which the connection became idle.
+        next_state: the state that the current dialogue passed to `keep`.
+        idle_since: the time at which the connection became idle.
     """
 
     stream: SocketStream
     key: Hashable
     state: object | None = None
     farewell: tuple[Line, ...] = ()
-    left: object | None = None
-    since: float = 0.0
+    next_state: object | None = None
+    idle_since: float = 0.0
 
     def keep(self, state: object) -> None:
-        self.left = state
+        self.next_state = state
 
     async def aclose(self) -> None:
         """Close the connection, after the farewell if the socket accepts it without a wait."""
@@ -75,14 +75,14 @@ class ConnectionPool:
 
     def __init__(self) -> None:
         self._open = False
-        self._most = CAPACITY
+        self._capacity = CAPACITY
         self.idle: OrderedDict[ReusableConnection, None] = OrderedDict()
         self._by_key: dict[Hashable, list[ReusableConnection]] = {}
 
     def open(self) -> None:
         """Start to store idle connections."""
         self._open = True
-        self._most = min(CAPACITY, most_descriptors() // 8)
+        self._capacity = min(CAPACITY, most_descriptors() // 8)
 
     async def take(
         self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
@@ -93,41 +93,41 @@ class ConnectionPool:
         oldest connection is taken, because a later caller may prefer the newest connection. A connection with
         unread data, an expired lifetime, or another address is closed.
         """
-        while (waiting := self._by_key.get(key)) is not None:
-            kept = waiting[-1]
+        while (matches := self._by_key.get(key)) is not None:
+            pooled = matches[-1]
             if suits is not None:
-                kept = next((each for each in reversed(waiting) if suits(each.state)), waiting[0])
-            self._remove(kept)
-            waited = kept.stream.loop.current_time() - kept.since
-            if kept.stream.is_reusable and kept.stream.peer in addresses and waited <= LIFETIME:
-                return kept
-            await kept.aclose()
+                pooled = next((match for match in reversed(matches) if suits(match.state)), matches[0])
+            self._remove(pooled)
+            idle_time = pooled.stream.loop.current_time() - pooled.idle_since
+            if pooled.stream.is_reusable and pooled.stream.peer in addresses and idle_time <= LIFETIME:
+                return pooled
+            await pooled.aclose()
         return None
 
-    async def put(self, kept: ReusableConnection) -> None:
+    async def store(self, connection: ReusableConnection) -> None:
         """Store a reusable connection, and close the oldest connection if the pool is full."""
         if not self._open:
-            await kept.aclose()
+            await connection.aclose()
             return
-        kept.since = now = kept.stream.loop.current_time()
-        self.idle[kept] = None
-        if kept.key in self._by_key:
-            self._by_key[kept.key].append(kept)
+        connection.idle_since = now = connection.stream.loop.current_time()
+        self.idle[connection] = None
+        if connection.key in self._by_key:
+            self._by_key[connection.key].append(connection)
         else:
-            self._by_key[kept.key] = [kept]
+            self._by_key[connection.key] = [connection]
         # The new connection is stored first, because a listener may raise at the close of another.
         # During the close, another task may take all connections.
         while (oldest := next(iter(self.idle), None)) is not None:
-            if len(self.idle) <= self._most and now - oldest.since <= LIFETIME:
+            if len(self.idle) <= self._capacity and now - oldest.idle_since <= LIFETIME:
                 break
             await self._remove(oldest).aclose()
 
-    async def leave(self, addresses: Container[str], most: int) -> None:
-        """Close the oldest idle connections to `addresses` until at most `most` connections are left."""
-        there = [each for each in self.idle if each.stream.peer in addresses]
+    async def close_excess(self, addresses: Container[str], max_count: int) -> None:
+        """Close the oldest idle connections to `addresses`, and leave at most `max_count` open."""
+        matches = [connection for connection in self.idle if connection.stream.peer in addresses]
         async with AsyncExitStack() as closing:
-            for each in there[: max(0, len(there) - most)]:
-                closing.push_async_callback(self._remove(each).aclose)
+            for connection in matches[: max(0, len(matches) - max_count)]:
+                closing.push_async_callback(self._remove(connection).aclose)
 
     async def aclose(self) -> None:
         """Close all idle connections and store no further connections."""
@@ -136,13 +136,13 @@ class ConnectionPool:
             while self.idle:
                 closing.push_async_callback(self._remove(next(iter(self.idle))).aclose)
 
-    def _remove(self, kept: ReusableConnection) -> ReusableConnection:
-        del self.idle[kept]
-        waiting = self._by_key[kept.key]
-        waiting.remove(kept)
-        if not waiting:
-            del self._by_key[kept.key]
-        return kept
+    def _remove(self, connection: ReusableConnection) -> ReusableConnection:
+        del self.idle[connection]
+        connections = self._by_key[connection.key]
+        connections.remove(connection)
+        if not connections:
+            del self._by_key[connection.key]
+        return connection
 
 
 # Pipelining: several retrievals share one connection. The client sends requests before earlier responses have
@@ -204,7 +204,7 @@ class SlotStream:
         try:
             return await self._stream.receive()
         except TimedOut:
-            self._pipeline.silent = True
+            self._pipeline.has_timed_out = True
             raise
 
     async def move(self, sink: Sink, count: int | None) -> int:
@@ -236,7 +236,7 @@ class PipelineSlot:
         self.generation: int | None = None
         self.abandoned = False
         self.ended = False
-        self.woken: Event | None = None
+        self.wakeup: Event | None = None
 
     @property
     def stream(self) -> SlotStream:
@@ -262,13 +262,13 @@ class PipelineSlot:
         self._pipeline.stream.start_packing(machine)
 
     async def _sleep(self) -> None:
-        self.woken = running().event()
-        await self.woken.wait()
+        self.wakeup = running().event()
+        await self.wakeup.wait()
 
     def wake(self) -> None:
         """Wake the slot if it waits for an earlier slot."""
-        if self.woken is not None:
-            self.woken.set()
+        if self.wakeup is not None:
+            self.wakeup.set()
 
 
 class Pipeline:
@@ -276,7 +276,7 @@ class Pipeline:
 
     Attributes:
         closed: whether the pipeline accepts no further slots.
-        silent: whether the idle timeout of a slot passed. The other slots then fail without another wait.
+        has_timed_out: whether the idle timeout of a slot passed. The other slots then fail without a wait.
         in_order: whether every slot read its complete response before the slot left the pipeline.
     """
 
@@ -284,7 +284,7 @@ class Pipeline:
         self.stream = stream
         self.state = state
         self.closed = False
-        self.silent = False
+        self.has_timed_out = False
         self.in_order = True
         self._slots: deque[PipelineSlot] = deque()
         self._unsent: deque[PipelineSlot] = deque()
@@ -304,7 +304,7 @@ class Pipeline:
             Disconnected: an earlier slot ended the pipeline.
             TimedOut: the idle timeout of an earlier slot passed.
         """
-        self._check(slot)
+        self._check_abandoned(slot)
         if self._slots[0] is slot:
             return True
         return self._unsent[0] is slot and self.state.has_room
@@ -314,7 +314,7 @@ class Pipeline:
         if self._unsent and self._unsent[0] is slot:
             self._unsent.popleft()
         slot.generation = self.state.generation
-        self._go_on()
+        self._wake_next()
 
     def may_start_response(self, slot: PipelineSlot) -> bool:
         """Return whether the slot may continue.
@@ -325,37 +325,37 @@ class Pipeline:
             Disconnected: an earlier slot ended the pipeline.
             TimedOut: the idle timeout of an earlier slot passed.
         """
-        self._check(slot)
+        self._check_abandoned(slot)
         return self._slots[0] is slot or slot.generation != self.state.generation
 
     def leave(self, slot: PipelineSlot) -> bool:
         """Remove the slot and return whether the pipeline is empty."""
         if not slot.abandoned:
             if not slot.ended and (slot.generation is not None or self._slots[0] is slot):
-                self._give_up_behind(slot)
+                self._abandon_later(slot)
             self._slots.remove(slot)
             if slot in self._unsent:
                 self._unsent.remove(slot)
-            self._go_on()
+            self._wake_next()
         return not self._slots
 
-    def _give_up_behind(self, slot: PipelineSlot) -> None:
+    def _abandon_later(self, slot: PipelineSlot) -> None:
         """Abandon the later slots, because their responses can no longer be identified."""
         self.closed, self.in_order = True, False
         while self._slots[-1] is not slot:
-            behind = self._slots.pop()
-            behind.abandoned = True
-            behind.wake()
-        self._unsent = deque(each for each in self._unsent if not each.abandoned)
+            later = self._slots.pop()
+            later.abandoned = True
+            later.wake()
+        self._unsent = deque(slot for slot in self._unsent if not slot.abandoned)
 
-    def _check(self, slot: PipelineSlot) -> None:
-        if slot.abandoned and self.silent:
+    def _check_abandoned(self, slot: PipelineSlot) -> None:
+        if slot.abandoned and self.has_timed_out:
             words = f"timed out: no data from {self.stream.peer} on a shared connection"
             raise TimedOut(words).with_setting("idle_timeout")
         if slot.abandoned:
             raise Disconnected("the connection was closed before the response arrived")
 
-    def _go_on(self) -> None:
+    def _wake_next(self) -> None:
         """Wake the slots that may be able to continue."""
         if self._generation != self.state.generation:
             self._generation = self.state.generation
@@ -383,7 +383,7 @@ class Pipelines:
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
         self._pipelines: dict[Hashable, Pipeline] = {}
-        self._forming: dict[Hashable, _OpeningPipeline] = {}
+        self._opening: dict[Hashable, _OpeningPipeline] = {}
 
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
         """Return the pipeline for `key` to one of `addresses`.
@@ -397,26 +397,26 @@ class Pipelines:
             pipeline = self._pipelines.get(key)
             if pipeline is not None and not pipeline.closed:
                 return pipeline if pipeline.stream.peer in addresses else Pipeline(*await open_())
-            forming = self._forming.get(key)
-            if forming is None:
-                return await self._form(key, open_)
-            if forming.ready is None:
-                forming.ready = running().event()
-            await forming.ready.wait()
-            if forming.error is not None:
-                raise type(forming.error)(forming.error.message) from forming.error
+            opening = self._opening.get(key)
+            if opening is None:
+                return await self._open(key, open_)
+            if opening.ready is None:
+                opening.ready = running().event()
+            await opening.ready.wait()
+            if opening.error is not None:
+                raise type(opening.error)(opening.error.message) from opening.error
 
-    async def _form(self, key: Hashable, open_: Opener) -> Pipeline:
-        forming = self._forming[key] = _OpeningPipeline()
+    async def _open(self, key: Hashable, open_: Opener) -> Pipeline:
+        opening = self._opening[key] = _OpeningPipeline()
         try:
             pipeline = self._pipelines[key] = Pipeline(*await open_())
         except NetworkError as error:
-            forming.error = error
+            opening.error = error
             raise
         finally:
-            del self._forming[key]
-            if forming.ready is not None:
-                forming.ready.set()
+            del self._opening[key]
+            if opening.ready is not None:
+                opening.ready.set()
         return pipeline
 
     async def leave(self, key: Hashable, pipeline: Pipeline, slot: PipelineSlot) -> None:
@@ -428,6 +428,6 @@ class Pipelines:
             del self._pipelines[key]
         if pipeline.in_order and pipeline.state.idle:
             state = pipeline.state
-            await self._pool.put(ReusableConnection(pipeline.stream, key, state, state.farewell))
+            await self._pool.store(ReusableConnection(pipeline.stream, key, state, state.farewell))
         else:
             await pipeline.stream.aclose()

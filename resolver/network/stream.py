@@ -39,7 +39,7 @@ from resolver.network.tls import (
     SECURED,
     InnerTls,
     connection_fault,
-    is_cut,
+    is_truncation,
     make_lasting,
     tls_fault,
     wrap,
@@ -568,7 +568,7 @@ class SocketStream:
                 return filled
             raise
         except OSError as error:
-            if not is_cut(error):
+            if not is_truncation(error):
                 self._error = make_lasting(error)
                 if filled:
                     return filled

@@ -87,12 +87,12 @@ class Trust:
         self._cafile = cafile
         self._certfile = certfile
         self._password = password
-        self._has_own = certfile is not None
+        self._has_certificate = certfile is not None
         self._pin = None if pin is None else normal_pin(pin)
         #: Whether a client certificate or a pin exists. Both apply only to hosts in the user's own URLs.
-        self.has_personal = self._has_own or pin is not None
+        self.has_personal = self._has_certificate or pin is not None
         self._contexts: dict[tuple[tuple[str, ...], str | None, bool], ssl.SSLContext] = {}
-        self._named: set[Place] = set()
+        self._hosts: set[Place] = set()
 
     def check(self) -> None:
         """Load the user's client certificate before any byte is sent.
@@ -100,29 +100,29 @@ class Trust:
         Raises:
             NotConfigured: the certificate or the key cannot be used.
         """
-        if self._has_own:
+        if self._has_certificate:
             self.context()
 
-    def name(self, place: Place) -> None:
+    def record_host(self, place: Place) -> None:
         """Record that the user's own URL names this host.
 
         The client certificate may be sent to the host, and the pin applies to the host.
         """
-        self._named.add(place)
+        self._hosts.add(place)
 
-    def shows(self, place: Place) -> bool:
+    def may_send_certificate(self, place: Place) -> bool:
         """Return whether the user has a client certificate that may be sent to the host."""
-        return self._has_own and place in self._named
+        return self._has_certificate and place in self._hosts
 
     def pin_of(self, place: Place) -> str | None:
         """Return the digest of the certificate that the user requires of the host, or None."""
-        return self._pin if place in self._named else None
+        return self._pin if place in self._hosts else None
 
     def context(
         self,
         offers: tuple[str, ...] = (),
         *,
-        ours: bool = True,
+        with_certfile: bool = True,
         certfile: str | None = None,
         pinned: bool = False,
     ) -> ssl.SSLContext:
@@ -132,7 +132,7 @@ class Trust:
 
         Args:
             offers: the protocols to offer (ALPN).
-            ours: whether the context sends the user's client certificate.
+            with_certfile: whether the context sends the user's client certificate.
             certfile: another client certificate, for one host.
             pinned: whether the context accepts any server certificate. The caller must compare the
                 certificate with its pin (`Pins`) before data is sent.
@@ -140,7 +140,7 @@ class Trust:
         Raises:
             NotConfigured: a file cannot be used.
         """
-        key = (offers, certfile or (self._certfile if ours else None), pinned)
+        key = (offers, certfile or (self._certfile if with_certfile else None), pinned)
         if key not in self._contexts:
             self._contexts[key] = self._load(*key)
         return self._contexts[key]
@@ -161,7 +161,7 @@ class Trust:
             option, password = "the certificate", None
             if certfile == self._certfile:
                 option, password = "--cert", self._password
-            _load_file(option, certfile, lambda path: _load_own(context, path, option, password))
+            _load_file(option, certfile, lambda path: _load_certificate(context, path, option, password))
             # A server may request the client certificate after the handshake, for one directory.
             context.post_handshake_auth = True
         if offers:
@@ -171,16 +171,16 @@ class Trust:
 
 def is_locked(certfile: str) -> bool:
     """Return whether the private key needs a password."""
-    return _loading_asks(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certfile, None) == "in vain"
+    return _load_chain(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certfile, None) == "in vain"
 
 
-def _load_own(context: ssl.SSLContext, path: str, option: str, password: bytes | None) -> None:
-    if _loading_asks(context, path, password) == "in vain":
-        what = "needs a password" if password is None else "has a different password"
-        raise NotConfigured(f"{option} {path!r} cannot be used: its key {what}")
+def _load_certificate(context: ssl.SSLContext, path: str, option: str, password: bytes | None) -> None:
+    if _load_chain(context, path, password) == "in vain":
+        problem = "needs a password" if password is None else "has a different password"
+        raise NotConfigured(f"{option} {path!r} cannot be used: its key {problem}")
 
 
-def _loading_asks(
+def _load_chain(
     context: ssl.SSLContext, path: str, password: bytes | None
 ) -> Literal["no", "yes", "in vain"]:
     """Load the client certificate and return whether the key requested a password.
@@ -191,21 +191,21 @@ def _loading_asks(
         "no" if the key needs no password, "yes" if the password is correct, and "in vain" if the password is
         wrong or missing.
     """
-    asked = False
+    has_prompted = False
 
     def answer() -> bytes:
-        nonlocal asked
-        asked = True
+        nonlocal has_prompted
+        has_prompted = True
         return password or b""
 
     certificate, _, key = path.partition(",")
     try:
         context.load_cert_chain(certificate, key or None, password=answer)
     except ssl.SSLError:
-        if not asked:
+        if not has_prompted:
             raise
         return "in vain"
-    return "yes" if asked else "no"
+    return "yes" if has_prompted else "no"
 
 
 def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
@@ -223,9 +223,9 @@ def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
 # If a server later sends another certificate, the connection fails before data is sent. To accept the new
 # certificate, the user removes the line. Certificates are only compared, never parsed.
 
-_WHAT = "list of known certificates"
+_SUBJECT = "list of known certificates"
 _NAME = "known-certificates"
-_MOST = 1_048_576  # maximum size of the pin file in bytes, enough for about ten thousand hosts
+_MAX_SIZE = 1_048_576  # maximum size of the pin file in bytes, enough for about ten thousand hosts
 
 
 class Pins:
@@ -235,7 +235,7 @@ class Pins:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._accepted: dict[str, str] = {}
 
     async def check(self, host: str, port: int, certificate: bytes) -> None:
         """Compare the server certificate with the pin of the host and port.
@@ -247,17 +247,17 @@ class Pins:
             LocalError: the pin cannot be stored.
         """
         place, shown = f"{comparable_host(host)} {port}", _shown_digest(host, certificate)
-        if self._known.get(place) == shown:
+        if self._accepted.get(place) == shown:
             return
         path = _path()
-        known = await running().in_thread(_find_pin, path, place, shown)
-        if known != shown:
+        expected = await running().in_thread(_find_pin, path, place, shown)
+        if expected != shown:
             raise TlsError(
-                f"{host} port {port} shows another certificate: got {shown}, expected {known} as at first"
+                f"{host} port {port} shows another certificate: got {shown}, expected {expected} as at first"
                 f" contact; nothing was sent (if its operator confirms a renewal, remove the line {place!r}"
                 f" from {path})"
             )
-        self._known[place] = shown
+        self._accepted[place] = shown
 
 
 async def check_pin(host: str, pin: str, certificate: bytes) -> None:
@@ -281,48 +281,48 @@ def _shown_digest(host: str, certificate: bytes) -> str:
 def _path() -> str:
     folder = config_folder()
     if folder is None:
-        raise NotConfigured(f"no directory for the {_WHAT}: set XDG_CONFIG_HOME or HOME")
+        raise NotConfigured(f"no directory for the {_SUBJECT}: set XDG_CONFIG_HOME or HOME")
     return os.path.join(folder, _NAME)
 
 
 def _find_pin(path: str, place: str, shown: str) -> str:
     """Return the pin of the host and port. A missing pin is added with the value `shown`."""
-    known = _read_pins(path)
-    if place not in known:
-        update_own(path, _WHAT, _MOST, partial(_add_pin, path, place, shown), make_folder=True)
-        known = _read_pins(path)  # Another process may have added a pin concurrently.
-    return known.get(place, shown)
+    pins = _read_pins(path)
+    if place not in pins:
+        update_own(path, _SUBJECT, _MAX_SIZE, partial(_add_pin, path, place, shown), make_folder=True)
+        pins = _read_pins(path)  # Another process may have added a pin concurrently.
+    return pins.get(place, shown)
 
 
 def _read_pins(path: str) -> dict[str, str]:
     try:
-        with open_own(path, _WHAT, _MOST, secret=True) as file:
-            return _read(path, file.octets)
+        with open_own(path, _SUBJECT, _MAX_SIZE, secret=True) as file:
+            return _parse(path, file.octets)
     except MISSING:
         return {}
 
 
 def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
     """Return the content of the pin file. A missing pin of the host and port is appended first."""
-    if place in _read(path, octets):
+    if place in _parse(path, octets):
         return octets
     end = b"" if octets.endswith(b"\n") or not octets else b"\n"
-    written = b"%b%b%b\n" % (octets, end, f"{place} {shown}".encode())
-    if len(written) > _MOST:
+    content = b"%b%b%b\n" % (octets, end, f"{place} {shown}".encode())
+    if len(content) > _MAX_SIZE:
         raise NotConfigured(f"{path} is too large to add {place}: remove unneeded lines")
-    return written
+    return content
 
 
-def _read(path: str, octets: bytes) -> dict[str, str]:
-    known: dict[str, str] = {}
+def _parse(path: str, octets: bytes) -> dict[str, str]:
+    pins: dict[str, str] = {}
     for number, line in enumerate(octets.decode("utf-8", "replace").split("\n"), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         if len(words) != 3 or not words[1].isdecimal():
             raise NotConfigured(f"{path}, line {number}: expected HOST PORT sha256:DIGEST")
-        known[f"{comparable_host(words[0])} {int(words[1])}"] = words[2].lower()
-    return known
+        pins[f"{comparable_host(words[0])} {int(words[1])}"] = words[2].lower()
+    return pins
 
 
 # Conversion of system and OpenSSL errors to `ResolveError` classes. `connection_fault` converts the errors of
@@ -353,7 +353,7 @@ def tls_fault(
         digest = unverified_digest(layer) if isinstance(layer, (ssl.SSLSocket, ssl.SSLObject)) else None
         fault = TlsError(message, certificate=digest)
         return fault.with_setting("cacert FILE") if error.verify_code in _UNKNOWN_AUTHORITY else fault
-    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or is_cut(error):
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or is_truncation(error):
         return Disconnected(f"{host} closed the connection during the TLS handshake")
     words: str = getattr(error, "reason", None) or str(error)
     if "CERTIFICATE_REQUIRED" in words:
@@ -361,7 +361,7 @@ def tls_fault(
     return TlsError(f"TLS with {host} failed: {words.replace('_', ' ').lower()}")
 
 
-def is_cut(error: OSError) -> bool:
+def is_truncation(error: OSError) -> bool:
     """Return whether the TLS stream ended without close_notify.
 
     The function compares the reason text, because Python before 3.11.4 has no separate class for this error.
@@ -392,10 +392,10 @@ def make_lasting(error: OSError) -> OSError:
 T = TypeVar("T")
 
 #: Number of bytes per read from the outer TLS layer: more than one TLS record.
-_TAKEN = 32_768
+_READ_SIZE = 32_768
 #: Maximum number of bytes that one call of `send` encrypts. Encrypted data stays in memory until the outer
 #: layer sends the data.
-_MADE = 65_536
+_MAX_PLAINTEXT = 65_536
 
 
 class InnerTls:
@@ -408,10 +408,10 @@ class InnerTls:
         self, outer: ssl.SSLSocket, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None
     ) -> None:
         self.outer = outer
-        self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.layer = context.wrap_bio(self._came, self._goes, server_hostname=host, session=session)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.layer = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host, session=session)
         self._unsent = b""
-        self._said = 0
+        self._encrypted = 0
         self.fileno = outer.fileno
         self.setsockopt = outer.setsockopt
         self.getsockopt = outer.getsockopt
@@ -443,23 +443,23 @@ class InnerTls:
         Unsent TLS records are sent before more bytes are encrypted. If the call must wait, the call raises an
         exception, and the caller retries with the same bytes.
         """
-        if not self._said:
-            self._said = self._perform(lambda: self.layer.write(octets[:_MADE]))
+        if not self._encrypted:
+            self._encrypted = self._perform(lambda: self.layer.write(octets[:_MAX_PLAINTEXT]))
         self._flush()
-        said, self._said = self._said, 0
-        return said
+        count, self._encrypted = self._encrypted, 0
+        return count
 
-    def read(self, most: int, view: memoryview) -> int:
-        """Read at most `most` bytes into `view` and return the count.
+    def read(self, size: int, view: memoryview) -> int:
+        """Read at most `size` bytes into `view` and return the count.
 
         The call may also have to send TLS protocol messages. The messages are sent only if the socket accepts
         them without a wait, because another task may already wait until the socket is writable.
         """
-        return cast(int, self._perform(lambda: self.layer.read(most, view)))  # the stub says bytes
+        return cast(int, self._perform(lambda: self.layer.read(size, view)))  # the stub says bytes
 
     def pending(self) -> int:
         """Return the number of received, unread bytes of both layers."""
-        return self.layer.pending() + self._came.pending + self.outer.pending()
+        return self.layer.pending() + self._incoming.pending + self.outer.pending()
 
     def unwrap(self) -> None:
         """Send the close_notify of both layers."""
@@ -478,24 +478,24 @@ class InnerTls:
             except ssl.SSLWantReadError:
                 with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
                     self._flush()
-            self._take()
+            self._receive()
 
     def _flush(self) -> None:
-        self._unsent += self._goes.read()
+        self._unsent += self._outgoing.read()
         while self._unsent:
             self._unsent = self._unsent[self.outer.send(self._unsent) :]
 
-    def _take(self) -> None:
+    def _receive(self) -> None:
         try:
-            octets = self.outer.recv(_TAKEN)
+            octets = self.outer.recv(_READ_SIZE)
         except ssl.SSLError as error:
-            if not is_cut(error):
+            if not is_truncation(error):
                 raise
             octets = b""
         if octets:
-            self._came.write(octets)
+            self._incoming.write(octets)
         else:
-            self._came.write_eof()  # The inner TLS layer checks whether a close_notify arrived.
+            self._incoming.write_eof()  # The inner TLS layer checks whether a close_notify arrived.
 
 
 #: A TLS socket over a TCP socket or over another TLS layer.

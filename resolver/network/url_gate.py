@@ -59,15 +59,15 @@ class UrlGate:
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._shared = admission.shared
-        self._connector = Connector(admission) if admission.way is None else ProxyConnector(admission)
-        self._elsewhere: dict[str, UrlGate] = {}
+        self._connector = Connector(admission) if admission.route is None else ProxyConnector(admission)
+        self._gate_by_url: dict[str, UrlGate] = {}
         self.limits: Limits = admission.limits
         self.options: Options = admission.options
         self.mask: Mask = admission.mask
         self.findings: Sequence[Finding] = admission.findings
         self.row: Scheme | None = admission.row
         self.throttle: Throttle | None = self._connector.throttle
-        self.proxy: Masked | None = None if admission.way is None else admission.way.proxy.shown
+        self.proxy: Masked | None = None if admission.route is None else admission.route.proxy.shown
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         source = self._shared.credentials
@@ -113,9 +113,9 @@ class UrlGate:
         if self._connector.bounds is not None:
             self._connector.bounds.begin("connect")
         host, port = self._admission.place
-        key: Hashable = (self._admission.url.scheme, self._connector.place(host, port, tls), pool_key)
-        if (held := self._shared.credentials) is not None:
-            key = (key, held.round)
+        key: Hashable = (self._admission.url.scheme, self._connector.pool_key(host, port, tls), pool_key)
+        if (source := self._shared.credentials) is not None:
+            key = (key, source.round)
         opening = partial(self.find_or_connect, key, host, port, tls, suits)
         return _Acquisition(self._shared.pool, opening)
 
@@ -142,9 +142,9 @@ class UrlGate:
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AbstractAsyncContextManager[PipelineSlot]:
         host, port = self._admission.place
-        place: Hashable = ("joined", self._connector.place(host, port, tls), key)
-        if (held := self._shared.credentials) is not None:
-            place = (place, held.round)
+        place: Hashable = ("joined", self._connector.pool_key(host, port, tls), key)
+        if (source := self._shared.credentials) is not None:
+            place = (place, source.round)
         joining = partial(self._join, place, host, port, state, tls, anew)
         return _PipelineMembership(self._shared.pipelines, place, joining)
 
@@ -155,9 +155,9 @@ class UrlGate:
         addresses = await connector.addresses(host, port) if self.options.prompt else None
 
         async def open_() -> tuple[SocketStream, PipelineState]:
-            kept = None if anew else await connector.find_pooled(place, host, port, addresses=addresses)
-            if kept is not None:
-                return kept.stream, cast("PipelineState", kept.state)
+            pooled = None if anew else await connector.find_pooled(place, host, port, addresses=addresses)
+            if pooled is not None:
+                return pooled.stream, cast("PipelineState", pooled.state)
             return await connector.connect(host, port, tls=tls), state
 
         if addresses is not None:
@@ -181,7 +181,7 @@ class UrlGate:
             raise TimedOut(words).with_setting("connect_timeout")
         from resolver.network.datagrams import UdpSocket  # Imported lazily: only one scheme uses UDP.
 
-        datagrams = UdpSocket(interleave(addresses), port, self._connector.settings, self._check_turn)
+        datagrams = UdpSocket(interleave(addresses), port, self._connector.settings, self._check_redirect)
         self._connector.peer = datagrams.peer
         try:
             yield datagrams
@@ -216,15 +216,15 @@ class UrlGate:
         return LoopTimer(self._admission.loop, seconds)
 
     def derive_gate(self, location: str) -> UrlGate:
-        if location not in self._elsewhere:
-            self._elsewhere[location] = UrlGate(self._admission.led_to(parse(location), self.source))
-        return self._elsewhere[location]
+        if location not in self._gate_by_url:
+            self._gate_by_url[location] = UrlGate(self._admission.admit_derived(parse(location), self.source))
+        return self._gate_by_url[location]
 
-    def _check_turn(self, peer: str, address: str, port: int) -> None:
+    def _check_redirect(self, peer: str, address: str, port: int) -> None:
         """Check an address that the server at `peer` sent by the rules for redirect targets."""
         assert isinstance(self._admission.url, HostUrl)
         url = replace(self._admission.url, host=address, port=port, zone=None)
-        self._admission.led_to(url, peer).check_addresses([address])
+        self._admission.admit_derived(url, peer).check_addresses([address])
         self._connector.peer = address
 
     async def first_of(
@@ -265,11 +265,11 @@ class _Acquisition:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pooled = self._pooled
-        if kind is not None or pooled.left is None:
+        if kind is not None or pooled.next_state is None:
             await pooled.stream.aclose()
         else:
-            pooled.state, pooled.left = pooled.left, None
-            await self._pool.put(pooled)
+            pooled.state, pooled.next_state = pooled.next_state, None
+            await self._pool.store(pooled)
 
 
 class _PipelineMembership:

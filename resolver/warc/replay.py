@@ -616,7 +616,7 @@ class ArchiveGate(UrlGate):
         yield ArchivedFile(status, capture.block() if capture.has_object else iter(()))
 
     def derive_gate(self, location: str) -> UrlGate:
-        self._admission.led_to(parse(location), self.source)
+        self._admission.admit_derived(parse(location), self.source)
         return self
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:

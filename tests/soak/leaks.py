@@ -47,13 +47,13 @@ def _grow_dict() -> AbstractContextManager[object]:
 
 def _keep_pooled() -> AbstractContextManager[object]:
     """Keep the state of each connection that the pool stores."""
-    put = ConnectionPool.put
+    store = ConnectionPool.store
 
     async def keep(self: ConnectionPool, kept: ReusableConnection) -> None:
         _held.append(kept.state)
-        await put(self, kept)
+        await store(self, kept)
 
-    return mock.patch.object(ConnectionPool, "put", keep)
+    return mock.patch.object(ConnectionPool, "store", keep)
 
 
 #: The planted defects, and `none`.

@@ -26,7 +26,7 @@ import trio.testing
 
 from resolver.loops import running
 from resolver.network.connecting import ConnectTimeout
-from resolver.network.tls import WrappedSocket, is_cut
+from resolver.network.tls import WrappedSocket, is_truncation
 from resolver.testing.world.datagrams import Answer, DatagramCarrier, Place
 from resolver.testing.world.schedule import NAMES, NETWORK, Fault, Killed, Schedule, leaves
 
@@ -101,7 +101,7 @@ class ClientTlsSocket(WrappedSocket):
         try:
             return operation(*arguments)
         except ssl.SSLError as error:
-            if is_cut(error):
+            if is_truncation(error):
                 self.link.check_reset()
             raise
 

@@ -272,7 +272,7 @@ async def test_pool_take_returns_last_used_connection_first() -> None:
     pool.open()
     fakes = [Fake() for _ in range(3)]
     for number, fake in enumerate(fakes):
-        await pool.put(idle("k", fake, number))
+        await pool.store(idle("k", fake, number))
     taken = [await pool.take("k", "a") for _ in range(4)]
     assert [kept and kept.state for kept in taken] == [2, 1, 0, None]
 
@@ -282,7 +282,7 @@ async def test_pool_take_prefers_suitable_connection_and_spares_the_last() -> No
     pool = ConnectionPool()
     pool.open()
     for number in range(5):
-        await pool.put(idle("k", Fake(), number))
+        await pool.store(idle("k", Fake(), number))
     taken = [await pool.take("k", "a", suits) for suits in (_is_odd, lambda state: state == 9)]
     assert [kept and kept.state for kept in taken] == [3, 0]
     taken = [await pool.take("k", "a", _is_odd) for _ in range(4)]
@@ -297,11 +297,11 @@ def _is_odd(state: object) -> bool:
 async def test_pool_drops_connection_after_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
     pool, fake, late = ConnectionPool(), Fake(), Fake()
     pool.open()
-    await pool.put(idle("k", fake, 1))
+    await pool.store(idle("k", fake, 1))
     await trio.sleep(LIFETIME + 1)
     assert await pool.take("k", "a") is None
     assert fake.closed
-    await pool.put(idle("k", late, 1))
+    await pool.store(idle("k", late, 1))
     await trio.sleep(LIFETIME - 1)
     assert await pool.take("k", "a") is not None
 
@@ -310,7 +310,7 @@ async def test_pool_evicts_oldest_connection() -> None:
     pool, fakes = ConnectionPool(), [Fake() for _ in range(CAPACITY + 2)]
     pool.open()
     for number, fake in enumerate(fakes):
-        await pool.put(idle(number % 7, fake, number))
+        await pool.store(idle(number % 7, fake, number))
     assert [fake.closed for fake in fakes] == [True, True] + [False] * CAPACITY
     await pool.aclose()
     assert all(fake.closed for fake in fakes)
@@ -327,10 +327,10 @@ async def test_pool_keeps_connection_if_closing_the_oldest_fails(
 
     monkeypatch.setattr(fake, "aclose", fail)
     pool.open()
-    await pool.put(idle("k", fake, 1))
+    await pool.store(idle("k", fake, 1))
     await trio.sleep(LIFETIME + 1)
     with pytest.raises(ZeroDivisionError):
-        await pool.put(idle("k", late, 2))
+        await pool.store(idle("k", late, 2))
     await pool.aclose()
     assert late.closed
 
@@ -346,9 +346,9 @@ async def test_pool_put_allows_take_while_it_closes_another(
 
     monkeypatch.setattr(fake, "aclose", take)
     pool.open()
-    await pool.put(idle("k", fake, 1))
+    await pool.store(idle("k", fake, 1))
     await trio.sleep(LIFETIME + 1)
-    await pool.put(idle("k", late, 2))
+    await pool.store(idle("k", late, 2))
     assert [kept and kept.state for kept in taken] == [2]
 
 

@@ -32,7 +32,7 @@ from resolver import (
     parse,
 )
 from resolver.files.faults import object_fault, reason, writing_fault
-from resolver.network.tls import Trust, connection_fault, is_cut, is_locked, tls_fault
+from resolver.network.tls import Trust, connection_fault, is_locked, is_truncation, tls_fault
 from resolver.policy.subject import refusal
 from resolver.transfer.network import Network
 from tests.resolver.network.peers import admit, reset, start, start_tls, stay_silent
@@ -507,10 +507,10 @@ def test_reason_has_no_error_number() -> None:
 
 
 def test_is_cut_recognizes_missing_close_notify_of_each_python() -> None:
-    assert all(map(is_cut, CUT))
+    assert all(map(is_truncation, CUT))
     others = [
         openssl(ssl.SSLError, "WRONG_VERSION_NUMBER"),
         ssl.SSLEOFError(8, "EOF occurred"),
         ssl.SSLError(1),
     ]
-    assert not any(map(is_cut, others))
+    assert not any(map(is_truncation, others))

@@ -228,7 +228,7 @@ async def test_listener_error_after_reply_closes_dialogue(
 
     def warned(dialogue: Dialogue[object], gate: Gate) -> AbstractAsyncContextManager[Reply]:
         assert isinstance(gate, UrlGate)
-        gate._admission._heed(combine_decisions([Decision("S08", "warn", "an address")]))
+        gate._admission._apply_verdict(combine_decisions([Decision("S08", "warn", "an address")]))
         return enter(dialogue, gate)
 
     answer_with(world, monkeypatch)
