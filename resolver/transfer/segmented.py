@@ -41,8 +41,8 @@ from resolver.url import registry
 
 #: The interval in seconds between two progress checks, and the number of progress checks between two writes
 #: of the completed ranges.
-_LOOK_EVERY = 0.2
-_LOOKS_A_NOTE = 10
+_CHECK_INTERVAL = 0.2
+_CHECKS_PER_RECORD = 10
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
@@ -59,16 +59,16 @@ class _SegmentsUnusable(Exception):
 class _SegmentSource:
     """A location from which segments are requested.
 
-    - `known` are the validators of the object at this location.
+    - `version` has the validators of the object at this location.
     - `busy` is the number of open connections to this location.
     - `failures_in_a_row` is the number of consecutive attempts without new data.
     """
 
     request: RetrievalRequest
-    known: Validators | None = None
+    version: Validators | None = None
     busy: int = 0
     failures_in_a_row: int = 0
-    brought: int = 0
+    received: int = 0
 
     @property
     def stops(self) -> bool:
@@ -83,7 +83,7 @@ class SegmentedDownload:
     Args:
         requests: a request for each location of the object.
         count: the maximum total number of connections to all locations.
-        crowd: the counter of connections per host, which all objects of the session share.
+        counter: the counter of connections per host, which all objects of the session share.
         size: the expected size of the object in bytes, or None.
         proved: whether a digest will verify the complete object.
 
@@ -99,29 +99,29 @@ class SegmentedDownload:
         requests: Sequence[RetrievalRequest],
         sink: PartialFile,
         count: int,
-        crowd: HostConnectionCounter,
+        counter: HostConnectionCounter,
         retry_policy: RetryPolicy,
         on_event: OnEvent,
         *,
         size: int | None,
         proved: bool,
     ) -> None:
-        self._expected = size
+        self._expected_size = size
         self._open = open_
-        self._places = [_SegmentSource(request) for request in requests]
-        self._first = self._places[0]
-        self._served = self._first
+        self._sources = [_SegmentSource(request) for request in requests]
+        self._first = self._sources[0]
+        self._best = self._first
         self._sink = sink
         self._count = count
-        self._crowd = crowd
+        self._counter = counter
         self._retry_policy = retry_policy
         self._on_event = on_event
         self._proved = proved
-        self._known = Validators()
+        self._version = Validators()
         self._segments: set[Segment] = set()
-        self._whole: Ranges = ()
-        self._partless = False
-        self._failed: ResolveError | None = None
+        self._ranges: Ranges = ()
+        self._lacks_ranges = False
+        self._error: ResolveError | None = None
         self.attempts = 0
         self.resumed_from = 0
         self.findings: list[Finding] = []
@@ -129,7 +129,7 @@ class SegmentedDownload:
     @property
     def served(self) -> RetrievalRequest:
         """Return the request of the location that has sent the most bytes."""
-        return max((self._first, *self._places, self._served), key=lambda place: place.brought).request
+        return max((self._first, *self._sources, self._best), key=lambda source: source.received).request
 
     async def run(self, clock: Clock) -> StreamingResponse | None:
         """Retrieve the complete object into the file, and return the response with the metadata.
@@ -138,29 +138,29 @@ class SegmentedDownload:
         first gap. Raises `ResolveError`; the received bytes stay in the file.
         """
         self._clock, self.attempts = clock, 1
-        if (turn := current()) is not None:
-            turn.follow(lambda: octets_of(self._there()))
-        facts = await self._ask(clock)
-        if facts is None or not await self._begin(facts.validators):
+        if (task := current()) is not None:
+            task.follow(lambda: octets_of(self._join_ranges()))
+        facts = await self._request_facts(clock)
+        if facts is None or not await self._prepare(facts.validators):
             self.attempts -= 1  # the later retrieval over one connection is the first attempt
             self._sink.flatten()
             return None
-        size = self._known.size
+        size = self._version.size
         assert size is not None
-        self._pieces, self.resumed_from = SegmentPlan(size, self._whole, self._shares), octets_of(self._whole)
+        self._plan, self.resumed_from = SegmentPlan(size, self._ranges, self._limit), octets_of(self._ranges)
         self._first.failures_in_a_row = 0
         url, number = self._first.request.url.shown, self._first.request.transfer
         self._on_event(Started(url, 1, transfer=number))
         try:
-            await first_of(self._bring_all, self._watch)
+            await first_of(self._fetch_all, self._watch)
         except ResolveError as error:
             self._on_event(Finished(url, error, transfer=number))
             raise error.tried(self.attempts) from error.__cause__
         finally:
-            self._sink.record_ranges(self._there())
+            self._sink.record_ranges(self._join_ranges())
         self._report()
         self._on_event(Finished(url, None, transfer=number))
-        if octets_of(self._whole) != size:
+        if octets_of(self._ranges) != size:
             self.attempts -= 1
             self._sink.flatten()
             return None
@@ -168,14 +168,14 @@ class SegmentedDownload:
         return facts
 
     @property
-    def _shares(self) -> int:
+    def _limit(self) -> int:
         """Return the number of connections to open, within the limits per host."""
-        most = [self._crowd.max_connections(place.request.url) for place in self._places]
-        return min(self._count, sum(self._count if each is None else each for each in most))
+        maxima = [self._counter.max_connections(source.request.url) for source in self._sources]
+        return min(self._count, sum(self._count if maximum is None else maximum for maximum in maxima))
 
     # -- before the first segment
 
-    async def _ask(self, clock: Clock) -> StreamingResponse | None:
+    async def _request_facts(self, clock: Clock) -> StreamingResponse | None:
         """Request the metadata from the first location.
 
         If the file has gaps, a failed request is retried. Otherwise the retrieval over one connection would
@@ -197,146 +197,146 @@ class SegmentedDownload:
                 if isinstance(error, _FINAL) or not await self._wait(self._first, error):
                     raise error.tried(self.attempts) from error.__cause__
 
-    async def _begin(self, known: Validators) -> bool:
+    async def _prepare(self, new: Validators) -> bool:
         """Prepare the file for segments; return whether a segmented download is useful and possible."""
-        sink, size = self._sink, known.size
+        sink, size = self._sink, new.size
         if (
             size is None
-            or self._expected not in (None, size)
-            or not (self._proved or can_detect_change(known))
+            or self._expected_size not in (None, size)
+            or not (self._proved or can_detect_change(new))
         ):
             return False
-        held = sink.whole
-        if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
+        ranges = sink.whole
+        if ranges and not (sink.known.agree(new) and is_same(sink.known, new, proved=self._proved)):
             return False
-        if held and not sink.has_gaps:  # after a crash, the last bytes of the file may be lost
-            held = join_ranges([(0, held[0][1] - OVERLAP)])
-        stops = sink.has_gaps or any(place.stops for place in self._places)
-        if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
+        if ranges and not sink.has_gaps:  # after a crash, the last bytes of the file may be lost
+            ranges = join_ranges([(0, ranges[0][1] - OVERLAP)])
+        stops = sink.has_gaps or any(source.stops for source in self._sources)
+        if size - octets_of(ranges) < 2 * segments.min_size(stops=stops) or (ranges and ranges[-1][1] > size):
             return False
-        self._known, self._whole = known, held
-        self._first.known = known
-        await sink.spread(known, held)
+        self._version, self._ranges = new, ranges
+        self._first.version = new
+        await sink.spread(new, ranges)
         return True
 
     # -- the segments
 
-    async def _bring_all(self) -> None:
-        await run_all([self._work] * self._count)
-        if self._pieces and self._failed is not None and not self._partless:
-            raise self._failed
+    async def _fetch_all(self) -> None:
+        await run_all([self._run_connection] * self._count)
+        if self._plan and self._error is not None and not self._lacks_ranges:
+            raise self._error
 
-    async def _work(self) -> None:
+    async def _run_connection(self) -> None:
         """Retrieve segments over one connection until the object is complete or all locations have failed."""
-        while (place := self._next_place()) is not None:
-            if (piece := self._pieces.take(stops=place.stops)) is None:
+        while (source := self._next_source()) is not None:
+            if (piece := self._plan.take(stops=source.stops)) is None:
                 return
-            place.busy += 1
-            self._crowd.enter(place.request.url)
+            source.busy += 1
+            self._counter.enter(source.request.url)
             try:
-                await self._bring(place, piece)
-                place.failures_in_a_row = 0
+                await self._fetch_segment(source, piece)
+                source.failures_in_a_row = 0
             except _SegmentsUnusable as unfit:
-                self._drop(place, str(unfit))
+                self._exclude(source, str(unfit))
             except ResolveError as error:
                 if isinstance(error, _FINAL) or self._clock.is_over:
                     raise
-                if not await self._cope(place, error):
+                if not await self._handle_failure(source, error):
                     return
             finally:
-                place.busy -= 1
-                self._crowd.leave(place.request.url)
+                source.busy -= 1
+                self._counter.leave(source.request.url)
 
-    def _next_place(self) -> _SegmentSource | None:
+    def _next_source(self) -> _SegmentSource | None:
         """Return the location for the next connection.
 
         The method chooses the location with the fewest failures. Among locations with equally few failures,
         the method chooses the location with the fewest connections. If the host of a location has reached its
         connection limit, the location is excluded. The first connection of the download is always allowed.
         """
-        alone = not any(each.busy for each in self._places)
-        there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
-        return min(there, key=lambda each: (each.failures_in_a_row, each.busy), default=None)
+        is_idle = not any(source.busy for source in self._sources)
+        usable = [source for source in self._sources if is_idle or self._counter.has_room(source.request.url)]
+        return min(usable, key=lambda source: (source.failures_in_a_row, source.busy), default=None)
 
-    async def _bring(self, place: _SegmentSource, piece: Range) -> None:
+    async def _fetch_segment(self, source: _SegmentSource, piece: Range) -> None:
         begin, end = piece
-        came = begin
-        known = place.known or Validators(size=self._known.size)
-        options = replace(place.request.options, start=begin, stop=end, known=known)
-        request = place.request._replace(options=options)
+        position = begin
+        validators = source.version or Validators(size=self._version.size)
+        options = replace(source.request.options, start=begin, stop=end, known=validators)
+        request = source.request._replace(options=options)
         try:
             async with self._open(request, self._clock, self.attempts) as reply:
-                self._check(place, reply, piece)
+                self._check(source, reply, piece)
                 with self._sink.segment(begin, end) as segment:
                     self._segments.add(segment)
                     try:
                         await reply.body.drain(segment)
                     finally:
-                        came = segment.position
+                        position = segment.position
                         self._segments.discard(segment)
-                        self._whole = join_ranges([*self._whole, (begin, came)])
-                if came < end:
-                    raise Truncated("a segment ended early", received=came - begin, expected=end - begin)
+                        self._ranges = join_ranges([*self._ranges, (begin, position)])
+                if position < end:
+                    raise Truncated("a segment ended early", received=position - begin, expected=end - begin)
         except ResolveError:
-            if came > begin:
-                place.failures_in_a_row = 0
+            if position > begin:
+                source.failures_in_a_row = 0
             raise
         finally:
-            place.brought += came - begin
-            self._pieces.give_back(came, end)
+            source.received += position - begin
+            self._plan.give_back(position, end)
 
-    def _check(self, place: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
+    def _check(self, source: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
         """Check that the response has the requested range of the same object."""
-        there = reply.validators
-        if place is self._first and not self._known.agree(there):
+        new = reply.validators
+        if source is self._first and not self._version.agree(new):
             raise Changed("the object has changed")
-        if not (place.known or there).agree(there) or not is_same(self._known, there, proved=self._proved):
+        if not (source.version or new).agree(new) or not is_same(self._version, new, proved=self._proved):
             raise _SegmentsUnusable("the location has another object")
-        place.known = there
+        source.version = new
         if (reply.start, reply.stop) != piece:
-            self._partless = True
+            self._lacks_ranges = True
             raise _SegmentsUnusable("the server does not support ranges")
 
     # -- failures
 
-    def _drop(self, place: _SegmentSource, why: str) -> None:
-        if place in self._places:
-            self._places = [each for each in self._places if each is not place]
-            if place.brought > self._served.brought:
-                self._served = place
-            self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {why}"))
+    def _exclude(self, source: _SegmentSource, reason: str) -> None:
+        if source in self._sources:
+            self._sources = [other for other in self._sources if other is not source]
+            if source.received > self._best.received:
+                self._best = source
+            self.findings.append(Finding("save:mirror", "warn", f"{source.request.url.shown}: {reason}"))
 
-    async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
+    async def _handle_failure(self, source: _SegmentSource, error: ResolveError) -> bool:
         """Return whether this connection requests another segment after a failure.
 
         If other connections to the location work, the failed connection is not opened again, because the
         server may limit the number of connections.
         """
-        if place.busy > 1 and sum(each.busy for each in self._places) > 1:
+        if source.busy > 1 and sum(other.busy for other in self._sources) > 1:
             self.attempts += 1
-            place.failures_in_a_row += 1
+            source.failures_in_a_row += 1
             return False
-        others = any(not each.failures_in_a_row for each in self._places if each is not place)
-        if not await self._wait(place, error, elsewhere=others):
-            self._failed = error
-            self._drop(place, error.message)
+        has_others = any(not other.failures_in_a_row for other in self._sources if other is not source)
+        if not await self._wait(source, error, elsewhere=has_others):
+            self._error = error
+            self._exclude(source, error.message)
         return True
 
-    async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
+    async def _wait(self, source: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
         """Wait until the location may be used again (backoff), or return False if it is excluded.
 
         If another location can be used in the meantime (`elsewhere`), the call returns immediately.
         """
-        place.failures_in_a_row += 1
-        pause = self._retry_policy.pause(place.failures_in_a_row, error)
-        has_data = bool(self._there())
-        is_over = self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=has_data)
+        source.failures_in_a_row += 1
+        pause = self._retry_policy.pause(source.failures_in_a_row, error)
+        has_data = bool(self._join_ranges())
+        is_over = self._retry_policy.gives_up(source.failures_in_a_row, error, has_data=has_data)
         if is_over or pause > MAX_WAIT:
             return False
         self.attempts += 1
         if elsewhere:
             return True
-        requested = place.request
+        requested = source.request
         self._on_event(Retrying(requested.url.shown, error, pause, transfer=requested.transfer))
         try:
             with self._clock.limit_time():
@@ -348,26 +348,26 @@ class SegmentedDownload:
 
     # -- progress
 
-    def _there(self) -> Ranges:
-        self._whole = join_ranges([*self._whole, *((each.begin, each.position) for each in self._segments)])
-        return self._whole
+    def _join_ranges(self) -> Ranges:
+        self._ranges = join_ranges([*self._ranges, *((part.begin, part.position) for part in self._segments)])
+        return self._ranges
 
     async def _watch(self) -> None:
         """Report progress periodically, start flushing to the disk, and record the completed ranges."""
-        noted, looks, seen = self._whole, 0, self._whole
+        recorded, checks, flushed = self._ranges, 0, self._ranges
         while True:
-            await self._clock.loop.sleep(_LOOK_EVERY)
-            looks += 1
-            there = self._there()
+            await self._clock.loop.sleep(_CHECK_INTERVAL)
+            checks += 1
+            ranges = self._join_ranges()
             self._report()
-            if there != seen:
+            if ranges != flushed:
                 await self._sink.set_going()
-                seen = there
-            if looks % _LOOKS_A_NOTE == 0 and there != noted:
-                await self._sink.note_whole(there)
-                noted = there
+                flushed = ranges
+            if checks % _CHECKS_PER_RECORD == 0 and ranges != recorded:
+                await self._sink.note_whole(ranges)
+                recorded = ranges
 
     def _report(self) -> None:
-        request, received = self._first.request, octets_of(self._there())
-        event = partial(Progress, request.url.shown, received, self._known.size, self.resumed_from)
+        request, received = self._first.request, octets_of(self._join_ranges())
+        event = partial(Progress, request.url.shown, received, self._version.size, self.resumed_from)
         self._on_event(event(transfer=request.transfer))

@@ -2,12 +2,12 @@
 
 Segments become smaller towards the end of the object, so that all connections finish at about the same time
 despite different speeds. With N connections, a segment has 1/(2N) of the remaining bytes, but at least
-`LEAST` bytes.
+`MIN_SEGMENT` bytes.
 
 FTP's REST command (RFC 3659) has only a start offset. The server sends data until the client closes the
 connection. After each segment, the client discards the bytes that the socket buffers already contain.
 Therefore FTP segments are larger. With N connections, an FTP segment has 1/N of the remaining bytes, but at
-least `LEAST_WITHOUT_END` bytes.
+least `MIN_OPEN_SEGMENT` bytes.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
 
 #: Minimum segment size in bytes. 1 MiB takes 0.08 s at 100 Mbit/s. For a smaller segment, the request or the
 #: FTP login takes longer than the transfer.
-LEAST = 1_048_576
+MIN_SEGMENT = 1_048_576
 
 #: The minimum size of a segment in bytes if the request cannot include an end offset. vsftpd on loopback
 #: sends 3 to 5 MB after the end of a segment.
-LEAST_WITHOUT_END = 33_554_432
+MIN_OPEN_SEGMENT = 33_554_432
 
 
-def least_piece(*, stops: bool) -> int:
+def min_size(*, stops: bool) -> int:
     """Return the minimum segment size in bytes. `stops`: range requests include the end offset."""
-    return LEAST if stops else LEAST_WITHOUT_END
+    return MIN_SEGMENT if stops else MIN_OPEN_SEGMENT
 
 
 def find_missing(ranges: Ranges, size: int) -> Iterator[Range]:
     """Yield the ranges that are missing in a file of `size` bytes."""
-    behind = 0
+    covered = 0
     for begin, end in (*ranges, (size, size)):
-        if behind < begin:
-            yield behind, begin
-        behind = end
+        if covered < begin:
+            yield covered, begin
+        covered = end
 
 
 class SegmentPlan:
     """The missing ranges of an object of `size` bytes, divided for `count` connections."""
 
-    def __init__(self, size: int, whole: Ranges, count: int) -> None:
-        self._gaps = list(find_missing(whole, size))
-        self._count = self._shares = count
+    def __init__(self, size: int, completed: Ranges, count: int) -> None:
+        self._gaps = list(find_missing(completed, size))
+        self._count = self._share_count = count
 
     def __bool__(self) -> bool:
         return bool(self._gaps)
@@ -64,16 +64,16 @@ class SegmentPlan:
         if not self._gaps:
             return None
         begin, end = self._gaps.pop(0)
-        left = end - begin + sum(behind - first for first, behind in self._gaps)
-        least = least_piece(stops=stops)
+        remaining = end - begin + sum(stop - first for first, stop in self._gaps)
+        smallest = min_size(stops=stops)
         if stops:
-            most = max(least, left // (2 * self._count))
+            largest = max(smallest, remaining // (2 * self._count))
         else:
-            most = max(least, left // self._shares)
-            self._shares = max(1, self._shares - 1)
-        if end - begin >= most + least:
-            self._gaps.insert(0, (begin + most, end))
-            end = begin + most
+            largest = max(smallest, remaining // self._share_count)
+            self._share_count = max(1, self._share_count - 1)
+        if end - begin >= largest + smallest:
+            self._gaps.insert(0, (begin + largest, end))
+            end = begin + largest
         return begin, end
 
     def give_back(self, begin: int, end: int) -> None:
@@ -82,22 +82,22 @@ class SegmentPlan:
             self._gaps.insert(0, (begin, end))
 
 
-def can_detect_change(known: Validators) -> bool:
+def can_detect_change(validators: Validators) -> bool:
     """Return whether these validators can distinguish two versions of the object."""
-    return known.size is not None and (known.etag is not None or known.modified is not None)
+    return validators.size is not None and (validators.etag is not None or validators.modified is not None)
 
 
-def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
+def is_same(expected: Validators, other: Validators, *, proved: bool) -> bool:
     """Return whether another location has the same object, by its validators.
 
     The sizes must be equal. In addition, the strong entity tags or the modification times must be equal. If a
     digest will verify the complete object (`proved`), equal sizes are sufficient. Each server has its own
     entity tags, so different tags are ignored if the times are equal.
     """
-    if known.size is None or known.size != there.size:
+    if expected.size is None or expected.size != other.size:
         return False
-    same_tag = known.etag is not None and known.etag == there.etag
-    same_time = known.modified is not None and known.modified == there.modified
+    same_tag = expected.etag is not None and expected.etag == other.etag
+    same_time = expected.modified is not None and expected.modified == other.modified
     return proved or same_tag or same_time
 
 
@@ -110,26 +110,26 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
 class HostConnectionCounter:
     """The counter of segment connections per host, over all objects of a session.
 
-    `wanted` is the maximum number of connections per host. With None, the default of the scheme is used.
+    `setting` is the maximum number of connections per host. With None, the default of the scheme is used.
     """
 
-    def __init__(self, wanted: int | None) -> None:
-        self._wanted = wanted
-        self._there: Counter[str] = Counter()
+    def __init__(self, setting: int | None) -> None:
+        self._setting = setting
+        self._count_by_host: Counter[str] = Counter()
 
     def has_room(self, url: Url) -> bool:
         """Return whether one more connection to the host is allowed."""
-        most = self.max_connections(url)
-        return most is None or self._there[host_key(url)] < most
+        maximum = self.max_connections(url)
+        return maximum is None or self._count_by_host[host_key(url)] < maximum
 
     def max_connections(self, url: Url) -> int | None:
         """Return the maximum number of concurrent connections to the host, or None for no limit."""
-        return max_connections(url.scheme, setting=self._wanted)
+        return max_connections(url.scheme, setting=self._setting)
 
     def enter(self, url: Url) -> None:
         """Count a new connection to the host."""
-        self._there[host_key(url)] += 1
+        self._count_by_host[host_key(url)] += 1
 
     def leave(self, url: Url) -> None:
         """Count the end of a connection to the host."""
-        self._there[host_key(url)] -= 1
+        self._count_by_host[host_key(url)] -= 1

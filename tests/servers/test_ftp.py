@@ -455,7 +455,7 @@ async def test_save_with_three_segments(
     ftp_server: FtpServer, flavor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each transfer is aborted before its end, and no server refuses the next one."""
-    monkeypatch.setattr("resolver.transfer.segments.LEAST_WITHOUT_END", 1_048_576)
+    monkeypatch.setattr("resolver.transfer.segments.MIN_OPEN_SEGMENT", 1_048_576)
     options = Options(tls="require") if flavor == "tls" else None
     site = Site(ftp_server, flavor, options)
     site.resolver = site.session(options, segments=3)

@@ -59,8 +59,8 @@ PATIENT = RetryPolicy(tries=3, delay=0.0)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resolver.transfer.segments.LEAST", LEAST)
-    monkeypatch.setattr("resolver.transfer.segments.LEAST_WITHOUT_END", LEAST)
+    monkeypatch.setattr("resolver.transfer.segments.MIN_SEGMENT", LEAST)
+    monkeypatch.setattr("resolver.transfer.segments.MIN_OPEN_SEGMENT", LEAST)
 
 
 async def save(
@@ -622,24 +622,24 @@ import trio
 from resolver import Policy, Resolver
 from resolver.transfer import segmented, segments
 
-segments.LEAST = 4_096
+segments.MIN_SEGMENT = 4_096
 url, port, path, most, noted = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
-bring, pieces = segmented.SegmentedDownload._bring, 0
+fetch, pieces = segmented.SegmentedDownload._fetch_segment, 0
 
-async def counted(self, place, piece):
+async def counted(self, source, piece):
     global pieces
-    await bring(self, place, piece)
+    await fetch(self, source, piece)
     pieces += 1
     if pieces == most:
         if noted == "noted":
-            await self._sink.note_whole(self._there())
+            await self._sink.note_whole(self._join_ranges())
         os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
     async with Resolver(segments=4, policy=Policy(allow_port=frozenset({port}))) as session:
         await session.save(url, path)
 
-segmented.SegmentedDownload._bring = counted
+segmented.SegmentedDownload._fetch_segment = counted
 trio.run(main)
 """
 
@@ -689,8 +689,8 @@ async def test_state_is_written_after_sync(
 
     monkeypatch.setattr(os, "fdatasync", synced)
     monkeypatch.setattr("resolver.files.part.write_state", written)
-    monkeypatch.setattr("resolver.transfer.segmented._LOOK_EVERY", 0.005)
-    monkeypatch.setattr("resolver.transfer.segmented._LOOKS_A_NOTE", 1)
+    monkeypatch.setattr("resolver.transfer.segmented._CHECK_INTERVAL", 0.005)
+    monkeypatch.setattr("resolver.transfer.segmented._CHECKS_PER_RECORD", 1)
     monkeypatch.setattr(Wire, "_send", send)
     server = await faulty.serve(nursery, "http", OBJECT, Manner())
     await save(tmp_path, server.url(), ports=(server.port,))
@@ -720,7 +720,7 @@ async def test_segments_are_written_back_during_transfer(
         await wire.say(octets[len(octets) // 2 :])
 
     monkeypatch.setattr(PartialFile, "set_going", noted)
-    monkeypatch.setattr("resolver.transfer.segmented._LOOK_EVERY", 0.005)
+    monkeypatch.setattr("resolver.transfer.segmented._CHECK_INTERVAL", 0.005)
     monkeypatch.setattr(Wire, "_send", send)
     server = await faulty.serve(nursery, "http", OBJECT, Manner())
     await save(tmp_path, server.url(), ports=(server.port,))

@@ -18,8 +18,8 @@ from resolver.files.part_state import (
     prefix_of,
 )
 from resolver.transfer.segments import (
-    LEAST,
-    LEAST_WITHOUT_END,
+    MIN_OPEN_SEGMENT,
+    MIN_SEGMENT,
     SegmentPlan,
     can_detect_change,
     find_missing,
@@ -30,9 +30,11 @@ WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC
 
 
 @given(
-    size=st.integers(0, 200 * LEAST),
+    size=st.integers(0, 200 * MIN_SEGMENT),
     count=st.integers(1, 16),
-    held=st.lists(st.tuples(st.integers(0, 200 * LEAST), st.integers(0, 200 * LEAST)), max_size=5),
+    held=st.lists(
+        st.tuples(st.integers(0, 200 * MIN_SEGMENT), st.integers(0, 200 * MIN_SEGMENT)), max_size=5
+    ),
     fails=st.lists(st.integers(0, 3), max_size=20),
     stops=st.booleans(),
 )
@@ -54,25 +56,25 @@ def test_plan_requests_each_byte_once(
 
 
 def test_plan_segments_shrink_to_minimum() -> None:
-    pieces = SegmentPlan(64 * LEAST, (), 4)
+    pieces = SegmentPlan(64 * MIN_SEGMENT, (), 4)
     sizes = []
     while (piece := pieces.take()) is not None:
         sizes.append(piece[1] - piece[0])
-    assert sizes[0] == 8 * LEAST
-    assert min(sizes) >= LEAST
-    assert max(sizes[-4:]) < 2 * LEAST
+    assert sizes[0] == 8 * MIN_SEGMENT
+    assert min(sizes) >= MIN_SEGMENT
+    assert max(sizes[-4:]) < 2 * MIN_SEGMENT
     assert len(sizes) < 40
 
 
 def test_plan_without_end_has_one_segment_per_connection() -> None:
-    pieces = SegmentPlan(8 * LEAST_WITHOUT_END, (), 4)
+    pieces = SegmentPlan(8 * MIN_OPEN_SEGMENT, (), 4)
     taken = [pieces.take(stops=False) for _ in range(5)]
-    share = 2 * LEAST_WITHOUT_END
+    share = 2 * MIN_OPEN_SEGMENT
     assert taken == [(share * number, share * (number + 1)) for number in range(4)] + [None]
-    few = SegmentPlan(3 * LEAST_WITHOUT_END - 1, (), 4)
+    few = SegmentPlan(3 * MIN_OPEN_SEGMENT - 1, (), 4)
     assert [few.take(stops=False), few.take(stops=False), few.take(stops=False)] == [
-        (0, LEAST_WITHOUT_END),
-        (LEAST_WITHOUT_END, 3 * LEAST_WITHOUT_END - 1),
+        (0, MIN_OPEN_SEGMENT),
+        (MIN_OPEN_SEGMENT, 3 * MIN_OPEN_SEGMENT - 1),
         None,
     ]
 
