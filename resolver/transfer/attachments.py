@@ -38,7 +38,7 @@ from resolver.transfer.limits import locate_error
 from resolver.transfer.naming import index_suffix
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.response import Response, Saved
-from resolver.transfer.saving import HELD_AT_MOST, Exists
+from resolver.transfer.saving import MAX_BUFFERED_FILE, Exists
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
@@ -177,7 +177,7 @@ class AttachmentSaver:
             source=shown,
             make_directory=True,
             below=os.path.join(self._order.directory, ""),
-            holds=0 if exists == "rename" else HELD_AT_MOST,
+            holds=0 if exists == "rename" else MAX_BUFFERED_FILE,
             commits=self._order.commits,
         )
         async with file as sink:

@@ -381,7 +381,7 @@ def _is_only(cancelled: type[BaseException], error: BaseException) -> bool:
     return isinstance(error, cancelled)
 
 
-def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
+def check_limits(concurrency: int, per_host: int | None, rate: float | None) -> None:
     """Raise `ValueError` if no request can start under a limit."""
     # NaN is not at least 1: with NaN, no request would start, and the caller would wait forever
     if not concurrency >= 1 or (per_host is not None and not per_host >= 1):

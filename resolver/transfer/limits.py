@@ -20,15 +20,15 @@ from resolver.network.clock import Clock, RateCheck, Throttle
 from resolver.network.connecting import first_of
 from resolver.url.tracebacks import trim_traceback
 
-_SKIPPED_AT_ONCE = 1_048_576
+_SKIP_SIZE = 1_048_576
 
 #: Seconds between two progress checks during a bulk copy. 0.2 s gives a smooth progress bar.
-_LOOK_EVERY = 0.2
+_CHECK_INTERVAL = 0.2
 
 
 #: The maximum number of bytes of an error response's body that an error object stores. Typical error pages
 #: have several thousand bytes.
-_MOST_ERROR_BODY = 65_536
+_MAX_ERROR_BODY = 65_536
 
 #: Maximum time in seconds to wait for the body of an error response. The status code has already been
 #: received, and some servers never send the body.
@@ -37,7 +37,7 @@ _ERROR_BODY_SECONDS = 5.0
 
 #: A function that returns the maximum size of a body in bytes, from the limits of a host. The result None
 #: means no limit.
-Most: TypeAlias = Callable[[Limits], "int | None"]
+SizeLimit: TypeAlias = Callable[[Limits], "int | None"]
 
 
 def ignore_limits(_limits: Limits) -> None:
@@ -60,24 +60,24 @@ def max_streamed(limits: Limits) -> int | None:
 class Quota:
     """The maximum total size in bytes of all bodies of a session."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_size: int) -> None:
+        self._size = max_size
         self._spent = 0
 
     def check(self, announced: int) -> None:
         """Raise `LimitExceeded` if the quota is exceeded, or if `announced` more bytes would exceed it."""
-        left = self._most - self._spent
-        if left < 0:
-            raise LimitExceeded("quota", f"nothing was requested: the quota of {self._most} bytes is used up")
-        if announced > left:
-            words = f"{announced} bytes are announced, {left} bytes are left of the quota of {self._most}"
+        free = self._size - self._spent
+        if free < 0:
+            raise LimitExceeded("quota", f"nothing was requested: the quota of {self._size} bytes is used up")
+        if announced > free:
+            words = f"{announced} bytes are announced, {free} bytes are left of the quota of {self._size}"
             raise LimitExceeded("quota", words)
 
     def spend(self, count: int, url: Masked) -> None:
         """Count received bytes. Raises `LimitExceeded` if the quota is exceeded."""
         self._spent += count
-        if self._spent > self._most:
-            words = f"received more bytes than the quota of {self._most} for the complete run"
+        if self._spent > self._size:
+            words = f"received more bytes than the quota of {self._size} for the complete run"
             raise LimitExceeded("quota", words, url=url)
 
 
@@ -97,8 +97,8 @@ class LimitedBody:
         reply: Reply,
         url: Masked,
         clock: Clock,
-        most: int | None,
-        least: int | None,
+        max_size: int | None,
+        min_rate: int | None,
         report: Callable[[int], None] | None,
         hide: Callable[[str], Masked],
         throttle: Throttle | None = None,
@@ -109,14 +109,14 @@ class LimitedBody:
         self._hide = hide
         self._clock = clock
         self._loop = clock.loop
-        self._most = most
+        self._max_size = max_size
         self._quota = quota
-        self._pace = None if least is None else RateCheck(least)
-        self._is_free = least is None and not clock.is_bound
+        self._rate = None if min_rate is None else RateCheck(min_rate)
+        self._is_unlimited = min_rate is None and not clock.is_bound
         self._throttle = throttle
         self._start = reply.start
         self._report = report
-        self._ahead = b""
+        self._unread = b""
         self.closed = False
         self.received = reply.start
 
@@ -130,30 +130,30 @@ class LimitedBody:
     async def __anext__(self) -> bytes:
         if self.closed:
             self._check_open()
-        if self._ahead:
-            octets, self._ahead = self._ahead, b""
+        if self._unread:
+            octets, self._unread = self._unread, b""
             return octets
         try:
-            if self._is_free:
+            if self._is_unlimited:
                 octets = await self._body.__anext__()
             else:
                 with self._clock.limit_time():
-                    octets = await (anext(self._body) if self._pace is None else self._read_next(self._pace))
+                    octets = await (anext(self._body) if self._rate is None else self._read_next(self._rate))
         except ResolveError as error:
             raise trim_traceback(self._locate_error(error)) from error.__cause__
         self._count(len(octets))
         return octets
 
-    async def _read_next(self, pace: RateCheck) -> bytes:
-        began, spared = self._loop.current_time(), self._spared
-        with self._loop.move_on_after(pace.max_wait) as scope, self._pause_deadline(scope):
+    async def _read_next(self, check: RateCheck) -> bytes:
+        start, waited = self._loop.current_time(), self._wait_time
+        with self._loop.move_on_after(check.max_wait) as scope, self._pause_deadline(scope):
             octets = await anext(self._body)
-            pace.record_wait(self._loop.current_time() - began - (self._spared - spared), len(octets))
+            check.record_wait(self._loop.current_time() - start - (self._wait_time - waited), len(octets))
             return octets
-        raise pace.make_timeout()
+        raise check.make_timeout()
 
     @property
-    def _spared(self) -> float:
+    def _wait_time(self) -> float:
         """Return the seconds for which the caller's rate limit has delayed the retrieval."""
         return 0.0 if self._throttle is None else self._throttle.waited
 
@@ -162,19 +162,19 @@ class LimitedBody:
 
     async def take(self, count: int) -> bytes:
         """Return the next `count` bytes, or all remaining bytes if there are fewer."""
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         while count > 0:
             octets = await anext(self, b"")
             if not octets:
                 break
-            pieces.append(octets[:count])
-            self._ahead = octets[count:]
-            count -= len(pieces[-1])
-        return b"".join(pieces)
+            chunks.append(octets[:count])
+            self._unread = octets[count:]
+            count -= len(chunks[-1])
+        return b"".join(chunks)
 
     async def skip(self, count: int) -> None:
         """Discard the next `count` bytes."""
-        while count > 0 and (octets := await self.take(min(count, _SKIPPED_AT_ONCE))):
+        while count > 0 and (octets := await self.take(min(count, _SKIP_SIZE))):
             count -= len(octets)
 
     async def drain(self, sink: Sink) -> int:
@@ -183,40 +183,40 @@ class LimitedBody:
         The bytes are copied in bulk, unless the body has a size limit.
         """
         self._check_open()
-        if self._most is not None or self._quota is not None:
-            return await _pour(self, sink)
-        ahead, self._ahead = self._ahead, b""
-        sink.write(ahead)
+        if self._max_size is not None or self._quota is not None:
+            return await _write_chunks(self, sink)
+        unread, self._unread = self._unread, b""
+        sink.write(unread)
         try:
             with self._clock.limit_time():
                 moved = await self._move(sink)
         except ResolveError as error:
             raise trim_traceback(self._locate_error(error)) from error.__cause__
-        return len(ahead) + moved
+        return len(unread) + moved
 
     async def _move(self, sink: Sink) -> int:
         """Copy the body in bulk to `sink`; check the limits and report progress every 0.2 s."""
-        before, held = self.received, _position_of(sink)
+        before, start = self.received, _position_of(sink)
 
-        def count() -> int | None:
+        def count_new() -> int | None:
             position = _position_of(sink)
-            if held is None or position is None:
+            if start is None or position is None:
                 return None
-            came = before + position - held - self.received
-            self._count(came)
-            return came
+            octets = before + position - start - self.received
+            self._count(octets)
+            return octets
 
-        async def look() -> None:
+        async def check_limits() -> None:
             while True:
-                spared = self._spared
-                await self._loop.sleep(_LOOK_EVERY)
-                if (came := count()) is not None and self._pace is not None:
-                    self._pace.record_wait(max(0.0, _LOOK_EVERY - (self._spared - spared)), came)
+                waited = self._wait_time
+                await self._loop.sleep(_CHECK_INTERVAL)
+                if (octets := count_new()) is not None and self._rate is not None:
+                    self._rate.record_wait(max(0.0, _CHECK_INTERVAL - (self._wait_time - waited)), octets)
 
         try:
-            moved, _ = await first_of(partial(self._body.drain, sink), look)
+            moved, _ = await first_of(partial(self._body.drain, sink), check_limits)
         except ResolveError:
-            count()
+            count_new()
             raise
         assert moved is not None, "the checks do not end"
         self._count(before + moved.value - self.received)
@@ -224,10 +224,10 @@ class LimitedBody:
 
     def _count(self, octets: int) -> None:
         self.received += octets
-        if self._most is not None and self.received > self._most:
+        if self._max_size is not None and self.received > self._max_size:
             raise LimitExceeded(
                 "body",
-                f"the body is larger than the limit of {self._most} bytes",
+                f"the body is larger than the limit of {self._max_size} bytes",
                 url=self._url,
             )
         if self._quota is not None:
@@ -238,34 +238,34 @@ class LimitedBody:
     def _locate_error(self, error: ResolveError) -> ResolveError:
         """Add the URL to an error, and convert offsets in a truncated body to those in the object."""
         if isinstance(error, Truncated) and self._start:
-            whole = Truncated(
+            located = Truncated(
                 f"{error.message}, in addition to {self._start} bytes received before",
                 received=self._start + error.received,
                 expected=None if error.expected is None else self._start + error.expected,
             )
-            whole.__cause__ = error
-            error = whole
+            located.__cause__ = error
+            error = located
         return locate_error(error, self._url, self._hide)
 
 
-async def collect_error_body(reply: Reply, clock: Clock, recorded: int | None) -> bytes:
+async def collect_error_body(reply: Reply, clock: Clock, max_recorded: int | None) -> bytes:
     """Return the start of the body of an error response. An interrupted or invalid body is not an error.
 
     Args:
         reply: the error response.
         clock: the time limit of the retrieval.
-        recorded: the maximum number of bytes to read for an archive; None without an archive.
+        max_recorded: the maximum number of bytes to read for an archive; None without an archive.
     """
-    kept = bytearray()
-    count, most, loop = 0, _MOST_ERROR_BODY if recorded is None else recorded, clock.loop
-    patience = _ERROR_BODY_SECONDS if recorded is None else float("inf")
-    with loop.move_on_at(min(clock.deadline, loop.current_time() + patience)), suppress(ResolveError):
+    content = bytearray()
+    count, max_count, loop = 0, _MAX_ERROR_BODY if max_recorded is None else max_recorded, clock.loop
+    seconds = _ERROR_BODY_SECONDS if max_recorded is None else float("inf")
+    with loop.move_on_at(min(clock.deadline, loop.current_time() + seconds)), suppress(ResolveError):
         async for octets in reply.body:
-            kept += octets[: _MOST_ERROR_BODY - len(kept)]
+            content += octets[: _MAX_ERROR_BODY - len(content)]
             count += len(octets)
-            if count >= most:
+            if count >= max_count:
                 break
-    return bytes(kept)
+    return bytes(content)
 
 
 def locate_error(
@@ -276,10 +276,10 @@ def locate_error(
     return reported if hide is None else reported.hiding(hide)
 
 
-async def _pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
+async def _write_chunks(chunks: AsyncIterable[bytes], sink: Sink) -> int:
     """Write all chunks to the sink; return the number of bytes."""
     count = 0
-    async for octets in pieces:
+    async for octets in chunks:
         sink.write(octets)
         count += len(octets)
     return count

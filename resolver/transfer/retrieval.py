@@ -28,7 +28,7 @@ from resolver.network.events import Finished, OnEvent, Progress, Started
 from resolver.network.mask import Mask
 from resolver.network.url_gate import UrlGate
 from resolver.policy.schemes import no_handler, through_gateway
-from resolver.transfer.limits import LimitedBody, Most, collect_error_body, locate_error
+from resolver.transfer.limits import LimitedBody, SizeLimit, collect_error_body, locate_error
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest as RetrievalRequest
 from resolver.transfer.redirects import next_request
@@ -45,7 +45,7 @@ _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
 #: Pairs of a URL and a warning that were reported.
-Heard: TypeAlias = "set[tuple[str, Finding]]"
+ReportedFindings: TypeAlias = "set[tuple[str, Finding]]"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -85,9 +85,9 @@ class Retrieval(OpenRetrieval):
       of the previous `RedirectPoint` is then requested. If all alternatives fail, the first error is raised.
     - The limit on the number of redirects also limits the number of requested alternatives.
 
-    If `heard` is not None, the retrieval is a segment of a segmented download. The retrieval of a segment
+    If `reported` is not None, the retrieval is a segment of a segmented download. The retrieval of a segment
     does not report start, progress and end, because the segmented download reports these events. The
-    retrieval of a segment reports only policy warnings that are not in `heard`.
+    retrieval of a segment reports only policy warnings that are not in `reported`.
     """
 
     def __init__(
@@ -97,27 +97,27 @@ class Retrieval(OpenRetrieval):
         clock: Clock | None = None,
         attempt: int = 1,
         *,
-        most: Most,
-        heard: Heard | None = None,
+        limit: SizeLimit,
+        reported: ReportedFindings | None = None,
     ) -> None:
         self._network = network
         self._limits = network.limits_of(request.url)
         self._listener, self._on_progress = network.on_attempt, network.on_progress
-        if heard is not None:
+        if reported is not None:
             self._listener = self._on_progress = None
-        self._heard = heard
+        self._reported = reported
         self._clock = clock
         self._attempt = attempt
         self.requested = request
         self._request = request
         self.earlier: tuple[Url, ...] = ()
         self._points: list[RedirectPoint] = []
-        self._gone = 0
+        self._alternative_count = 0
         self._failures: list[Finding] = []
         self._mask = Mask()
         self._hide = self._mask.hide_in_text
-        self._most = most
-        self._opened: AbstractAsyncContextManager[Reply] | None = None
+        self._size_limit = limit
+        self._conversation: AbstractAsyncContextManager[Reply] | None = None
         self._recording: TryRecording | None = None
         if network.recorder is not None:
             self._recording = network.recorder.recording(self._mask, attempt)
@@ -125,7 +125,7 @@ class Retrieval(OpenRetrieval):
 
     async def __aenter__(self) -> StreamingResponse:
         clock = Clock(self._limits.total) if self._clock is None else self._clock
-        self._opening = None if self._limits.head is None else Clock.for_head(self._limits)
+        self._head_clock = None if self._limits.head is None else Clock.for_head(self._limits)
         if self._listener is not None:
             self._listener(Started(self.requested.url.shown, self._attempt, transfer=self.requested.transfer))
         try:
@@ -149,18 +149,18 @@ class Retrieval(OpenRetrieval):
                     reply = await self._enter(url_gate, alternative(), clock)
                 if reply.moved is None:
                     if reply.failure is not None and not request.options.refusals:
-                        most = None if self._recording is None else self._limits.body
-                        body = await collect_error_body(reply, clock, most)
+                        max_recorded = None if self._recording is None else self._limits.body
+                        body = await collect_error_body(reply, clock, max_recorded)
                         await self._close()
                         raise reply.failure.with_body(body)
                     return await self._limit_reply(url_gate, reply, clock)
                 await self._close()
                 self._end_record(None)
-                self._branch(reply.moved, url_gate)
+                self._add_redirect(reply.moved, url_gate)
                 alternative = self._try_next()
             except ResolveError as error:
                 self._end_record(error, clock)
-                alternative = self._fall_back(self._locate_error(error, request, earlier))
+                alternative = self._find_alternative(self._locate_error(error, request, earlier))
 
     async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
         request = self._request
@@ -207,21 +207,21 @@ class Retrieval(OpenRetrieval):
             via = self.earlier[-1].shown if self.earlier else None
             self._recording.begin(self._request, url_gate, via)
             dialogue = self._recording.watch_dialogue(dialogue)
-        opened = hold(dialogue, url_gate)
-        if limits.min_rate is None and self._opening is None and not clock.is_bound:
-            reply = await opened.__aenter__()
-            self._opened = opened
+        conversation = hold(dialogue, url_gate)
+        if limits.min_rate is None and self._head_clock is None and not clock.is_bound:
+            reply = await conversation.__aenter__()
+            self._conversation = conversation
             return reply
-        with clock.limit_time(), nullcontext() if self._opening is None else self._opening.limit_time():
+        with clock.limit_time(), nullcontext() if self._head_clock is None else self._head_clock.limit_time():
             if limits.min_rate is None:
-                reply = await opened.__aenter__()
+                reply = await conversation.__aenter__()
             else:
                 with clock.loop.move_on_after(limits.idle) as scope:
-                    reply = await opened.__aenter__()
+                    reply = await conversation.__aenter__()
                 if scope.cancelled_caught:
                     words = f"timed out: no body within {limits.idle:g} s, with a minimum rate"
                     raise TimedOut(words).with_setting("idle_timeout")
-        self._opened = opened
+        self._conversation = conversation
         return reply
 
     def _admit(self, request: RetrievalRequest, clock: Clock) -> UrlGate:
@@ -230,12 +230,12 @@ class Retrieval(OpenRetrieval):
             limits = self._network.limits_of(request.url)
         if self._recording is not None:
             options = self._recording.options(request.url, options)
-        most = self._most(limits)
+        max_size = self._size_limit(limits)
         admission = self._network.judge_url(
             request.url,
             origin=request.origin,
             referrer=request.referrer,
-            options=options if options.most == most else replace(options, most=most),
+            options=options if options.most == max_size else replace(options, most=max_size),
             in_clear=request.in_clear,
             mask=self._mask,
             loop=clock.loop,
@@ -245,7 +245,7 @@ class Retrieval(OpenRetrieval):
             return UrlGate(admission)
         return self._network.archive.gate(admission)
 
-    def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
+    def _add_redirect(self, moved: Moved, url_gate: UrlGate) -> None:
         point = RedirectPoint(self._request, url_gate, moved, self.earlier, [moved.location, *moved.others])
         if moved.failed is not None:
             point.fail(moved.failed)
@@ -256,7 +256,7 @@ class Retrieval(OpenRetrieval):
         """Set the next request to the next alternative of the last redirect, and return it."""
         point = self._points[-1]
         alternative = point.alternatives.pop(0)
-        self._gone += 1
+        self._alternative_count += 1
         self._request, self.earlier = point.request, point.earlier
         if isinstance(alternative, str):
             policy, hops = self._network.policy, self._limits.hops
@@ -268,7 +268,7 @@ class Retrieval(OpenRetrieval):
             self._request, self.earlier = following, (*point.earlier, point.request.url)
         return alternative
 
-    def _fall_back(self, error: ResolveError) -> Alternative:
+    def _find_alternative(self, error: ResolveError) -> Alternative:
         """Return the next alternative location after a failure.
 
         The alternative belongs to the last redirect that has a remaining alternative. If no alternative
@@ -277,7 +277,7 @@ class Retrieval(OpenRetrieval):
         while self._points and not isinstance(error, _FINAL):
             point = self._points[-1]
             point.fail(error)
-            if not point.alternatives or self._gone >= self._limits.hops:
+            if not point.alternatives or self._alternative_count >= self._limits.hops:
                 first = point.failed or error
                 error = first.final() if point.final else first
                 self._points.pop()
@@ -285,8 +285,8 @@ class Retrieval(OpenRetrieval):
             self._note_failure(error)
             try:
                 return self._try_next()
-            except ResolveError as again:
-                error = self._locate_error(again, point.request, point.earlier)
+            except ResolveError as next_error:
+                error = self._locate_error(next_error, point.request, point.earlier)
         raise error from error.__cause__
 
     def _locate_error(
@@ -309,10 +309,10 @@ class Retrieval(OpenRetrieval):
         return self._hide(request.url.shown) if earlier else request.url.shown
 
     async def _limit_reply(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
-        most, least = url_gate.options.most, url_gate.limits.min_rate
-        if most is not None and reply.size is not None and reply.size > most:
+        max_size, min_rate = url_gate.options.most, url_gate.limits.min_rate
+        if max_size is not None and reply.size is not None and reply.size > max_size:
             await self._close()
-            raise LimitExceeded("body", f"{reply.size} bytes are announced, the limit is {most}")
+            raise LimitExceeded("body", f"{reply.size} bytes are announced, the limit is {max_size}")
         quota = self._network.quota
         if quota is not None and self._request.options.want != "facts" and not reply.unchanged:
             end = reply.size if reply.stop is None else reply.stop
@@ -327,7 +327,7 @@ class Retrieval(OpenRetrieval):
         reply.findings[:0] = self._failures
         report = None if self._on_progress is None else self._make_report(self._on_progress, reply, url)
         body = self._body = LimitedBody(
-            reply, url, clock, most, least, report, self._hide, url_gate.throttle, quota
+            reply, url, clock, max_size, min_rate, report, self._hide, url_gate.throttle, quota
         )
         if self.earlier:
             peers = {len(point.earlier): point.url_gate.peer for point in self._points}
@@ -335,24 +335,24 @@ class Retrieval(OpenRetrieval):
         self.facts, self.reply, self.url_gate, self.clock = self._mask.facts(reply), reply, url_gate, clock
         return StreamingResponse(self, self._request, body)
 
-    def _make_report(self, hear: OnEvent, reply: Reply, url: Masked) -> Callable[[int], None]:
+    def _make_report(self, listener: OnEvent, reply: Reply, url: Masked) -> Callable[[int], None]:
         """Return a function that reports progress."""
         expected, start, transfer = reply.size, reply.start, self.requested.transfer
-        return lambda received: hear(Progress(url, received, expected, start, transfer=transfer))
+        return lambda received: listener(Progress(url, received, expected, start, transfer=transfer))
 
     async def _close(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.__aexit__(None, None, None)
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            await conversation.__aexit__(None, None, None)
 
     def _warn(self, url_gate: UrlGate, reported: int) -> int:
         """Report the policy warnings after the first `reported`, and return their total number."""
         findings = url_gate.findings
         for finding in findings[reported:]:
-            if self._heard is None or (self._shown_request, finding) not in self._heard:
+            if self._reported is None or (self._shown_request, finding) not in self._reported:
                 self._network.warn(self._shown_request, finding)
-            if self._heard is not None:
-                self._heard.add((self._shown_request, finding))
+            if self._reported is not None:
+                self._reported.add((self._shown_request, finding))
         return len(findings)
 
     async def __aexit__(
@@ -361,8 +361,8 @@ class Retrieval(OpenRetrieval):
         if self._body is not None:
             self._body.closed = True
         try:
-            if self._opened is not None:
-                await self._opened.__aexit__(kind, error, trace)
+            if self._conversation is not None:
+                await self._conversation.__aexit__(kind, error, trace)
         except ResolveError as failure:
             raise trim_traceback(
                 locate_error(failure, self._shown_request, self._hide)

@@ -54,7 +54,7 @@ class Location:
 
     trusted = True
     failures_in_a_row = 0
-    failed: ResolveError | None = None
+    error: ResolveError | None = None
 
     def __init__(self, request: RetrievalRequest) -> None:
         self.request = request
@@ -84,7 +84,7 @@ class Retrier:
         self,
         open_: Callable[[RetrievalRequest, Clock, int], Retrieval],
         requests: Sequence[RetrievalRequest],
-        keep: Store,
+        store: Store,
         fill: Fill,
         retry_policy: RetryPolicy,
         on_event: OnEvent,
@@ -92,16 +92,16 @@ class Retrier:
         proved: bool = False,
     ) -> None:
         self._open = open_
-        self._places = list(map(Location, requests))
-        self._first = self._held_of = self._places[0]
-        self._keep = keep
+        self._locations = list(map(Location, requests))
+        self._first = self._source = self._locations[0]
+        self._store = store
         self._fill = fill
         self._retry_policy = retry_policy
         self._on_event = on_event
         self._proved = proved
-        self._opened: StreamingResponse | None = None
+        self._reply: StreamingResponse | None = None
         self._changes = 0
-        self._furthest = keep.position
+        self._max_position = store.position
         self.attempts = 0
         self.resumed_from = 0
         self.findings: list[Finding] = []
@@ -109,7 +109,7 @@ class Retrier:
     @property
     def served(self) -> Url:
         """Return the URL of the location that sent the last stored bytes."""
-        return self._held_of.request.url
+        return self._source.request.url
 
     async def retry(self, clock: Clock) -> StreamingResponse:
         """Retrieve the object, with retries, until it is complete.
@@ -125,8 +125,8 @@ class Retrier:
             Changed: if the object has changed and the store cannot restart (`Store.final`).
             Requeue: in a batch, if the host rejects requests because of its load (rate limit).
         """
-        if (turn := current()) is not None:
-            self._recall(turn)
+        if (task := current()) is not None:
+            self._restore_attempts(task)
         while True:
             self.attempts += 1
             try:
@@ -135,43 +135,43 @@ class Retrier:
                 if isinstance(error, _FINAL) or clock.is_over:
                     raise error.tried(self.attempts) from error.__cause__
                 if isinstance(error, Changed) and error.retryable:
-                    continue  # not an endless loop, because `_begin_anew` limits the number of restarts
-                brought = self._keep.position > self._furthest
-                self._furthest = max(self._furthest, self._keep.position)
-                place = self._places[0]
-                place.failures_in_a_row = 1 if brought else place.failures_in_a_row + 1
-                self._give_way(place, error)
-                if self._gives_up(place, error):
-                    self._drop(error)
+                    continue  # not an endless loop, because `_restart_changed` limits the number of restarts
+                has_new_data = self._store.position > self._max_position
+                self._max_position = max(self._max_position, self._store.position)
+                location = self._locations[0]
+                location.failures_in_a_row = 1 if has_new_data else location.failures_in_a_row + 1
+                self._requeue_if_limited(location, error)
+                if self._gives_up(location, error):
+                    self._remove_location(error)
                     continue
-                await self._wait(clock, place.failures_in_a_row, error)
-                if not brought:
-                    self._places.append(self._places.pop(0))
+                await self._wait(clock, location.failures_in_a_row, error)
+                if not has_new_data:
+                    self._locations.append(self._locations.pop(0))
 
-    def _gives_up(self, place: Location, error: ResolveError) -> bool:
-        return self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=self._furthest > 0)
+    def _gives_up(self, location: Location, error: ResolveError) -> bool:
+        return self._retry_policy.gives_up(location.failures_in_a_row, error, has_data=self._max_position > 0)
 
     @property
-    def _name(self) -> str:
+    def _key(self) -> str:
         """Return the key of this retrieval among the retrievals of the same batch task."""
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
-    def _recall(self, turn: TaskContext) -> None:
+    def _restore_attempts(self, task: TaskContext) -> None:
         """Restore the numbers of attempts that were saved before the task was queued again.
 
         Raises `TryLater` if the host accepts no requests now and the object has no mirror.
         """
         first = self._first
-        turn.follow(lambda: self._keep.position)
-        if turn.memory and self._name in turn.memory:
-            self.attempts, first.failures_in_a_row, transfer = turn.memory.pop(self._name)
+        task.follow(lambda: self._store.position)
+        if task.memory and self._key in task.memory:
+            self.attempts, first.failures_in_a_row, transfer = task.memory.pop(self._key)
             first.request = first.request._replace(transfer=transfer)
-        refusal = turn.refusal(first.request.url)
-        if refusal is not None and len(self._places) == 1:
+        refusal = task.refusal(first.request.url)
+        if refusal is not None and len(self._locations) == 1:
             raise refusal.tried(self.attempts)
 
-    def _give_way(self, place: Location, error: ResolveError) -> None:
+    def _requeue_if_limited(self, location: Location, error: ResolveError) -> None:
         """Raise `Requeue` if the host rejects requests because of a rate limit.
 
         `Requeue` lets other tasks of the batch run. If other tasks were running at the host, the attempt does
@@ -183,48 +183,48 @@ class Retrier:
         - The maximum number of attempts is reached.
         - The server requested a pause longer than `MAX_WAIT`.
         """
-        turn, requested = current(), requested_pause(error)
-        if turn is None or place is not self._first or not is_push_back(error, requested):
+        task, requested = current(), requested_pause(error)
+        if task is None or location is not self._first or not is_push_back(error, requested):
             return
         if requested is not None and requested > MAX_WAIT:
             assert isinstance(error, TryLater)
-            turn.close(error, requested)
+            task.close(error, requested)
             return
-        counts, failures = turn.counts(), place.failures_in_a_row
+        counts, failures = task.counts(), location.failures_in_a_row
         waits = counts or requested is not None
         pause = self._retry_policy.pause(failures, error) if waits else 0.0
-        turn.push_back(pause)
-        if len(self._places) > 1 or self._keep.final:
+        task.push_back(pause)
+        if len(self._locations) > 1 or self._store.final:
             return
-        if counts and self._gives_up(place, error):
+        if counts and self._gives_up(location, error):
             return
-        request = place.request
-        turn.memory[self._name] = self.attempts, failures if counts else failures - 1, request.transfer
+        request = location.request
+        task.memory[self._key] = self.attempts, failures if counts else failures - 1, request.transfer
         self._on_event(
             Retrying(request.url.shown, error.tried(self.attempts), pause, transfer=request.transfer)
         )
         raise Requeue from error
 
-    def _drop(self, error: ResolveError) -> None:
+    def _remove_location(self, error: ResolveError) -> None:
         """Remove the current location from the queue.
 
         If the queue is then empty, the method raises an error. This is the error of the removed location if
         it is retryable, and otherwise the error of the first location.
         """
-        place = self._places.pop(0)
-        place.failed = error
-        if not self._places:
-            reported = error if error.retryable else self._first.failed
+        location = self._locations.pop(0)
+        location.error = error
+        if not self._locations:
+            reported = error if error.retryable else self._first.error
             assert reported is not None
             raise reported.tried(self.attempts)
-        self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {error.message}"))
+        self.findings.append(Finding("save:mirror", "warn", f"{location.request.url.shown}: {error.message}"))
 
     async def _wait(self, clock: Clock, failures_in_a_row: int, error: ResolveError) -> None:
         """Wait before the next attempt. Raises `error` if the server wants over `MAX_WAIT` (600 s)."""
         pause = self._retry_policy.pause(failures_in_a_row, error)
         if pause > MAX_WAIT:
             raise error.tried(self.attempts)
-        requested = self._places[0].request
+        requested = self._locations[0].request
         self._on_event(
             Retrying(requested.url.shown, error.tried(self.attempts), pause, transfer=requested.transfer)
         )
@@ -237,106 +237,106 @@ class Retrier:
             raise reported.tried(self.attempts) from error
 
     async def _try(self, clock: Clock) -> StreamingResponse:
-        keep, place = self._keep, self._places[0]
-        held = keep.position
-        known, start = (self._known_at(place), self._start_at(place)) if held else (NOTHING, 0)
-        request = place.request
+        store, location = self._store, self._locations[0]
+        position = store.position
+        known, start = (self._validators_at(location), self._start_at(location)) if position else (NOTHING, 0)
+        request = location.request
         if start or request.options.start:
             request = request._replace(options=replace(request.options, start=start, known=known))
         # Before a retry, discard the metadata from the listing, because the metadata may be outdated.
         if self.attempts > 1 and request.options.listed != NOTHING:
             request = request._replace(options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
-            self._opened = reply
-            if held:
-                await self._align(reply, place, known, start)
-            self.resumed_from = keep.position if (begin := reply.start) else 0
-            self._held_of = place
+            self._reply = reply
+            if position:
+                await self._align(reply, location, known, start)
+            self.resumed_from = store.position if (begin := reply.start) else 0
+            self._source = location
             # A later run resumes from the first location. There, only the size of a mirror's object is valid.
-            reported = reply.validators if place is self._first else Validators(size=reply.size)
-            await keep.remember(known.completed_by(reported) if held and keep.position else reported)
+            reported = reply.validators if location is self._first else Validators(size=reply.size)
+            await store.remember(known.completed_by(reported) if position and store.position else reported)
             try:
                 await self._fill(reply)
             except Changed as error:  # the server reported during the transfer that the object has changed
-                self._begin_anew(error.message)
+                self._restart_changed(error.message)
                 raise
             if begin:
-                self._check_end(reply, place)
+                self._check_end(reply, location)
         return reply
 
-    def _known_at(self, place: Location) -> Validators:
+    def _validators_at(self, location: Location) -> Validators:
         """Return the validators for this location. Dates and entity tags are valid only at their server."""
-        return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
+        return self._store.known if location is self._source else Validators(size=self._store.known.size)
 
-    def _start_at(self, place: Location) -> int:
+    def _start_at(self, location: Location) -> int:
         """Return the offset at which to resume, or 0 if this location's transfer cannot be resumed."""
-        elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
-        is_listing = self._opened is not None and self._opened.lists
-        if is_listing or not place.trusted or elsewhere:
+        is_other = location is not self._source and not (self._proved and self._store.known.size is not None)
+        is_listing = self._reply is not None and self._reply.lists
+        if is_listing or not location.trusted or is_other:
             return 0
-        return max(0, self._keep.position - OVERLAP)
+        return max(0, self._store.position - OVERLAP)
 
     async def _align(
-        self, reply: StreamingResponse, place: Location, known: Validators, requested: int
+        self, reply: StreamingResponse, location: Location, known: Validators, requested: int
     ) -> None:
         """Align the response with the end of the stored bytes. If it starts at 0, restart the store."""
-        keep = self._keep
-        same = known.agree(reply.validators)
-        if reply.start == 0 and not keep.final:
-            if not same:
-                self._begin_anew("the object has changed")
+        store = self._store
+        is_same = known.agree(reply.validators)
+        if reply.start == 0 and not store.final:
+            if not is_same:
+                self._restart_changed("the object has changed")
             elif requested:
-                self._start_over("the server cannot resume at an offset")
+                self._restart("the server cannot resume at an offset")
             else:
-                keep.restart()
+                store.restart()
             return
-        if not same:
-            self._begin_anew("the object has changed")
+        if not is_same:
+            self._restart_changed("the object has changed")
             raise Changed("the object has changed", again=True)
-        await reply.body.skip(max(0, keep.position - OVERLAP) - reply.start)
-        held = keep.tail(min(OVERLAP, keep.position - reply.start))
-        if await reply.body.take(len(held)) != held:
-            self._distrust(place, "the server resumed with bytes that differ from the stored ones")
+        await reply.body.skip(max(0, store.position - OVERLAP) - reply.start)
+        stored = store.tail(min(OVERLAP, store.position - reply.start))
+        if await reply.body.take(len(stored)) != stored:
+            self._stop_resuming(location, "the server resumed with bytes that differ from the stored ones")
 
-    def _check_end(self, reply: StreamingResponse, place: Location) -> None:
+    def _check_end(self, reply: StreamingResponse, location: Location) -> None:
         """Check that a resumed object has the announced size. Any other size means a different object."""
-        if reply.size is not None and self._keep.position != reply.size:
-            held = self._keep.position
-            self._distrust(place, f"got {held} bytes after resuming, expected {reply.size}")
+        if reply.size is not None and self._store.position != reply.size:
+            position = self._store.position
+            self._stop_resuming(location, f"got {position} bytes after resuming, expected {reply.size}")
 
-    def _distrust(self, place: Location, why: str) -> NoReturn:
+    def _stop_resuming(self, location: Location, reason: str) -> NoReturn:
         """Exclude the location from further resumption, and raise `Changed`."""
-        place.trusted = False
-        self._begin_anew(why)
-        raise Changed(why, again=True)
+        location.trusted = False
+        self._restart_changed(reason)
+        raise Changed(reason, again=True)
 
-    def _begin_anew(self, why: str) -> None:
+    def _restart_changed(self, reason: str) -> None:
         """Restart the store for the changed object.
 
         Raises `Changed` if the store cannot restart (`Store.final`). The number of restarts is limited,
         because some servers send a different object for each request.
         """
-        if self._keep.final:
-            raise Changed(f"{why}, and the bytes already written cannot be taken back")
+        if self._store.final:
+            raise Changed(f"{reason}, and the bytes already written cannot be taken back")
         self._changes += 1
-        self._furthest = 0
-        self._start_over(why)
+        self._max_position = 0
+        self._restart(reason)
         if self._changes > self._retry_policy.tries:
-            raise Changed(f"{why} repeatedly")
+            raise Changed(f"{reason} repeatedly")
 
-    def _start_over(self, why: str) -> None:
-        self._keep.restart()
-        self.findings.append(Finding("save:restarted", "warn", f"{why}: started over"))
+    def _restart(self, reason: str) -> None:
+        self._store.restart()
+        self.findings.append(Finding("save:restarted", "warn", f"{reason}: started over"))
 
 
-def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
+def requeue_if_scarce(error: ResolveError, url: Url, network: Network) -> None:
     """Raise `Requeue` in a batch if the process has reached its limit of file descriptors.
 
     The concurrency of the batch is lowered, and a warning is reported. The task can run again after other
     tasks have closed their file descriptors.
     """
-    turn = current()
-    if turn is not None and is_scarce(error) and turn.lower():
+    task = current()
+    if task is not None and is_scarce(error) and task.lower():
         words = f"{most_descriptors()} file descriptors are all in use (ulimit -n): concurrency is reduced"
         network.warn(url.shown, Finding("descriptors", "warn", words))
         raise Requeue from error

@@ -74,7 +74,7 @@ def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum 
     return (json.dumps(_record(saved, addresses, proved), indent=2) + "\n").encode("ascii")
 
 
-def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
+def read_etag(octets: bytes | None, url: str, existing: Validators) -> str | None:
     """Return the entity tag (ETag) of an existing file from the file's sidecar.
 
     Returns None if the sidecar belongs to another URL, or if the file has changed since it was saved.
@@ -89,9 +89,9 @@ def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
             "bytes": int(size),
             "modified": str() | None as modified,
             "validators": {"etag": str(etag)},
-        } if (saved, size) == (url, held.size):
-            same = modified is None or modified == instant(held.modified)
-            return etag if same and etag.isascii() and etag.isprintable() else None
+        } if (saved, size) == (url, existing.size):
+            is_same = modified is None or modified == instant(existing.modified)
+            return etag if is_same and etag.isascii() and etag.isprintable() else None
     return None
 
 
@@ -136,14 +136,14 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
 #: The maximum size in bytes of a file that is buffered in memory until it is complete. If the process is
 #: killed, only the buffered bytes are lost. With `exists="rename"`, the file is created immediately, so that
 #: no other process can use the free name.
-HELD_AT_MOST = 65_536
+MAX_BUFFERED_FILE = 65_536
 
 #: Minimum size in bytes of a body that is flushed to the disk during the transfer. For a smaller body, a
 #: single flush at the end is as fast.
 WRITE_BACK_FROM = 33_554_432
 
 #: The values of `exists` for which an existing file is checked before its directory is opened.
-_LOOKS = ("skip", "newer", "rename")
+_EARLY_CHECKS = ("skip", "newer", "rename")
 
 #: The action if a file with the final name already exists.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
@@ -203,7 +203,7 @@ class SaveSettings(Provenance, total=False):
 
 
 class Saver:
-    """An operation that saves one object, with the settings `wanted` of the caller.
+    """An operation that saves one object, with the settings of the caller.
 
     - `requests` has a request for each location: first for the requested URL, then for its mirrors.
     - `below` is a parent directory of the path. The path components after `below` must not be symbolic links
@@ -217,11 +217,11 @@ class Saver:
         network: Network,
         requests: Sequence[RetrievalRequest],
         path: str,
-        wanted: SaveSettings,
+        settings: SaveSettings,
         *,
         retry_policy: RetryPolicy,
         segments: int,
-        crowd: HostConnectionCounter,
+        counter: HostConnectionCounter,
         commits: GroupCommit,
         below: str | None,
     ) -> None:
@@ -231,27 +231,27 @@ class Saver:
         self._shown = self._first.url.shown
         self._clock = network.clock_of(self._first.url)
         self._path = path
-        self._exists: Exists = wanted.get("exists", "fail")
+        self._exists: Exists = settings.get("exists", "fail")
         self.check_exists(self._exists)
-        self._makes_directory = wanted.get("make_directory", False)
-        self._is_dry = wanted.get("dry_run", False)
-        self._digest = wanted.get("digest", False)
-        self._has_meta = wanted.get("meta", False)
-        self._checksum = checksum_of(wanted.get("checksum"))
-        self._size = wanted.get("size")
-        self._takes_listings = wanted.get("listings", True)
-        self._listed = wanted.get("listed") or NOTHING
+        self._makes_directory = settings.get("make_directory", False)
+        self._is_dry = settings.get("dry_run", False)
+        self._digest = settings.get("digest", False)
+        self._has_meta = settings.get("meta", False)
+        self._checksum = checksum_of(settings.get("checksum"))
+        self._size = settings.get("size")
+        self._takes_listings = settings.get("listings", True)
+        self._listed = settings.get("listed") or NOTHING
         self._retry_policy = retry_policy
         self._segments = segments
-        self._crowd = crowd
+        self._counter = counter
         self._commits = commits
         self._below = below
         self._findings: list[Finding] = []
         self._attempts = 0
         self._resumed_from = 0
         self._served = self._first.url
-        self._wrong: list[Url] = []
-        self._held: Validators | None = None
+        self._mismatched: list[Url] = []
+        self._existing: Validators | None = None
 
     @staticmethod
     def check_exists(exists: Exists) -> None:
@@ -266,17 +266,17 @@ class Saver:
         stay in NAME.part if another run can resume them.
         """
         # for other values of `exists`, the code that opens the path checks the name and looks for symlinks
-        if self._is_dry or self._exists in _LOOKS:
+        if self._is_dry or self._exists in _EARLY_CHECKS:
             check_name(self._path)
             if self._below is not None:
                 check_way(self._path, self._below)
         exists = self._exists
-        if self._stays():
+        if self._keeps_existing():
             if not self._is_dry:
                 finish_killed_run(self._path, self._shown, self._below)
-            return self._left_alone()
+            return self._make_skipped()
         if self._is_dry:
-            return await self._foresee()
+            return await self._predict()
         file = PartialFile(
             self._path,
             exists="replace" if exists in ("replace", "newer") else "fail",
@@ -285,52 +285,52 @@ class Saver:
             make_directory=self._makes_directory,
             below=self._below,
             meta=self._has_meta,
-            holds=0 if exists == "rename" else HELD_AT_MOST,
+            holds=0 if exists == "rename" else MAX_BUFFERED_FILE,
             commits=self._commits,
         )
         try:
             async with file as sink:
-                return self._left_alone() if sink.finished else await self._fetch(sink)
+                return self._make_skipped() if sink.finished else await self._fetch(sink)
         except NameTaken:
             if exists != "skip":
                 raise
-            return self._left_alone()  # another process created the file in the meantime
+            return self._make_skipped()  # another process created the file in the meantime
         finally:
             if file.left:
                 row = registry.find(self._first.url.scheme)
                 resumes = row is not None and row.resumes
                 self._network.on_event(Kept(self._shown, self._path, file.left, resumes))
 
-    def _stays(self) -> bool:
+    def _keeps_existing(self) -> bool:
         """Return whether the existing file is not changed. With `rename`, choose a free name."""
         match self._exists:
             case "skip":
                 return is_skipped(self._path)
-            case "newer" if (held := state_of(self._path)) is not None:
-                told = etag_told(sidecar_of(self._path), self._shown, held)
-                self._held = held._replace(etag=told or etag_of_row(self._path, held))
-                return self._is_listed_as_held(held)
+            case "newer" if (existing := state_of(self._path)) is not None:
+                etag = read_etag(sidecar_of(self._path), self._shown, existing)
+                self._existing = existing._replace(etag=etag or etag_of_row(self._path, existing))
+                return self._is_current_in_listing(existing)
             case "rename":
                 self._path = free_name(self._path, self._shown)
         return False
 
-    def _is_listed_as_held(self, held: Validators) -> bool:
+    def _is_current_in_listing(self, existing: Validators) -> bool:
         """Return whether the listing shows that the existing file is up to date.
 
         The listing must have both size and modification time, because several versions of an object may have
         the same modification time.
         """
         listed = self._listed
-        return None not in (listed.size, listed.modified) and held.covers(listed)
+        return None not in (listed.size, listed.modified) and existing.covers(listed)
 
     def _covers(self, reply: StreamingResponse) -> bool:
         """Return whether the response shows that the existing file is up to date."""
-        held = self._held
-        if held is None or reply.start or reply.unchanged:
+        existing = self._existing
+        if existing is None or reply.start or reply.unchanged:
             return reply.unchanged
-        return held.covers(reply.validators._replace(modified=reply.modified))
+        return existing.covers(reply.validators._replace(modified=reply.modified))
 
-    async def _foresee(self) -> Saved:
+    async def _predict(self) -> Saved:
         """Predict the result of a run without the body (dry run).
 
         Raises errors that can be detected locally. The metadata is requested only if the result depends on
@@ -338,14 +338,14 @@ class Saver:
         """
         if is_directory(self._path):  # a directory is not replaced
             raise make_irregular_error(self._path)
-        if self._held is not None:
+        if self._existing is not None:
             facts = self._first._replace(options=replace(self._first.options, want="facts"))
             reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)
             if self._covers(reply):
-                return self._left_alone()
+                return self._make_skipped()
         elif self._exists == "fail":
             check_free(self._path)
-        return replace(self._left_alone(), skipped=False, bytes=0)
+        return replace(self._make_skipped(), skipped=False, bytes=0)
 
     async def _fetch(self, sink: PartialFile) -> Saved:
         if sink.dropped is not None:
@@ -354,10 +354,10 @@ class Saver:
             self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
         proof = ExpectedDigest(self._network, self._checksum, self._size, self._clock, self._retry_policy)
-        reply, proved = await self._bring(sink, proof)
+        reply, proved = await self._fetch_verified(sink, proof)
         if proved is None:
             sink.discard()
-            return self._left_alone()
+            return self._make_skipped()
         digest = await sink.digest("sha256") if self._digest or self._has_meta else None
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
@@ -370,18 +370,18 @@ class Saver:
             "attempts": self._attempts,
             "mirror": None if self._served is self._first.url else self._served.shown,
         }
-        known, url, media_type = sink.known, finished["url"], reply.media_type
-        ready = make_recorder(
-            lambda inode: CompletedFile(self._path, inode, size, digest, known, url, media_type)
+        validators, url, media_type = sink.known, finished["url"], reply.media_type
+        recorder = make_recorder(
+            lambda inode: CompletedFile(self._path, inode, size, digest, validators, url, media_type)
         )
-        meta = meta_octets(Saved(**finished), reply.addresses, proof.found) if self._has_meta else None
-        if (turn := current()) is not None:
-            turn.rest()
-        await sink.commit(reply.modified, meta, ready)
+        meta = meta_octets(Saved(**finished), reply.addresses, proof.verified) if self._has_meta else None
+        if (task := current()) is not None:
+            task.rest()
+        await sink.commit(reply.modified, meta, recorder)
         finished["elapsed"] = self._clock.elapsed
         return Saved.of(finished)
 
-    async def _bring(
+    async def _fetch_verified(
         self, sink: PartialFile, proof: ExpectedDigest
     ) -> tuple[StreamingResponse, set[str] | None]:
         """Retrieve the complete object, and verify its digest.
@@ -392,7 +392,7 @@ class Saver:
         comes from another location, unless there is only one location. After a digest mismatch of a segmented
         download, all locations may be used again.
         """
-        reply = await self._in_segments(sink)
+        reply = await self._fetch_segments(sink)
         proved = set() if reply is None else {"length"}
         if reply is None:
             reply = await self._retry(sink)
@@ -403,9 +403,9 @@ class Saver:
             try:
                 return reply, proved | await proof.check(sink, reply)
             except ChecksumMismatch as error:
-                self._held = None  # the next request is unconditional
+                self._existing = None  # the next request is unconditional
                 if not proved:  # all bytes came from one location, so this location is not used again
-                    self._wrong.append(self._served)
+                    self._mismatched.append(self._served)
                 proved = set()
                 self._report("save:mismatch", f"{error.message}: requested again")
                 sink.restart()
@@ -416,27 +416,27 @@ class Saver:
             sink.discard()
             raise error.tried(self._attempts) from error.__cause__
 
-    async def _in_segments(self, sink: PartialFile) -> StreamingResponse | None:
+    async def _fetch_segments(self, sink: PartialFile) -> StreamingResponse | None:
         """Retrieve the object in segments over several connections.
 
         If an earlier segmented download left gaps in the file, a single connection is sufficient to fill the
         gaps. Returns None if a segmented download is not requested or not possible.
         """
-        if (self._segments < 2 and not sink.has_gaps) or sink.adopts or self._held is not None:
+        if (self._segments < 2 and not sink.has_gaps) or sink.adopts or self._existing is not None:
             return None
         if self._network.recorder is not None:  # an archive stores complete objects, not segments
             return None
         # imported lazily: few users request segments
         from resolver.transfer.segmented import SegmentedDownload
 
-        open_ = partial(Retrieval, self._network, most=max_streamed, heard=set())
+        open_ = partial(Retrieval, self._network, limit=max_streamed, reported=set())
         policy, on_event = self._retry_policy, self._network.on_event
         segmented = SegmentedDownload(
             open_,
             self._requests,
             sink,
             self._segments,
-            self._crowd,
+            self._counter,
             policy,
             on_event,
             size=self._size,
@@ -464,12 +464,12 @@ class Saver:
 
     async def _retry(self, sink: PartialFile) -> StreamingResponse:
         requests = self._requests
-        if self._wrong:
-            requests = sorted(requests, key=lambda place: place.url in self._wrong)
+        if self._mismatched:
+            requests = sorted(requests, key=lambda item: item.url in self._mismatched)
         # Without pipelining (`prompt`), because the body of a conditional request may stay unread.
-        if (held := self._held) is not None:
+        if (existing := self._existing) is not None:
             requests = [
-                each._replace(options=replace(each.options, held=held, prompt=False)) for each in requests
+                item._replace(options=replace(item.options, held=existing, prompt=False)) for item in requests
             ]
         retrier = self._retrier(requests, sink, partial(self._fill, sink))
         try:
@@ -492,17 +492,17 @@ class Saver:
             check_size(reply.size, self._size, reply.url)
         if sink.is_held and not lists:
             refuse_pointer(reply)
-            await _hold(reply.body, sink)
+            await _write_buffered(reply.body, sink)
         elif reply.size is not None and reply.size >= WRITE_BACK_FROM:
             await first_of(partial(fill, reply, sink), partial(sink.write_back, reply.size))
         else:
             await fill(reply, sink)
 
-    def _retrier(self, requests: Sequence[RetrievalRequest], keep: Store, fill: Fill) -> Retrier:
+    def _retrier(self, requests: Sequence[RetrievalRequest], store: Store, fill: Fill) -> Retrier:
         return Retrier(
-            partial(Retrieval, self._network, most=max_streamed),
+            partial(Retrieval, self._network, limit=max_streamed),
             requests,
-            keep,
+            store,
             fill,
             self._retry_policy,
             self._network.on_event,
@@ -512,7 +512,7 @@ class Saver:
     def _report(self, rule: str, detail: str) -> None:
         self._findings.append(Finding(rule, "warn", detail))
 
-    def _left_alone(self) -> Saved:
+    def _make_skipped(self) -> Saved:
         """Return the result for an existing file that is not changed."""
         return Saved(
             url=self._shown,
@@ -530,12 +530,12 @@ class Saver:
         )
 
 
-def checksum_of(said: str | Checksum | None) -> Checksum | None:
+def checksum_of(value: str | Checksum | None) -> Checksum | None:
     """Return a checksum, parsed from a text. Raises `ValueError` for an invalid text."""
-    return Checksum.parse(said) if isinstance(said, str) else said
+    return Checksum.parse(value) if isinstance(value, str) else value
 
 
-async def _hold(body: LimitedBody, sink: PartialFile) -> None:
+async def _write_buffered(body: LimitedBody, sink: PartialFile) -> None:
     """Write the body in chunks while the file is buffered in memory; then copy the other bytes in bulk."""
     async for octets in body:
         sink.write(octets)
@@ -544,7 +544,7 @@ async def _hold(body: LimitedBody, sink: PartialFile) -> None:
             return
 
 
-def _ways(reply: StreamingResponse) -> str:
+def _list_alternatives(reply: StreamingResponse) -> str:
     """Return the text for the error message when a listing is saved: other commands for a listing."""
     row = registry.find(reply.request.url.scheme)
     has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
@@ -555,7 +555,7 @@ def refuse_listing(reply: StreamingResponse) -> NoReturn:
     """Raise `Refused` (S14), because the response is a listing."""
     raise NoDocument(
         "S14",
-        f"this is a {reply.kind.value} and not a document: ls lists it, {_ways(reply)}",
+        f"this is a {reply.kind.value} and not a document: ls lists it, {_list_alternatives(reply)}",
         flag="-O FILE",
         url=reply.url,
     )

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Unpack
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
 from resolver.transfer import extras
-from resolver.transfer.batch import Batch, RunningBatch, check_pace
+from resolver.transfer.batch import Batch, RunningBatch, check_limits
 from resolver.transfer.extras import find_codings
-from resolver.transfer.limits import Most, ignore_limits, locate_error, max_collected, max_streamed
+from resolver.transfer.limits import SizeLimit, ignore_limits, locate_error, max_collected, max_streamed
 from resolver.transfer.naming import (
     NameReservations,
     index_suffix,
@@ -32,7 +32,7 @@ from resolver.transfer.network import Network
 from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, count_learnt, list_mirrors
 from resolver.transfer.response import Response, Saved
 from resolver.transfer.retrieval import Retrieval
-from resolver.transfer.retry import Fill, Retrier, give_way_for_room
+from resolver.transfer.retry import Fill, Retrier, requeue_if_scarce
 from resolver.transfer.segments import HostConnectionCounter
 from resolver.transfer.settings import (
     FIVE_TRIES,
@@ -100,9 +100,9 @@ class Resolver:
         self._below: str | None = None
         self._leads: Leads | None = None
         self._lists: Leads | None = None
-        self._patience = ONE_TRY if settings.get("archive") else settings.get("patience")
+        self._retry_policy = ONE_TRY if settings.get("archive") else settings.get("patience")
         self._segments = 1 if settings.get("archive") else settings.get("segments") or 1
-        self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
+        self._connection_counter = HostConnectionCounter(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None
         if self._sync != "group":  # the value of `sync` is checked before files are saved
@@ -117,12 +117,12 @@ class Resolver:
             clock=partial(datetime.now, UTC),
             memory={},
         )
-        self._wishes: dict[tuple[Wanted, bool], Options] = {}
+        self._presets: dict[tuple[Wanted, bool], Options] = {}
         self._prefixes = MirrorPrefixes(settings.get("mirrored") or {})
         self._has_mirrors = bool(settings.get("mirrored") or settings.get("hosts"))
         self._network = Network(**settings)
-        kept = settings.get("cookies")
-        self._cookies = None if kept is None else self._cookies_in(fspath(kept))
+        cookies = settings.get("cookies")
+        self._cookies = None if cookies is None else self._cookies_in(fspath(cookies))
         self.policy, self.archive = self._network.policy, self._network.archive
         self.limits = self._network.limits
 
@@ -158,7 +158,7 @@ class Resolver:
 
         By default, the size of the body is not limited. `Limits.body_everywhere` sets a limit.
         """
-        return Retrieval(self._network, self._request(url, origin, referrer), most=max_streamed)
+        return Retrieval(self._network, self._request(url, origin, referrer), limit=max_streamed)
 
     def resume(
         self,
@@ -188,7 +188,7 @@ class Resolver:
         if start or known is not None:
             options = replace(request.options, start=start, known=known or Validators())
             request = request._replace(options=options)
-        return Retrieval(self._network, request, most=max_streamed)
+        return Retrieval(self._network, request, limit=max_streamed)
 
     def listing(
         self,
@@ -198,7 +198,7 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
         """Open the response of a listing, or of a document with links (http index page)."""
-        return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=max_streamed)
+        return Retrieval(self._network, self._request(url, origin, referrer, "listing"), limit=max_streamed)
 
     async def fetch(
         self,
@@ -214,7 +214,7 @@ class Resolver:
         request = self._request(url, origin, referrer, prompt=True)
         return await self._collect(request)
 
-    async def _collect(self, request: RetrievalRequest, patience: RetryPolicy | None = None) -> Response:
+    async def _collect(self, request: RetrievalRequest, retry_policy: RetryPolicy | None = None) -> Response:
         memory = MemoryStore()
         entries: tuple[Entry, ...] | None = None
 
@@ -227,7 +227,7 @@ class Resolver:
             if reply.has_entries:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
-        retrier = self._retrier(request, memory, fill, max_collected, patience)
+        retrier = self._retrier(request, memory, fill, max_collected, retry_policy)
         try:
             reply = await retrier.retry(self._network.clock_of(request.url))
         except ResolveError as error:
@@ -254,11 +254,11 @@ class Resolver:
         request: RetrievalRequest,
         keep: Store,
         fill: Fill,
-        most: Most,
-        patience: RetryPolicy | None = None,
+        limit: SizeLimit,
+        retry_policy: RetryPolicy | None = None,
     ) -> Retrier:
-        open_ = partial(Retrieval, self._network, most=most)
-        policy = patience or self._patience or ONE_TRY
+        open_ = partial(Retrieval, self._network, limit=limit)
+        policy = retry_policy or self._retry_policy or ONE_TRY
         return Retrier(open_, (request,), keep, fill, policy, self._network.on_event)
 
     def limits_of(self, url: Url) -> Limits:
@@ -311,7 +311,7 @@ class Resolver:
     ) -> AbstractAsyncContextManager[StreamingResponse]:
         """Open a response without a body (http HEAD). The header fields of the server are in `meta`."""
         request = self._request(url, origin, referrer, "facts", prompt=True)
-        return Retrieval(self._network, request, most=ignore_limits)
+        return Retrieval(self._network, request, limit=ignore_limits)
 
     async def server_name(
         self,
@@ -339,7 +339,7 @@ class Resolver:
         try:
             return await self._retrier(request, MemoryStore(), leave, ignore_limits).retry(clock)
         except ResolveError as error:
-            give_way_for_room(error, request.url, self._network)
+            requeue_if_scarce(error, request.url, self._network)
             raise trim_traceback(error) from error.__cause__
 
     async def index_suffix(
@@ -390,9 +390,9 @@ class Resolver:
         origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
         first = self._request(url, origin, referrer, want="file", prompt=True)
         mirrors = as_tuple("mirrors", wanted.get("mirrors", ()))
-        others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
+        others = [self._request(mirror, origin, referrer, want="file", prompt=True) for mirror in mirrors]
         if self._has_mirrors:
-            others += self._elsewhere(first.url, origin, referrer)
+            others += self._mirror_requests(first.url, origin, referrer)
         listed = wanted.get("listed")
         if listed is not None and not registry.is_web(first.url.scheme):  # http responses have them
             first = first._replace(options=replace(first.options, listed=listed))
@@ -401,16 +401,16 @@ class Resolver:
             (first, *[other._replace(transfer=first.transfer) for other in others]),
             fspath(path),
             wanted,
-            retry_policy=self._patience or FIVE_TRIES,
+            retry_policy=self._retry_policy or FIVE_TRIES,
             segments=self._segments,
-            crowd=self._crowd,
+            counter=self._connection_counter,
             commits=self._group_commit(),
             below=self._below,
         )
         try:
             return await saving.run()
         except ResolveError as error:
-            give_way_for_room(error, first.url, self._network)
+            requeue_if_scarce(error, first.url, self._network)
             raise trim_traceback(locate_error(error, first.url.shown)) from error.__cause__
 
     async def save_attachments(
@@ -458,11 +458,11 @@ class Resolver:
         )
         saved = []
         errors: list[ResolveError] = []
-        for each in await saver.run():
-            if isinstance(each, ResolveError):
-                errors.append(each)
+        for result in await saver.run():
+            if isinstance(result, ResolveError):
+                errors.append(result)
             else:
-                saved.append(each)
+                saved.append(result)
         if errors:
             raise trim_traceback(errors[0]) from errors[0].__cause__
         return tuple(saved)
@@ -499,7 +499,7 @@ class Resolver:
             limits=self.limits_of(first.url),
             reserve=reserve or NameReservations(lambda path, shown: True).reserve,
         )
-        collect = partial(self._collect, patience=self._patience or FIVE_TRIES)
+        collect = partial(self._collect, retry_policy=self._retry_policy or FIVE_TRIES)
         return AttachmentSaver(first, order, request, collect)
 
     def save_all(
@@ -549,13 +549,13 @@ class Resolver:
             done many/a.txt 29
             done many/about.txt 37
         """
-        check_pace(concurrency, per_host, host_rate)
+        check_limits(concurrency, per_host, host_rate)
         _load_saver().check_exists(exists)
         if isinstance(requests, str):
             raise TypeError("save_all expects an iterable of URLs, got a single URL")
         from resolver.transfer import many  # lazy import: most programs do not save many objects
 
-        how = many.BatchSettings(
+        shared = many.BatchSettings(
             session=self,
             network=self._network,
             directory="" if directory is None else fspath(directory),
@@ -563,7 +563,7 @@ class Resolver:
             digest=digest,
         )
         batch: Batch[Outcome] = Batch(many.hosts_for(per_host, host_rate), concurrency=concurrency)
-        return self._network.hold(RunningBatch(partial(many.save_requests, how, requests, ledger, batch)))
+        return self._network.hold(RunningBatch(partial(many.save_requests, shared, requests, ledger, batch)))
 
     def save_tree(
         self,
@@ -620,7 +620,7 @@ class Resolver:
             ...         print(outcome.status, outcome.path)
             done here/names/README
         """
-        check_pace(concurrency, per_host, host_rate)
+        check_limits(concurrency, per_host, host_rate)
         _load_saver().check_exists(exists)
         begin: Callable[..., RunningBatch[Outcome]] = registry.load("resolver.trees.saving:save_tree")
         tree = begin(
@@ -651,7 +651,7 @@ class Resolver:
             self._commits = GroupCommit(self._sync)
         return self._commits
 
-    def _elsewhere(
+    def _mirror_requests(
         self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
     ) -> Iterator[RetrievalRequest]:
         """Return the requests for the configured mirrors of a URL.
@@ -659,10 +659,10 @@ class Resolver:
         The mirrors of the longest matching URL prefix are used, with the origin `user`. Without a matching
         prefix, the mirrors of the host are used.
         """
-        if (found := self._prefixes.find(url)) is not None:
-            return (self._request(each, "user", None, want="file", prompt=True) for each in found[1])
-        there = list_mirrors(url, self._network.host_of(url).mirrors)
-        return (self._request(each, origin, referrer, want="file", prompt=True) for each in there)
+        if (match := self._prefixes.find(url)) is not None:
+            return (self._request(mirror, "user", None, want="file", prompt=True) for mirror in match[1])
+        urls = list_mirrors(url, self._network.host_of(url).mirrors)
+        return (self._request(mirror, origin, referrer, want="file", prompt=True) for mirror in urls)
 
     def _request(
         self,
@@ -680,15 +680,15 @@ class Resolver:
         found_in = None if referrer is None else Referrer(*referrer)
         # Most requests differ only in `want` and `prompt`. Therefore requests with equal values share a
         # cached `Options` object.
-        if (options := self._wishes.get((want, prompt))) is None:
-            most = self.limits.body if want == "content" else max_streamed(self.limits)
-            ahead = prompt and self._network.recorder is None  # an archive has one exchange after another
-            options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=ahead, most=most)
+        if (options := self._presets.get((want, prompt))) is None:
+            size = self.limits.body if want == "content" else max_streamed(self.limits)
+            early = prompt and self._network.recorder is None  # an archive has one exchange after another
+            options = self._presets[want, prompt] = replace(self._options, want=want, prompt=early, most=size)
         transfer = self._network.next_transfer()
-        knows = count_learnt(options) if options.memory else 0
+        revision = count_learnt(options) if options.memory else 0
         leads = self._lists if want == "listing" else self._leads
         return RetrievalRequest(
-            parsed, options, origin, found_in, transfer=transfer, learnt=knows, leads=leads
+            parsed, options, origin, found_in, transfer=transfer, learnt=revision, leads=leads
         )
 
 
@@ -720,12 +720,12 @@ class ConfinedSession(Resolver):
         self._options = replace(
             self._options, detailed=True, placed=True, keep=True, entries=0 if entries is None else entries
         )
-        self._patience = self._patience or FIVE_TRIES
+        self._retry_policy = self._retry_policy or FIVE_TRIES
         user: bytes | None = getattr(top, "user", None)
         password: bytes | None = getattr(top, "password", None)
         if password is not None:
             self._options = replace(self._options, login=Credentials(user or b"", password))
-        self._wishes = {}
+        self._presets = {}
 
     async def read_listing(
         self, url: Url, keep: Store, fill: Fill, origin: Origin, referrer: tuple[str, str | None] | None
@@ -736,5 +736,5 @@ class ConfinedSession(Resolver):
         try:
             return await retrier.retry(self._network.clock_of(url))
         except ResolveError as error:
-            give_way_for_room(error, url, self._network)
+            requeue_if_scarce(error, url, self._network)
             raise trim_traceback(locate_error(error, url.shown)) from error.__cause__

@@ -71,7 +71,7 @@ def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
 
     Unsupported algorithms are skipped.
     """
-    found: dict[str, Checksum] = {}
+    checksums: dict[str, Checksum] = {}
     for name, value in meta:
         if name.lower() not in ("repr-digest", "digest"):
             continue
@@ -80,8 +80,10 @@ def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
             algorithm = _HEADER_NAMES.get(item[1].lower())
             digest = _from_base64(item[2])
             if algorithm is not None and len(digest) == _LENGTHS[algorithm]:
-                found[algorithm] = Checksum(algorithm, digest)
-    yield from (found[name] for name in ("sha512", "sha256", "sha384", "sha1", "md5") if name in found)
+                checksums[algorithm] = Checksum(algorithm, digest)
+    yield from (
+        checksums[name] for name in ("sha512", "sha256", "sha384", "sha1", "md5") if name in checksums
+    )
 
 
 def _from_base64(text: str) -> str:
@@ -116,30 +118,30 @@ def _read_line(line: str, algorithm: str) -> tuple[str, str | None]:
     return ("", None) if plain is None else (plain[1], plain[2])
 
 
-_MOST_SIDECAR = 4_194_304  # bytes: checksum files of large distributions have several megabytes
+_MAX_CHECKSUM_FILE = 4_194_304  # bytes: checksum files of large distributions have several megabytes
 
 
 class ExpectedDigest:
     """The verification of one file, which can be repeated after a mismatch.
 
-    `found` is the verified digest, or None.
+    `verified` is the verified digest, or None.
     """
 
     def __init__(
         self,
         network: Network,
-        wanted: Checksum | None,
+        expected: Checksum | None,
         size: int | None,
         clock: Clock,
         retry_policy: RetryPolicy,
     ) -> None:
         self._network = network
-        self._wanted = wanted
+        self._expected = expected
         self._size = size
         self._clock = clock
         self._retry_policy = retry_policy
         self.findings: list[Finding] = []
-        self.found: Checksum | None = None
+        self.verified: Checksum | None = None
 
     async def check(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
         """Verify the size and the digest, and return the successful checks from `{"length", "digest"}`.
@@ -150,17 +152,17 @@ class ExpectedDigest:
         if self._size is not None:
             check_size(sink.position, self._size, reply.url)
             proved.add("length")
-        wanted = self._wanted
-        if wanted is not None and wanted.algorithm == "auto":
-            wanted = await self._fetch_published(reply)
-        if wanted is None:
+        expected = self._expected
+        if expected is not None and expected.algorithm == "auto":
+            expected = await self._fetch_published(reply)
+        if expected is None:
             return proved
-        digest = await sink.digest(wanted.algorithm)
-        if digest != wanted.digest:
+        digest = await sink.digest(expected.algorithm)
+        if digest != expected.digest:
             raise ChecksumMismatch(
-                f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}", url=reply.url
+                f"the {expected.algorithm} digest is {digest}, not {expected.digest}", url=reply.url
             )
-        self.found = wanted
+        self.verified = expected
         return {*proved, "digest"}
 
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
@@ -169,44 +171,47 @@ class ExpectedDigest:
         If the server does not publish a digest or does not respond, a warning is reported and None is
         returned.
         """
-        found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
-        why = "the server publishes no digest"
-        if found is None:
+        checksum = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
+        reason = "the server publishes no digest"
+        if checksum is None:
             try:
-                found = await self._fetch_beside(reply)
+                checksum = await self._fetch_from_siblings(reply)
             except (NetworkError, TryLater) as error:
                 if self._clock.is_over:
                     raise
-                why = f"cannot fetch a digest: {error.message}"
-        if found is None:
-            self.findings.append(Finding("save:no-checksum", "warn", f"{why}; the file is not verified"))
-        return found
+                reason = f"cannot fetch a digest: {error.message}"
+        if checksum is None:
+            self.findings.append(Finding("save:no-checksum", "warn", f"{reason}; the file is not verified"))
+        return checksum
 
-    async def _fetch_beside(self, reply: StreamingResponse) -> Checksum | None:
+    async def _fetch_from_siblings(self, reply: StreamingResponse) -> Checksum | None:
         name = last_part(reply.request.url)
         if not name:
             return None
         plain = name.rpartition(b"/")[2].decode("utf-8", "surrogateescape")  # a gopher selector has slashes
         for suffix, algorithm in ((".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")):
-            text = await self._sibling(reply, name + suffix.encode())
-            if text is not None and (found := find_digest(text, plain, algorithm)) is not None:
-                return found
+            text = await self._fetch_sibling(reply, name + suffix.encode())
+            if text is not None and (checksum := find_digest(text, plain, algorithm)) is not None:
+                return checksum
         for manifest, algorithm in ((b"SHA256SUMS", "sha256"), (b"md5sums.txt", "md5")):
-            text = await self._sibling(reply, manifest)
-            if text is not None and (found := find_digest(text, plain, algorithm, listed=True)) is not None:
-                return found
+            text = await self._fetch_sibling(reply, manifest)
+            if (
+                text is not None
+                and (checksum := find_digest(text, plain, algorithm, listed=True)) is not None
+            ):
+                return checksum
         return None
 
-    async def _sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
+    async def _fetch_sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
         """Fetch a small text file from the directory of the object; None if the file does not exist.
 
         Raises `NetworkError` and `TryLater`.
         """
-        there = make_sibling_url(reply.request.url, name)
-        if there is None:
+        url = make_sibling_url(reply.request.url, name)
+        if url is None:
             return None
         request = RetrievalRequest(
-            there,
+            url,
             origin="derived",
             referrer=Referrer(reply.url, reply.source),
             options=replace(reply.request.options, want="content", start=0, known=Validators()),
@@ -214,27 +219,27 @@ class ExpectedDigest:
         )
         memory = MemoryStore()
         retrier = Retrier(
-            partial(Retrieval, self._network, most=lambda _: _MOST_SIDECAR),
+            partial(Retrieval, self._network, limit=lambda _: _MAX_CHECKSUM_FILE),
             (request,),
             memory,
-            lambda found: memory.fill(found.body),
+            lambda response: memory.fill(response.body),
             # the server has already responded, so `tries_before_data` does not apply
             replace(self._retry_policy, tries_before_data=None),
             self._network.on_event,
         )
         try:
-            found = await retrier.retry(self._clock)
+            response = await retrier.retry(self._clock)
         except (NetworkError, TryLater):
             raise
         except ResolveError:
             return None
-        return memory.content().decode("utf-8", "replace") if found.chain == () else None
+        return memory.content().decode("utf-8", "replace") if response.chain == () else None
 
 
-def check_size(found: int, wanted: int | None, url: Masked) -> None:
+def check_size(size: int, expected: int | None, url: Masked) -> None:
     """Raise `ChecksumMismatch` if the size differs from the expected size."""
-    if wanted is not None and found != wanted:
-        raise ChecksumMismatch(f"got {found} bytes, expected {wanted}", url=url)
+    if expected is not None and size != expected:
+        raise ChecksumMismatch(f"got {size} bytes, expected {expected}", url=url)
 
 
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:

@@ -213,7 +213,7 @@ class Keywords(dict[str, Any]):
 
 async def test_saver_reads_all_keywords_of_save() -> None:
     """The Saver reads every keyword, except those from which `Resolver.save` makes the requests."""
-    keywords, commits, crowd = Keywords(), GroupCommit(), HostConnectionCounter(None)
+    keywords, commits, counter = Keywords(), GroupCommit(), HostConnectionCounter(None)
     requests = [RetrievalRequest(resolver.parse("http://h.example/"), Options())]
     Saver(
         Network(),
@@ -222,7 +222,7 @@ async def test_saver_reads_all_keywords_of_save() -> None:
         keywords,  # type: ignore[arg-type]
         retry_policy=ONE_TRY,
         segments=1,
-        crowd=crowd,
+        counter=counter,
         commits=commits,
         below=None,
     )

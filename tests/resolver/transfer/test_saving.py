@@ -366,7 +366,7 @@ async def test_skip_removes_state_of_killed_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(DirectoryHandle, "forget", refuse)
-        patch.setattr(saving, "HELD_AT_MOST", 0)
+        patch.setattr(saving, "MAX_BUFFERED_FILE", 0)
         await save(server, tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["object", "object.part-state"]
     assert (await save(server, tmp_path, "skip")).skipped
