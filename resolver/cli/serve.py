@@ -35,7 +35,7 @@ from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.targets import CommandTarget
 from resolver.cli.vocabulary import MISSING_EXTRA, RULES, STATUS_BY_SIGNAL, STATUSES
 from resolver.files import atomic as plain_file
-from resolver.files.atomic import write_passing
+from resolver.files.atomic import write_temporary
 from resolver.policy.environment import (
     configuration_home,
     data_home,
@@ -91,7 +91,7 @@ def _write_redirect_page(address: str) -> str | None:
         return None
     octets = _PAGE.format(address=escape(address)).encode()
     try:
-        path = write_passing(folder, ".entry.html", "redirect page for the browser", octets, _PAGE_LIFETIME)
+        path = write_temporary(folder, ".entry.html", "redirect page for the browser", octets, _PAGE_LIFETIME)
     except LocalError as error:
         streams.complain(error.message)
         return None
@@ -316,9 +316,9 @@ async def unregister(quiet: bool) -> None:
             await _run("xdg-mime", "default", handler, _mime_type(scheme))
     for path in _list_paths():
         _remove_entries(path, is_own=path in before.missing)
-    plain_file.take_away(_entry())
+    plain_file.drop_file(_entry())
     await _update_database()
-    plain_file.take_away(_state())
+    plain_file.drop_file(_state())
     if not quiet:
         streams.complain(Masked("removed the handlers that --register installed"))
 
@@ -388,7 +388,7 @@ def _remove_entries(path: str, *, is_own: bool) -> None:
         return
     rest = remove_handler(octets)
     if is_own and all(line[:1] in (b"", b"[") for line in rest.split(b"\n")):
-        plain_file.take_away(path)
+        plain_file.drop_file(path)
     elif rest != octets:
         plain_file.write_whole(path, rest, mode=None)
 

@@ -21,7 +21,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.progress import Display
 from resolver.cli.streams import TraceWriter, complain
 from resolver.cli.targets import CommandTarget
-from resolver.files.atomic import check_place, write_whole
+from resolver.files.atomic import check_writable, write_whole
 from resolver.network.events import (
     Event,
     Kept,
@@ -152,7 +152,7 @@ class Diagrams:
         self._panel = _panel("--trace-html")
         from resolver.web.dialogue.recording import Recordings
 
-        check_place(path)
+        check_writable(path)
         self._path = path
         self._command = command
         self._targets: dict[str, CommandTarget] = {}
@@ -204,7 +204,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
     if command.output is None or command.output == "-":
         streams.write_output(page)
     else:
-        check_place(command.output)
+        check_writable(command.output)
         write_whole(command.output, page)
 
 

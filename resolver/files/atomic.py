@@ -114,13 +114,13 @@ class OwnFile(NamedTuple):
 
 
 @contextmanager
-def open_own(path: str, what: str, most: int, *, secret: bool) -> Iterator[OwnFile]:
+def open_own(path: str, kind: str, max_size: int, *, secret: bool) -> Iterator[OwnFile]:
     """Open, check and read a private file.
 
     Args:
         path: The name of the file.
-        what: The kind of file, for error messages.
-        most: The maximum size in bytes.
+        kind: The kind of file, for error messages.
+        max_size: The maximum size in bytes.
         secret: Whether read permission for other users is an error.
 
     Raises:
@@ -133,24 +133,24 @@ def open_own(path: str, what: str, most: int, *, secret: bool) -> Iterator[OwnFi
     except MISSING:
         raise
     except OSError as error:
-        raise NotConfigured(f"cannot read the {what} {path}: {error.strerror}") from error
+        raise NotConfigured(f"cannot read the {kind} {path}: {error.strerror}") from error
     try:
-        found = os.fstat(fd)
-        check_own(path, what, found, secret=secret)
-        octets = _read(path, what, fd, most)
-        yield OwnFile(fd, octets, found.st_mode & 0o077 == 0)
+        status = os.fstat(fd)
+        check_own(path, kind, status, secret=secret)
+        octets = _read(path, kind, fd, max_size)
+        yield OwnFile(fd, octets, status.st_mode & 0o077 == 0)
     finally:
         os.close(fd)
 
 
-def check_own(path: str, what: str, found: os.stat_result, *, secret: bool) -> None:
+def check_own(path: str, kind: str, status: os.stat_result, *, secret: bool) -> None:
     """Raise `NotConfigured` if the file is not private."""
-    mode = stat.S_IMODE(found.st_mode)
-    if not stat.S_ISREG(found.st_mode):
-        raise NotConfigured(f"{path}: the {what} must be a regular file")
-    if found.st_uid not in (os.geteuid(), 0):
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        raise NotConfigured(f"{path}: the {kind} must be a regular file")
+    if status.st_uid not in (os.geteuid(), 0):
         raise NotConfigured(
-            f"{path}: this file is another user's: the {what} must belong to this user or root"
+            f"{path}: this file is another user's: the {kind} must belong to this user or root"
         )
     if secret and mode & 0o077:
         raise NotConfigured(f"others can read {path} (mode {mode:04o}): chmod 600 {path}")
@@ -158,51 +158,51 @@ def check_own(path: str, what: str, found: os.stat_result, *, secret: bool) -> N
         raise NotConfigured(f"{path}: others may write to this file (mode {mode:04o}): chmod go-w {path}")
 
 
-def _read(path: str, what: str, fd: int, most: int) -> bytes:
+def _read(path: str, kind: str, fd: int, max_size: int) -> bytes:
     with open(fd, "rb", closefd=False) as file:
         try:
-            octets = file.read(most + 1)
+            octets = file.read(max_size + 1)
         except OSError as error:
-            raise NotConfigured(f"cannot read the {what} {path}: {error.strerror}") from error
-    if len(octets) > most:
-        raise NotConfigured(f"{path}: the {what} is too large: expected at most {most} bytes")
+            raise NotConfigured(f"cannot read the {kind} {path}: {error.strerror}") from error
+    if len(octets) > max_size:
+        raise NotConfigured(f"{path}: the {kind} is too large: expected at most {max_size} bytes")
     return octets
 
 
-def make_folder_of(path: str, what: str) -> None:
+def make_folder_of(path: str, kind: str) -> None:
     """Create the missing directory of a file, with access only for the owner. Raises `LocalError`."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     except OSError as error:
-        raise LocalError(f"cannot create the directory of the {what} {path}: {error.strerror}") from error
+        raise LocalError(f"cannot create the directory of the {kind} {path}: {error.strerror}") from error
 
 
-def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: float) -> str:
+def write_temporary(folder: str, suffix: str, kind: str, octets: bytes, lifetime: float) -> str:
     """Write a temporary file for another program and return the path of the file.
 
     Only the owner may read the file. The function also removes old files of earlier calls: those that are
-    more than `lasts` seconds older than the new file.
+    more than `lifetime` seconds older than the new file.
 
     Raises:
         LocalError: The file cannot be written.
     """
     path = os.path.join(folder, f"{os.urandom(8).hex()}{suffix}")
-    make_folder_of(path, what)
+    make_folder_of(path, kind)
     try:
         replace(path, (octets,), 0o600)
-        oldest = os.stat(path).st_mtime - lasts
+        oldest = os.stat(path).st_mtime - lifetime
         with os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # Another process may have removed the file.
                     if entry.name.endswith(suffix) and entry.stat(follow_symlinks=False).st_mtime < oldest:
                         os.unlink(entry)
     except OSError as error:
-        raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
+        raise LocalError(f"cannot write the {kind} {path}: {error.strerror}") from error
     return path
 
 
 def update_own(
-    path: str, what: str, most: int, change: Callable[[bytes], bytes], *, make_folder: bool = False
+    path: str, kind: str, max_size: int, change: Callable[[bytes], bytes], *, make_folder: bool = False
 ) -> None:
     """Replace the content of a secret file by `change(content)` atomically.
 
@@ -210,8 +210,8 @@ def update_own(
 
     Args:
         path: The name of the file.
-        what: The kind of file, for error messages.
-        most: The maximum size in bytes.
+        kind: The kind of file, for error messages.
+        max_size: The maximum size in bytes.
         change: A function that returns the new content for the old content.
         make_folder: Whether a missing directory is created.
 
@@ -220,18 +220,18 @@ def update_own(
         LocalError: The file cannot be written. The old file stays unchanged.
     """
     if make_folder:
-        make_folder_of(path, what)
+        make_folder_of(path, kind)
     path = os.path.realpath(path)
     try:
-        with _lock_file(path, what, wait=True) as fd:
+        with _lock_file(path, kind, wait=True) as fd:
             assert fd is not None
-            replace(path, (change(_read(path, what, fd, most)),), 0o600)
+            replace(path, (change(_read(path, kind, fd, max_size)),), 0o600)
     except OSError as error:
-        raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
+        raise LocalError(f"cannot write the {kind} {path}: {error.strerror}") from error
 
 
 @contextmanager
-def _lock_file(path: str, what: str, *, wait: bool = False) -> Iterator[int | None]:
+def _lock_file(path: str, kind: str, *, wait: bool = False) -> Iterator[int | None]:
     """Lock the file and yield its descriptor; a missing file is created.
 
     If another process holds the lock and `wait` is False, the function yields None. If another process
@@ -240,7 +240,7 @@ def _lock_file(path: str, what: str, *, wait: bool = False) -> Iterator[int | No
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
-            check_own(path, what, os.fstat(fd), secret=True)
+            check_own(path, kind, os.fstat(fd), secret=True)
             if not lock(fd, wait=wait):
                 yield None
                 return
@@ -292,7 +292,7 @@ def lock(fd: int, *, wait: bool = False) -> bool:
 
 
 @contextmanager
-def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
+def hold_file(path: str, kind: str, octets: bytes) -> Iterator[bool]:
     """Create a lock file with the content `octets` for the duration of the `with` block.
 
     The function yields True if the lock was acquired. If another process has locked the file, the function
@@ -303,17 +303,17 @@ def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
         NotConfigured: The existing file is not private.
         LocalError: The file cannot be written.
     """
-    make_folder_of(path, what)
-    with ExitStack() as holding:
+    make_folder_of(path, kind)
+    with ExitStack() as stack:
         try:
-            fd = holding.enter_context(_lock_file(path, what))
+            fd = stack.enter_context(_lock_file(path, kind))
             if fd is not None:
-                holding.callback(_remove_own, path, fd)
+                stack.callback(_remove_own, path, fd)
                 os.ftruncate(fd, 0)
                 with open(fd, "wb", closefd=False) as file:
                     file.write(octets)
         except OSError as error:
-            raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
+            raise LocalError(f"cannot write the {kind} {path}: {error.strerror}") from error
         yield fd is not None
 
 
@@ -326,7 +326,7 @@ def _remove_own(path: str, fd: int) -> None:
 
 # Desktop files register the programs that open a URL.
 
-_MOST = 4_194_304
+_MAX_SIZE = 4_194_304
 
 
 def read(path: str) -> bytes | None:
@@ -339,17 +339,17 @@ def read(path: str) -> bytes | None:
     """
     try:
         with open(path, "rb") as file:
-            octets = file.read(_MOST + 1)
+            octets = file.read(_MAX_SIZE + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise LocalError(f"cannot read {path}: {error.strerror}") from error
-    if len(octets) > _MOST:
-        raise LocalError(f"{path} is too large: expected at most {_MOST} bytes")
+    if len(octets) > _MAX_SIZE:
+        raise LocalError(f"{path} is too large: expected at most {_MAX_SIZE} bytes")
     return octets
 
 
-def take_away(path: str) -> None:
+def drop_file(path: str) -> None:
     """Remove the file if it exists. Raises `LocalError`."""
     try:
         os.unlink(path)
@@ -363,7 +363,7 @@ def take_away(path: str) -> None:
 # machine, the old report or the complete new report exists.
 
 
-def check_place(path: str) -> None:
+def check_writable(path: str) -> None:
     """Check before the run whether a report can be written to `path`.
 
     A symbolic link is followed, because the user chose the path.
@@ -373,12 +373,12 @@ def check_place(path: str) -> None:
     """
     path = os.path.realpath(path)
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
-        found = None
+        status = None
     except OSError as error:
         raise writing_fault(error, path) from error
-    if found is not None and not stat.S_ISREG(found.st_mode):
+    if status is not None and not stat.S_ISREG(status.st_mode):
         raise LocalError(f"cannot write {path!r}: not a regular file")
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
@@ -426,9 +426,9 @@ class OutputFiles:
         write_whole(path, octets, follow=False)
         try:
             directory, base = os.path.split(path)
-            for each in os.listdir(directory):
-                if each.startswith(f"{base}."):
-                    os.unlink(os.path.join(directory, each))
+            for entry in os.listdir(directory):
+                if entry.startswith(f"{base}."):
+                    os.unlink(os.path.join(directory, entry))
         except OSError as error:
             raise writing_fault(error, path) from error
 
@@ -470,7 +470,7 @@ def forget(path: str) -> None:
 # on the file. So the separate descriptor stays open while SQLite uses the ledger.
 
 
-class HeldByAnother(LocalError):
+class LedgerFileLocked(LocalError):
     """The ledger is locked by another run."""
 
 
@@ -484,7 +484,7 @@ class LedgerFile:
         self.path = os.path.realpath(path)
         self._fd = -1
 
-    def take(self, *, make: bool = True) -> None:
+    def acquire(self, *, make: bool = True) -> None:
         """Open the ledger and lock it until `close` is called."""
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
@@ -498,15 +498,15 @@ class LedgerFile:
             raise
 
     def _check(self) -> None:
-        found = os.fstat(self._fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode):
             raise LocalError(f"{self.path!r} is not a regular file, so not a ledger: name another file")
-        if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
+        if status.st_uid not in (os.geteuid(), 0) or status.st_mode & 0o022:
             raise LocalError(f"others may write to the ledger {self.path!r}: chmod 600, or name another file")
         if not lock(self._fd):
-            raise HeldByAnother(f"the ledger {self.path!r} is locked by another run")
+            raise LedgerFileLocked(f"the ledger {self.path!r} is locked by another run")
 
-    def check_there(self) -> None:
+    def check_path(self) -> None:
         """Raise `LocalError` if the ledger was removed or replaced by another file.
 
         SQLite would otherwise continue to write to a deleted file.
@@ -521,7 +521,7 @@ class LedgerFile:
         self._fd = -1
 
 
-def how_to_read(path: str) -> str:
+def reading_parameters(path: str) -> str:
     """Return the URI parameters with which SQLite opens a ledger for reading.
 
     If the user has write permission, SQLite opens the ledger in read-write mode. SQLite then recovers the

@@ -39,7 +39,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.errors import LocalError, ResolveError
 from protocols.text import Masked, own_text
-from resolver.files.atomic import HeldByAnother, LedgerFile
+from resolver.files.atomic import LedgerFile, LedgerFileLocked
 from resolver.files.partial_file import finish, finish_killed_run, has_size, is_that, sync_directories
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
@@ -177,7 +177,7 @@ def convert_errors(path: str) -> Iterator[None]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise LedgerFault(_make_message(path, error)) from error
     except (LocalError, OSError) as error:
-        kind = LedgerHeld if isinstance(error, HeldByAnother) else LedgerFault
+        kind = LedgerHeld if isinstance(error, LedgerFileLocked) else LedgerFault
         raise kind(error.message if isinstance(error, LocalError) else str(error)) from error
 
 
@@ -451,7 +451,7 @@ class Ledger:
 
     def _open(self) -> None:
         with convert_errors(self._file.path), ExitStack() as opened:
-            self._file.take()
+            self._file.acquire()
             opened.callback(self._file.close)
             self._connection = connect(self._file.path)
             opened.callback(self._connection.close)
@@ -597,7 +597,7 @@ class Ledger:
         process.
         """
         with self._mutex, convert_errors(self._file.path):
-            self._file.check_there()
+            self._file.check_path()
             self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN")
             try:

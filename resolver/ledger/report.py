@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from protocols.location import JsonValue
-from resolver.files.atomic import LedgerFile, how_to_read
+from resolver.files.atomic import LedgerFile, reading_parameters
 from resolver.ledger import LedgerFault
 from resolver.ledger.book import connect, convert_errors, decode_number, decode_string, has_ledger
 
@@ -245,7 +245,7 @@ def requeue_errors(path: str, kind: str) -> int:
         where = ("exit=? AND status NOT IN ('queued', 'whole')", (int(kind),))
     file = LedgerFile(path)
     with convert_errors(path):
-        file.take(make=False)
+        file.acquire(make=False)
         try:
             with closing(connect(file.path)) as connection:
                 _check_ledger(connection, path)
@@ -257,7 +257,7 @@ def requeue_errors(path: str, kind: str) -> int:
 
 @contextmanager
 def _open_ledger(path: str) -> Iterator[sqlite3.Connection]:
-    with convert_errors(path), closing(connect(path, query=how_to_read(path))) as connection:
+    with convert_errors(path), closing(connect(path, query=reading_parameters(path))) as connection:
         connection.execute("PRAGMA query_only=1")
         connection.execute("BEGIN")  # A transaction reads one consistent snapshot during concurrent writes.
         _check_ledger(connection, path)

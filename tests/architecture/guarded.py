@@ -44,7 +44,7 @@ HOLD_PLAIN_URLS: Mapping[str, str] = {
 REMOVE_OWN_FILES: Mapping[str, str] = {
     **{
         f"resolver.files.atomic.{name}": "temporary files and state files of this package"
-        for name in ("replace", "write_passing", "_remove_own", "take_away", "OutputFiles.write", "forget")
+        for name in ("replace", "write_temporary", "_remove_own", "drop_file", "OutputFiles.write", "forget")
     },
     "resolver.files.directory._remove": "a directory of this run that stayed empty",
     **{

@@ -144,7 +144,7 @@ def test_is_running_is_true_during_fetch_slice(site: Site, out: str, monkeypatch
 def test_fetch_slice_returns_requests_of_locked_ledger(site: Site, tmp_path: Path) -> None:
     out, slice = str(tmp_path), slice_of(site, "a.txt")
     lock = LedgerFile(OutputFiles(out).place("ledger/0007.ledger"))
-    lock.take()
+    lock.acquire()
     report = fetch_slice(job(out, max_seconds=0.0), slice)
     assert (report.is_locked, report.unstarted, dict(report.counts)) == (True, slice.items, {})
     lock.close()

@@ -238,7 +238,7 @@ def test_ledger_invalid_file_is_refused_and_unchanged(
 def test_ledger_locked_by_running_get_is_refused(source: Path, folder: Path) -> None:
     resolve(*WORDS)
     lock = LedgerFile("run")
-    lock.take()
+    lock.acquire()
     try:
         for words in (WORDS, ["ledger", "run", "--again", "all"]):
             done = resolve(*words)

@@ -11,7 +11,7 @@ from resolver import LocalError, NotConfigured
 from resolver.cli.config import load
 from resolver.cli.secrets import read_netrc
 from resolver.cli.values import UsageError
-from resolver.files.atomic import MISSING, LedgerFile, check_place, open_own, write_passing, write_whole
+from resolver.files.atomic import MISSING, LedgerFile, check_writable, open_own, write_temporary, write_whole
 
 
 def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:
@@ -73,15 +73,15 @@ def test_config_and_netrc_refuse_a_pipe_without_blocking(tmp_path: Path) -> None
             reader(str(tmp_path / "pipe"))
 
 
-def test_write_passing_removes_old_files(tmp_path: Path) -> None:
+def test_write_temporary_removes_old_files(tmp_path: Path) -> None:
     folder = tmp_path / "made"
-    old, young = (write_passing(str(folder), ".x", "test file", b"1", 60.0) for _ in range(2))
+    old, young = (write_temporary(str(folder), ".x", "test file", b"1", 60.0) for _ in range(2))
     for path, age in ((old, 100), (young, 50)):
         moment = os.stat(path).st_mtime - age
         os.utime(path, (moment, moment))
     (folder / "other").touch()
     os.utime(folder / "other", (1, 1))
-    new = write_passing(str(folder), ".x", "test file", b"2", 60.0)
+    new = write_temporary(str(folder), ".x", "test file", b"2", 60.0)
     left = {str(folder / "other"), young, new}
     assert {str(each) for each in folder.iterdir()} == left
     assert (Path(new).read_bytes(), os.stat(new).st_mode & 0o777) == (b"2", 0o600)
@@ -94,7 +94,7 @@ def test_write_passing_removes_old_files(tmp_path: Path) -> None:
 def test_write_whole_replaces_file(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     for octets in (b"one", b"two"):
-        check_place(str(path))
+        check_writable(str(path))
         write_whole(str(path), octets)
         assert path.read_bytes() == octets
         assert os.listdir(tmp_path) == ["page.html"]
@@ -129,25 +129,25 @@ def test_write_whole_failure_keeps_old_file(tmp_path: Path, monkeypatch: pytest.
         ("file/page", "not a directory"),
     ],
 )
-def test_check_place_reports_invalid_path(name: str, words: str, tmp_path: Path) -> None:
+def test_check_writable_reports_invalid_path(name: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(LocalError, match=words):
-        check_place(str(tmp_path / name))
+        check_writable(str(tmp_path / name))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_check_place_reports_unwritable_directory(tmp_path: Path) -> None:
+def test_check_writable_reports_unwritable_directory(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir(mode=0o500)
     with pytest.raises(LocalError, match=r"page\.html': .*dir' is not writable$"):
-        check_place(str(tmp_path / "dir" / "page.html"))
+        check_writable(str(tmp_path / "dir" / "page.html"))
 
 
 def test_ledger_file_close_error_is_ignored(tmp_path: Path) -> None:
     """SQLite writes the ledger through other descriptors, so this error loses no data."""
     file = LedgerFile(str(tmp_path / "ledger"))
-    file.take()
+    file.acquire()
     os.close(file._fd)
     file.close()
-    file.take()
+    file.acquire()
     file.close()
