@@ -22,7 +22,7 @@ from resolver.cli.output import print_bytes
 from resolver.cli.summary import RunSummary
 from resolver.cli.targets import CommandTarget
 from resolver.cli.verbs import get, list_directory
-from resolver.files.directory import SurplusFile, numbers_of
+from resolver.files.directory import SurplusFile, find_inode
 from resolver.files.names import is_directory
 from resolver.transfer.batch import BatchTask
 from resolver.transfer.naming import local_directory
@@ -272,7 +272,7 @@ async def remove_surplus(
 
 def _list_removals(roots: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Removal]:
     paths = (getattr(command, name, None) for name in _OWN_FILE_OPTIONS)
-    excluded = [numbers for path in paths if path and (numbers := numbers_of(path)) is not None]
+    excluded = [numbers for path in paths if path and (numbers := find_inode(path)) is not None]
     removals: list[Removal] = []
     for root in roots:
         if is_directory(root.path):

@@ -257,7 +257,7 @@ class _RetrievalRun:
                 await self._walk(session, ledger)
             else:
                 await self._batch(self._scheduler()).run(self._tasks(session, ledger), _ignore_result)
-            if self._directory is not None and self._directory.is_held:
+            if self._directory is not None and self._directory.is_open:
                 self._directory.check()
         finally:
             if self._directory is not None:

@@ -65,7 +65,7 @@ def _fault(error: OSError) -> LocalError:
 # an interrupted run.
 
 #: The maximum size of the write buffer in bytes.
-_AT_ONCE = 1_048_576
+_BUFFER_SIZE = 1_048_576
 
 
 class ArchiveOutput:
@@ -88,12 +88,12 @@ class ArchiveOutput:
         except OSError as error:
             raise writing_fault(error, path) from error
         try:
-            found = os.fstat(self._fd)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(self._fd)
+            if not stat.S_ISREG(status.st_mode):
                 raise LocalError(f"{path!r} is not a regular file: an archive must be seekable")
             if not lock(self._fd):
                 raise LocalError(f"the archive {path!r} is locked by another run")
-            self.mode = stat.S_IMODE(found.st_mode)
+            self.mode = stat.S_IMODE(status.st_mode)
         except OSError as error:
             os.close(self._fd)
             raise writing_fault(error, path) from error
@@ -101,7 +101,7 @@ class ArchiveOutput:
             os.close(self._fd)
             raise
         self.size = os.lseek(self._fd, 0, os.SEEK_END)
-        self._held = bytearray()  # The write buffer.
+        self._buffer = bytearray()
         self._is_damaged = False  # Whether the archive ends with a part of a record.
 
     @property
@@ -114,7 +114,7 @@ class ArchiveOutput:
 
         If this fails, the next write truncates again first: no record may follow an incomplete record.
         """
-        self._held, self.size = bytearray(), size
+        self._buffer, self.size = bytearray(), size
         self._is_damaged = True
         try:
             os.ftruncate(self._fd, size)
@@ -127,17 +127,17 @@ class ArchiveOutput:
         """Append bytes to the write buffer, and write the buffer to the file if it is full."""
         if self._is_damaged:
             self.cut(self.size)
-        self._held += octets
+        self._buffer += octets
         self.size += len(octets)
-        if len(self._held) >= _AT_ONCE:
+        if len(self._buffer) >= _BUFFER_SIZE:
             self.settle()
 
     def settle(self) -> None:
         """Write the buffer to the file."""
-        held, self._held = memoryview(self._held), bytearray()
+        remaining, self._buffer = memoryview(self._buffer), bytearray()
         try:
-            while held:
-                held = held[os.write(self._fd, held) :]
+            while remaining:
+                remaining = remaining[os.write(self._fd, remaining) :]
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
@@ -148,7 +148,7 @@ class ArchiveOutput:
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
-    def put_beside(self, path: str, lines: Iterable[bytes], ending: bytes) -> None:
+    def replace_index(self, path: str, lines: Iterable[bytes], ending: bytes) -> None:
         """Replace the index of the archive, and remove the temporary indexes of killed runs.
 
         Only a run that has locked the archive writes a temporary index. The name begins with the name of the
@@ -166,8 +166,8 @@ class ArchiveOutput:
         directory, stem = os.path.split(self.path)
         name = re.compile(re.escape(stem) + TEMPORARY)
         with suppress(OSError):  # The index is written. The next run tries to remove the files again.
-            for found in filter(name.fullmatch, os.listdir(directory or ".")):
-                _remove_index(os.path.join(directory, found), ending)
+            for entry in filter(name.fullmatch, os.listdir(directory or ".")):
+                _remove_index(os.path.join(directory, entry), ending)
 
     def close(self) -> None:
         """Close the archive and release the lock."""
@@ -182,11 +182,11 @@ def _remove_index(path: str, ending: bytes) -> None:
 
     The index is a regular file of the user. It is empty, or its first line has the ending.
     """
-    found = os.lstat(path)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return
     with open(path, "rb") as file:
-        first = file.readline(_AT_ONCE)
+        first = file.readline(_BUFFER_SIZE)
     if not first or first.endswith(ending):
         forget(path)
 
@@ -211,9 +211,9 @@ class ByteSpool:
         """Append bytes."""
         try:
             if self.size <= IN_MEMORY < self.size + len(octets):
-                held = self.read_first(self.size)
+                buffered = self.read_first(self.size)
                 self._file = TemporaryFile(dir=self._directory)  # noqa: SIM115
-                self._file.write(held)
+                self._file.write(buffered)
                 check_spare(self._file.fileno())
             self._file.write(octets)
         except OSError as error:
@@ -222,21 +222,21 @@ class ByteSpool:
 
     def pieces(self, begin: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield `size` bytes (or all) from `begin` on in blocks. The caller must not write meanwhile."""
-        left = self.size - begin if size is None else size
+        remaining = self.size - begin if size is None else size
         try:
             self._file.seek(begin)
-            while octets := self._file.read(min(left, _SPOOL_CHUNK)):
-                left -= len(octets)
+            while octets := self._file.read(min(remaining, _SPOOL_CHUNK)):
+                remaining -= len(octets)
                 yield octets
             self._file.seek(0, 2)
         except OSError as error:
             raise writing_fault(error, self._directory) from error
 
-    def read_first(self, most: int) -> bytes:
-        """Return at most the first `most` bytes."""
+    def read_first(self, max_size: int) -> bytes:
+        """Return at most the first `max_size` bytes."""
         try:
             self._file.seek(0)
-            octets = self._file.read(most)
+            octets = self._file.read(max_size)
             self._file.seek(0, 2)
         except OSError as error:
             raise writing_fault(error, self._directory) from error

@@ -21,31 +21,31 @@ from resolver.files.part_state import set_time, write_all
 from resolver.loops import Background, Loop, running
 
 #: The minimum number of files for which one syncfs(2) takes less time than an fsync(2) for each file.
-_SEVERAL = 3
+_MIN_SYNCFS_FILES = 3
 
 #: FALLOC_FL_KEEP_SIZE of fallocate(2).
 _KEEP_SIZE = 1
 
 #: The size in bytes of an integer that can hold any file size.
-_WIDE = 8
+_OFFSET_SIZE = 8
 
 #: The first Linux version in which syncfs(2) reports write errors.
-_TELLS = (5, 8)
+_MIN_LINUX = (5, 8)
 
 
-def bring(fds: Sequence[int]) -> dict[int, OSError]:
+def sync_files(fds: Sequence[int]) -> dict[int, OSError]:
     """Sync the files to the disk and return the errors by descriptor."""
-    sync_file_system = _sync_file_system() if len(fds) >= _SEVERAL else None
+    sync_file_system = _sync_file_system() if len(fds) >= _MIN_SYNCFS_FILES else None
     if sync_file_system is None:
         return _sync_each(fds)
     failed: dict[int, OSError] = {}
-    for alike in _by_file_system(fds).values():
-        if not sync_file_system(alike[0]):
-            failed.update(_sync_each(alike))
+    for group in _group_by_device(fds).values():
+        if not sync_file_system(group[0]):
+            failed.update(_sync_each(group))
     return failed
 
 
-def set_going(fd: int, begin: int, end: int) -> None:
+def start_writeback(fd: int, begin: int, end: int) -> None:
     """Start writeback of the bytes from `begin` to `end`; (0, 0) means all bytes. Never raises."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # POSIX_FADV_DONTNEED makes Linux start the writeback of dirty pages.
@@ -66,7 +66,7 @@ def _sync_each(fds: Sequence[int]) -> dict[int, OSError]:
     failed: dict[int, OSError] = {}
     if len(fds) > 1:
         for fd in fds:
-            set_going(fd, 0, 0)
+            start_writeback(fd, 0, 0)
     for fd in fds:
         try:
             os.fsync(fd)
@@ -75,11 +75,11 @@ def _sync_each(fds: Sequence[int]) -> dict[int, OSError]:
     return failed
 
 
-def _by_file_system(fds: Sequence[int]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+def _group_by_device(fds: Sequence[int]) -> dict[int, list[int]]:
+    fds_by_device: dict[int, list[int]] = {}
     for fd in fds:
-        found.setdefault(os.fstat(fd).st_dev, []).append(fd)
-    return found
+        fds_by_device.setdefault(os.fstat(fd).st_dev, []).append(fd)
+    return fds_by_device
 
 
 @cache
@@ -88,7 +88,7 @@ def _sync_file_system() -> Callable[[int], bool] | None:
 
     Return None if the system lacks syncfs, or if syncfs does not report write errors.
     """
-    if not _tells_of_errors():
+    if not _reports_errors():
         return None
     try:
         import ctypes  # imported lazily: needed only if several files are saved concurrently
@@ -109,17 +109,17 @@ def _fallocate() -> Callable[[int, int, int, int], int] | None:
     except ImportError:
         return None
     library = ctypes.CDLL(None)
-    if ctypes.sizeof(ctypes.c_long) < _WIDE or not hasattr(library, "fallocate"):
+    if ctypes.sizeof(ctypes.c_long) < _OFFSET_SIZE or not hasattr(library, "fallocate"):
         return None
     call = library.fallocate
     call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)
     return cast("Callable[[int, int, int, int], int]", call)
 
 
-def _tells_of_errors() -> bool:
+def _reports_errors() -> bool:
     system, _, release, *_ = os.uname()
     numbers = release.split(".")[:2]
-    return system == "Linux" and all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _TELLS
+    return system == "Linux" and all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _MIN_LINUX
 
 
 # The last steps for a complete file (S14), in a worker thread: sync the data, then give the file its final
@@ -148,7 +148,7 @@ class PendingFile(Protocol):
         """
         ...
 
-    def distrust(self) -> None:
+    def invalidate(self) -> None:
         """Discard the file at `close`, so that a later run does not resume it.
 
         After a failed sync, Linux may drop the data, although the next sync of the same file succeeds.
@@ -176,7 +176,7 @@ class PendingPartFile:
     def settle(self, *, durable: bool) -> None:
         self._part.settle(self._meta, durable=durable)
 
-    def distrust(self) -> None:
+    def invalidate(self) -> None:
         self._part.kept = False
 
     def close(self) -> None:
@@ -264,19 +264,19 @@ class GroupCommit:
             raise ValueError(f"sync must be one of {', '.join(get_args(Sync))}, got {sync!r}")
         self._sync: Sync = sync
         self._run: object = None
-        self._gathering: _CommitGroup | None = None
+        self._next_group: _CommitGroup | None = None
 
-    async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
+    async def finish(self, file: PendingFile, ready: Ready | None = None) -> None:
         """Complete the file, sync it, call `ready`, and give the file its final name.
 
         A cancellation takes effect only after the commit is complete. With trio, a cancellation takes effect
         at the caller's next await, so the caller still gets the result of the commit.
 
         Args:
-            landing: The file. The errors of its methods are raised.
+            file: The file. The errors of its methods are raised.
             ready: A callback between the sync and the renaming. The errors of the callback are raised.
         """
-        step, loop = _CommitStep(landing, ready), running()
+        step, loop = _CommitStep(file, ready), running()
         try:
             if self._sync == "always":
                 await loop.in_thread(_perform, [step], "always")
@@ -285,24 +285,24 @@ class GroupCommit:
                 group.steps.append(step)
                 await group.work.wait()
                 if not group.is_over:
-                    await _raise_left(loop)
+                    await _raise_interruption(loop)
             if step.error is not None:
                 raise step.error
         finally:
-            landing.close()
+            file.close()
 
     def _group(self, loop: Loop) -> _CommitGroup:
         """Return the group that collects files."""
         if self._run is not (run := loop.run()):
-            self._run, self._turn, self._gathering = run, loop.lock(), None
-        if self._gathering is None:
-            group = self._gathering = _CommitGroup()
+            self._run, self._sync_lock, self._next_group = run, loop.lock(), None
+        if self._next_group is None:
+            group = self._next_group = _CommitGroup()
             group.work = loop.in_background(partial(self._work, group))
-        return self._gathering
+        return self._next_group
 
     async def _work(self, group: _CommitGroup) -> None:
-        async with self._turn:
-            self._gathering = None
+        async with self._sync_lock:
+            self._next_group = None
             try:
                 await running().in_thread(_perform, group.steps, self._sync)
             except OSError as error:  # The system has no thread left.
@@ -311,7 +311,7 @@ class GroupCommit:
             group.is_over = True
 
 
-async def _raise_left(loop: Loop) -> NoReturn:
+async def _raise_interruption(loop: Loop) -> NoReturn:
     """Raise the cancellation or the error that ended the background task too early."""
     await loop.checkpoint_if_cancelled()
     raise LocalError("the event loop ended before the file was on the disk")
@@ -330,10 +330,10 @@ class _CommitGroup:
 class _CommitStep:
     """The commit of a file. `error` is the exception that was raised in a step of the commit."""
 
-    __slots__ = ("error", "fd", "landing", "ready")
+    __slots__ = ("error", "fd", "output", "ready")
 
-    def __init__(self, landing: PendingFile, ready: Ready | None) -> None:
-        self.landing = landing
+    def __init__(self, output: PendingFile, ready: Ready | None) -> None:
+        self.output = output
         self.ready = ready
         self.error: BaseException | None = None
         self.fd = -1
@@ -344,7 +344,7 @@ def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
     writes: dict[Callable[[], None], list[_CommitStep]] = {}
 
     def complete(step: _CommitStep) -> None:
-        step.fd = step.landing.complete()
+        step.fd = step.output.complete()
 
     def record(step: _CommitStep) -> None:
         if step.ready is not None:
@@ -353,11 +353,11 @@ def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
     _perform_each(steps, complete)
     completed = [step for step in steps if step.error is None]
     if completed and sync != "never":
-        failed = bring([step.fd for step in completed])
+        failed = sync_files([step.fd for step in completed])
         for step in completed:
             if (error := failed.get(step.fd)) is not None:
                 step.error = error
-                step.landing.distrust()
+                step.output.invalidate()
     _perform_each(completed, record)
     for write, recorded in writes.items():
         try:
@@ -365,7 +365,7 @@ def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
         except BaseException as error:  # noqa: BLE001 - raised where the files are waited for
             for step in recorded:
                 step.error = error
-    _perform_each(completed, lambda step: step.landing.settle(durable=sync == "always"))
+    _perform_each(completed, lambda step: step.output.settle(durable=sync == "always"))
 
 
 def _perform_each(steps: Sequence[_CommitStep], perform: Callable[[_CommitStep], None]) -> None:

@@ -33,8 +33,8 @@ class _CreatedDirectory:
         self.waiting = 1
 
 
-#: The created directories with pending files, by the path as the caller passed it.
-_made: dict[str, _CreatedDirectory] = {}
+#: The created directories with pending files. The path is as the caller passed it.
+_directory_by_path: dict[str, _CreatedDirectory] = {}
 
 
 class DirectoryHold:
@@ -45,34 +45,34 @@ class DirectoryHold:
 
     def join(self, path: str) -> None:
         """Prevent the removal of the directory and its parents until `end` is called."""
-        if _made:
+        if _directory_by_path:
             with _lock:
-                while path in _made:
+                while path in _directory_by_path:
                     self._count(path)
                     path = os.path.dirname(path)
 
-    def record_made(self, path: str) -> None:
+    def register(self, path: str) -> None:
         """Register a directory that was just created. Raises `OSError`."""
         with _lock:
-            _made[path] = _CreatedDirectory(path)
+            _directory_by_path[path] = _CreatedDirectory(path)
             self._paths.append(path)
 
     def make(self, path: str) -> None:
         """Create the directory and its missing parents. Raises `OSError`."""
-        above = os.path.dirname(path)
-        if above and not os.path.isdir(above):
-            self.make(above)
+        parent = os.path.dirname(path)
+        if parent and not os.path.isdir(parent):
+            self.make(parent)
         try:
             os.mkdir(path)
         except FileExistsError:
             if not os.path.isdir(path):
                 raise
         else:
-            self.record_made(path)
+            self.register(path)
 
     def _count(self, path: str) -> None:
         if path not in self._paths:
-            _made[path].waiting += 1
+            _directory_by_path[path].waiting += 1
             self._paths.append(path)
 
     def end(self) -> None:
@@ -81,21 +81,21 @@ class DirectoryHold:
             return
         with _lock:
             for path in sorted(self._paths, key=len, reverse=True):
-                made = _made.get(path)
-                if made is None:
+                directory = _directory_by_path.get(path)
+                if directory is None:
                     continue
-                made.waiting -= 1
-                if not made.waiting:
-                    del _made[path]
-                    _remove(path, made.status)
+                directory.waiting -= 1
+                if not directory.waiting:
+                    del _directory_by_path[path]
+                    _remove(path, directory.status)
             self._paths.clear()
 
 
-def stay(path: str) -> None:
+def keep_directory(path: str) -> None:
     """Mark the directory and its parents as permanent, so that they are never removed."""
-    if _made:
+    if _directory_by_path:
         with _lock:
-            while _made.pop(path, None) is not None:
+            while _directory_by_path.pop(path, None) is not None:
                 path = os.path.dirname(path)
 
 
@@ -127,12 +127,12 @@ def _has_nameless() -> bool:
 
 #: The flags for opening a directory. With O_PATH, search permission is sufficient. Systems other than Linux
 #: need read permission.
-_HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+_PATH_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 #: The maximum number of attempts to create a directory. Another process may remove the empty directory after
 #: each attempt.
-_MAKES = 100
+_MAX_ATTEMPTS = 100
 
 
 class DirectoryHandle:
@@ -143,16 +143,16 @@ class DirectoryHandle:
         make: Whether `hold` creates a missing directory.
         below: A prefix of the path. A symbolic link after this prefix is an error, because another user could
             use the link to redirect files (symlink attack).
-        passing: Whether `close` removes a directory that `hold` created. A directory with entries or with
+        temporary: Whether `close` removes a directory that `hold` created. A directory with entries or with
             other pending files of this process is not removed.
     """
 
-    def __init__(self, path: str, *, make: bool, below: str | None = None, passing: bool = False) -> None:
+    def __init__(self, path: str, *, make: bool, below: str | None = None, temporary: bool = False) -> None:
         self._shown = path
         self._path = path or "."
         self._make = make
         self._below = below
-        self._wait = DirectoryHold() if make and passing else None
+        self._directory_hold = DirectoryHold() if make and temporary else None
         self.fd = -1
 
     def hold(self) -> None:
@@ -161,7 +161,7 @@ class DirectoryHandle:
         Raises:
             LocalError: A directory after `below` is a symbolic link.
         """
-        for _ in range(_MAKES - 1 if self._make else 0):
+        for _ in range(_MAX_ATTEMPTS - 1 if self._make else 0):
             try:
                 return self._hold()
             except FileNotFoundError:
@@ -169,28 +169,28 @@ class DirectoryHandle:
         return self._hold()
 
     def _hold(self) -> None:
-        if self._wait is not None:
-            self._wait.join(self._shown)
+        if self._directory_hold is not None:
+            self._directory_hold.join(self._shown)
         elif self._make:
-            stay(self._shown)
+            keep_directory(self._shown)
         top = self._path if self._below is None else self._below or "."
         try:
-            self.fd = spare_descriptor(os.open(top, _HELD))
+            self.fd = spare_descriptor(os.open(top, _PATH_FLAGS))
         except FileNotFoundError:
             if not self._make:
                 raise
             self._make_top(top)
-            self.fd = spare_descriptor(os.open(top, _HELD))
+            self.fd = spare_descriptor(os.open(top, _PATH_FLAGS))
         if self._below is not None:
-            self._go_down(self._below)
+            self._open_below(self._below)
 
     def _make_top(self, path: str) -> None:
-        if self._wait is None:
+        if self._directory_hold is None:
             os.makedirs(path, exist_ok=True)
         else:
-            self._wait.make(path)
+            self._directory_hold.make(path)
 
-    def _go_down(self, below: str) -> None:
+    def _open_below(self, below: str) -> None:
         is_inside = os.path.join(self._shown, "").startswith(below)
         inside = self._shown[len(below) :] if is_inside else f"../{self._shown}"
         names = [name for name in inside.split(os.sep) if name]
@@ -204,7 +204,7 @@ class DirectoryHandle:
     def _enter(self, name: str, names: list[str]) -> None:
         if name in (os.curdir, os.pardir):
             raise LocalError(f"{self._shown!r} leads out of {self._below!r}")
-        flags = _HELD | os.O_NOFOLLOW
+        flags = _PATH_FLAGS | os.O_NOFOLLOW
         try:
             try:
                 inner = os.open(name, flags, dir_fd=self.fd)
@@ -213,12 +213,12 @@ class DirectoryHandle:
                     raise
                 with suppress(FileExistsError):
                     os.mkdir(name, dir_fd=self.fd)
-                    if self._wait is not None:
-                        self._wait.record_made(os.path.join(self._below or "", *names))
+                    if self._directory_hold is not None:
+                        self._directory_hold.register(os.path.join(self._below or "", *names))
                 inner = os.open(name, flags, dir_fd=self.fd)
         except OSError:
-            found = self.status_of(name)
-            if found is None or not stat.S_ISLNK(found.st_mode):
+            status = self.status_of(name)
+            if status is None or not stat.S_ISLNK(status.st_mode):
                 raise
             raise LocalError(
                 f"cannot write to {self._shown!r}: {name!r} is a symbolic link, which may lead elsewhere "
@@ -231,8 +231,8 @@ class DirectoryHandle:
         if self.fd != -1:
             os.close(self.fd)
         self.fd = -1
-        if self._wait is not None:
-            self._wait.end()
+        if self._directory_hold is not None:
+            self._directory_hold.end()
 
     @property
     def may_be_written(self) -> bool:
@@ -246,14 +246,14 @@ class DirectoryHandle:
         except FileNotFoundError:
             return None
 
-    def names(self, name: str, file: os.stat_result) -> bool:
+    def has(self, name: str, file: os.stat_result) -> bool:
         """Return whether `name` is the name of the file that `file` identifies."""
-        found = self.status_of(name)
-        return found is not None and os.path.samestat(found, file)
+        status = self.status_of(name)
+        return status is not None and os.path.samestat(status, file)
 
     def create(self, name: str, mode: int = 0o666) -> int:
         """Create and open a new file. Raises `FileExistsError` if the name is taken."""
-        for _ in range(_MAKES if self._make else 0):
+        for _ in range(_MAX_ATTEMPTS if self._make else 0):
             with suppress(FileNotFoundError):
                 return self._create(name, mode)
             self.close()
@@ -302,16 +302,16 @@ class DirectoryHandle:
         """Open a file for reading and writing; read access is needed to compute the digest."""
         return spare_descriptor(os.open(name, _FLAGS | access, dir_fd=self.fd))
 
-    def read_own(self, name: str, is_allowed: Callable[[os.stat_result], bool], most: int) -> bytes | None:
-        """Return the first `most` bytes of a file of this package, or None if the file is missing.
+    def read_own(self, name: str, is_allowed: Callable[[os.stat_result], bool], size: int) -> bytes | None:
+        """Return the first `size` bytes of a file of this package, or None if the file is missing.
 
         Raises:
             LocalError: The file cannot be opened, or `is_allowed` is false for its `stat` result.
         """
-        found = self.status_of(name)
-        if found is None:
+        status = self.status_of(name)
+        if status is None:
             return None
-        if not is_allowed(found):
+        if not is_allowed(status):
             raise self.make_foreign_error(name)
         try:
             fd = self.open(name, os.O_RDONLY)
@@ -322,7 +322,7 @@ class DirectoryHandle:
         try:
             if not is_allowed(os.fstat(fd)):
                 raise self.make_foreign_error(name)
-            return os.read(fd, most)
+            return os.read(fd, size)
         finally:
             os.close(fd)
 
@@ -379,7 +379,7 @@ class DirectoryHandle:
                     os.unlink(old, dir_fd=self.fd)
             except OSError:
                 # The next run would take a file with both names for the file of another program.
-                if (found := self.status_of(old)) is not None and self.names(new, found):
+                if (status := self.status_of(old)) is not None and self.has(new, status):
                     self.forget(new)
                 raise
 
@@ -402,21 +402,21 @@ class OutputDirectory:
     def __init__(self, path: str) -> None:
         self._path = path
         self._fd = -1
-        self._held: os.stat_result | None = None
+        self._status: os.stat_result | None = None
 
     @property
-    def is_held(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether the directory is open."""
         return self._fd != -1
 
     def check(self) -> None:
         """Raise `DirectoryGone` if the directory was removed or replaced after the first saved file."""
         try:
-            there = os.stat(self._path)
-            if self._held is None:
-                self._fd = os.open(self._path, _HELD)
-                self._held = os.fstat(self._fd)
-            is_same = os.path.samestat(there, self._held)
+            status = os.stat(self._path)
+            if self._status is None:
+                self._fd = os.open(self._path, _PATH_FLAGS)
+                self._status = os.fstat(self._fd)
+            is_same = os.path.samestat(status, self._status)
         except (FileNotFoundError, NotADirectoryError):
             is_same = self._fd == -1
         except OSError:  # Without memory, for example, nothing is known about the directory.
@@ -439,7 +439,7 @@ class OutputDirectory:
 # newer file with the same name stays. Mounted file systems are not searched. Each removal requires the
 # complete listing that lacks the file.
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DirectoryItem(NamedTuple):
@@ -487,7 +487,7 @@ class Proven(NamedTuple):
           name (`skipped`).
         - The listing is empty, because servers may list an unreadable directory as empty.
         """
-        is_short = any(each.rule.endswith((":listing-cut", ":foreign-name")) for each in findings)
+        is_short = any(finding.rule.endswith((":listing-cut", ":foreign-name")) for finding in findings)
         if not proofs or not entries or skipped or is_short:
             return None
         return cls(url, certain)
@@ -539,19 +539,19 @@ class SurplusWalk:
         """
         try:
             with self._open_directory(parts) as fd:
-                found = [_find_item(fd, name) for name in sorted(os.listdir(fd))]
+                items = [_find_item(fd, name) for name in sorted(os.listdir(fd))]
         except OSError:
             return None
-        return [each for each in found if each is not None]
+        return [item for item in items if item is not None]
 
-    def head(self, parts: Sequence[str], most: int) -> bytes:
-        """Return the first `most` bytes of a regular file, or empty bytes if it is missing."""
-        *above, name = parts
+    def head(self, parts: Sequence[str], max_size: int) -> bytes:
+        """Return the first `max_size` bytes of a regular file, or empty bytes if it is missing."""
+        *parents, name = parts
         try:
-            with self._open_directory(above) as fd:
+            with self._open_directory(parents) as fd:
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
                 try:
-                    return os.read(file, most) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+                    return os.read(file, max_size) if stat.S_ISREG(os.fstat(file).st_mode) else b""
                 finally:
                     os.close(file)
         except OSError:
@@ -566,13 +566,13 @@ class SurplusWalk:
         Raises:
             LocalError: The file cannot be removed.
         """
-        *above, name = surplus.parts
+        *parents, name = surplus.parts
         try:
-            with self._open_directory(above) as fd:
-                found = _find_item(fd, name)
-                if found is None or (found.device, found.inode) != (surplus.device, surplus.inode):
+            with self._open_directory(parents) as fd:
+                item = _find_item(fd, name)
+                if item is None or (item.device, item.inode) != (surplus.device, surplus.inode):
                     return False
-                if found.is_directory:
+                if item.is_directory:
                     with suppress(OSError):
                         os.rmdir(name, dir_fd=fd)
                         return True
@@ -591,7 +591,7 @@ class SurplusWalk:
         try:
             device = os.fstat(fd).st_dev if parts else None
             for part in parts:
-                below = os.open(part, _DIRECTORY, dir_fd=fd)
+                below = os.open(part, _READ_FLAGS, dir_fd=fd)
                 os.close(fd)
                 fd = below
                 if os.fstat(fd).st_dev != device:
@@ -601,19 +601,19 @@ class SurplusWalk:
             os.close(fd)
 
 
-def numbers_of(path: str) -> tuple[int, int] | None:
+def find_inode(path: str) -> tuple[int, int] | None:
     """Return device and inode number of a file, also through symlinks, or None if it is missing."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _find_item(fd: int, name: str) -> DirectoryItem | None:
     try:
-        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    mode = found.st_mode
-    return DirectoryItem(name, stat.S_ISREG(mode), stat.S_ISDIR(mode), found.st_dev, found.st_ino)
+    mode = status.st_mode
+    return DirectoryItem(name, stat.S_ISREG(mode), stat.S_ISDIR(mode), status.st_dev, status.st_ino)

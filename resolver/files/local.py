@@ -36,11 +36,11 @@ from resolver.policy.subject import refusal
 # by renaming a directory.
 
 #: The maximum number of symlinks in one path, as in the Linux kernel (path_resolution(7)).
-MOST_LINKS = 40
+MAX_LINKS = 40
 
 # The flags for opening a directory. With O_PATH, search permission is sufficient. Systems other than Linux
 # need read permission.
-_PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileRoot:
@@ -50,9 +50,9 @@ class FileRoot:
     """
 
     def __init__(self, path: str) -> None:
-        spelt = os.fsencode(os.path.abspath(path))
-        self._real = os.path.realpath(spelt)
-        self._spellings = tuple(_parts(spelling) for spelling in (spelt, self._real))
+        configured = os.fsencode(os.path.abspath(path))
+        self._real = os.path.realpath(configured)
+        self._spellings = tuple(_parts(spelling) for spelling in (configured, self._real))
 
     def strip_root(self, parts: Sequence[bytes]) -> list[bytes]:
         """Return the path components below the root.
@@ -60,15 +60,15 @@ class FileRoot:
         Raises:
             Refused: The path is outside the root (S12).
         """
-        given = [part for part in parts[:-1] if part not in (b"", b".")] + list(parts[-1:])
+        components = [part for part in parts[:-1] if part not in (b"", b".")] + list(parts[-1:])
         for root in self._spellings:
-            if given[: len(root)] == root:
-                return given[len(root) :]
+            if components[: len(root)] == root:
+                return components[len(root) :]
         raise _make_outside_error()
 
     def open(self) -> int:
         try:
-            return os.open(self._real, _PASS)
+            return os.open(self._real, _DIRECTORY_FLAGS)
         except OSError as error:
             raise NotConfigured(
                 f"cannot open file_root {os.fsdecode(self._real)!r}: {error.strerror}"
@@ -80,13 +80,13 @@ class RootedWalk:
 
     def __init__(self, root: FileRoot) -> None:
         self._root = root
-        self._held = [root.open()]
+        self._fds = [root.open()]
 
     @property
     def top(self) -> int:
-        return self._held[-1]
+        return self._fds[-1]
 
-    def go(self, parts: Sequence[bytes]) -> bytes:
+    def resolve(self, parts: Sequence[bytes]) -> bytes:
         """Resolve the path components `parts`, relative to the current directory.
 
         Returns:
@@ -97,10 +97,10 @@ class RootedWalk:
             OSError: The path does not exist.
             Refused: The path leaves the root.
         """
-        left = deque(parts)
+        remaining = deque(parts)
         links = 0
-        while left:
-            part = left.popleft()
+        while remaining:
+            part = remaining.popleft()
             if part in (b"", b"."):
                 continue
             if part == b"..":
@@ -109,10 +109,10 @@ class RootedWalk:
             mode = os.stat(part, dir_fd=self.top, follow_symlinks=False).st_mode
             if stat.S_ISLNK(mode):
                 links += 1
-                left.extendleft(reversed(self._read_link(part, links)))
+                remaining.extendleft(reversed(self._read_link(part, links)))
             elif stat.S_ISDIR(mode):
-                self._held.append(os.open(part, _PASS, dir_fd=self.top))
-            elif left:
+                self._fds.append(os.open(part, _DIRECTORY_FLAGS, dir_fd=self.top))
+            elif remaining:
                 raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
             else:
                 return part
@@ -121,28 +121,28 @@ class RootedWalk:
     def copy(self) -> RootedWalk:
         """Return a copy of the path resolution with the same current directory."""
         walk = RootedWalk(self._root)
-        walk._held += [os.dup(fd) for fd in self._held[1:]]
+        walk._fds += [os.dup(fd) for fd in self._fds[1:]]
         return walk
 
     def close(self) -> None:
-        while self._held:
-            os.close(self._held.pop())
+        while self._fds:
+            os.close(self._fds.pop())
 
     def _go_up(self) -> None:
-        if len(self._held) == 1:
+        if len(self._fds) == 1:
             raise _make_outside_error()
-        os.close(self._held.pop())
+        os.close(self._fds.pop())
 
     def _read_link(self, name: bytes, links: int) -> list[bytes]:
-        if links > MOST_LINKS:
+        if links > MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         target = os.readlink(name, dir_fd=self.top)
         parts = target.split(b"/")
         if not target.startswith(b"/"):
             return parts
         below = self._root.strip_root(parts)
-        while len(self._held) > 1:
-            os.close(self._held.pop())
+        while len(self._fds) > 1:
+            os.close(self._fds.pop())
         return below
 
 
@@ -203,7 +203,7 @@ def _open_below(
     below = root.strip_root(segments)
     walk = RootedWalk(root)
     try:
-        name = walk.go(below)
+        name = walk.resolve(below)
         return OpenedFile(_open(name, walk.top, special), path, walk, idle)
     except BaseException:
         walk.close()
@@ -246,12 +246,12 @@ class OpenedFile:
         self._path = path
         self._walk = walk
         self._idle = idle
-        found = os.fstat(fd)
-        self._opened_at = found.st_mtime_ns
-        self._regular = stat.S_ISREG(found.st_mode)
-        status = _status(found)
-        is_unsure = self._regular and not found.st_blocks
-        if status.kind is Kind.UNKNOWN or (is_unsure and self._is_size_wrong(found.st_size)):
+        stat_result = os.fstat(fd)
+        self._opened_at = stat_result.st_mtime_ns
+        self._is_regular = stat.S_ISREG(stat_result.st_mode)
+        status = _status(stat_result)
+        is_unsure = self._is_regular and not stat_result.st_blocks
+        if status.kind is Kind.UNKNOWN or (is_unsure and self._is_size_wrong(stat_result.st_size)):
             status = FileStatus(Kind.DOCUMENT, None, status.modified)
         self.status = status
 
@@ -267,7 +267,7 @@ class OpenedFile:
 
     async def read(self) -> bytes:
         await self._loop.checkpoint()
-        if not self._regular:
+        if not self._is_regular:
             await self._wait()
         try:
             return os.read(self._fd, READ_SIZE)
@@ -295,7 +295,7 @@ class OpenedFile:
             os.lseek(self._fd, octet, os.SEEK_SET)
 
     async def move(self, sink: Sink) -> int:
-        moved = await self._send_file(sink) if self._regular else 0
+        moved = await self._send_file(sink) if self._is_regular else 0
         while octets := await self.read():
             sink.write(octets)
             moved += len(octets)
@@ -336,14 +336,14 @@ class OpenedFile:
     def _stat(self, name: bytes) -> os.stat_result:
         if self._walk is None:
             return os.stat(name, dir_fd=self._fd)
-        found = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
-        return self._follow(name) if stat.S_ISLNK(found.st_mode) else found
+        status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        return self._follow(name) if stat.S_ISLNK(status.st_mode) else status
 
     def _follow(self, name: bytes) -> os.stat_result:
         assert self._walk is not None
         walk = self._walk.copy()
         try:
-            return os.stat(walk.go([name]), dir_fd=walk.top, follow_symlinks=False)
+            return os.stat(walk.resolve([name]), dir_fd=walk.top, follow_symlinks=False)
         finally:
             walk.close()
 
@@ -365,8 +365,8 @@ def _sorted_names(fd: int) -> list[bytes]:
     return list(merge(*runs))
 
 
-def _identity_of(found: os.stat_result) -> str:
-    return f"{found.st_dev:x}.{found.st_ino:x}"
+def _identity_of(status: os.stat_result) -> str:
+    return f"{status.st_dev:x}.{status.st_ino:x}"
 
 
 def is_directory_at(path: str, identity: object) -> bool:
@@ -377,17 +377,17 @@ def is_directory_at(path: str, identity: object) -> bool:
         return False
 
 
-def _status(found: os.stat_result) -> FileStatus:
+def _status(status: os.stat_result) -> FileStatus:
     try:
-        modified = datetime.fromtimestamp(found.st_mtime, UTC)
+        modified = datetime.fromtimestamp(status.st_mtime, UTC)
     except (
         OverflowError,
         ValueError,
         OSError,
     ):  # The modification time may be after the year 9999, which `datetime` does not support.
         modified = None
-    if stat.S_ISREG(found.st_mode):
-        return FileStatus(Kind.DOCUMENT, found.st_size, modified)
-    if stat.S_ISDIR(found.st_mode):
-        return FileStatus(Kind.DIRECTORY, None, modified, _identity_of(found))
+    if stat.S_ISREG(status.st_mode):
+        return FileStatus(Kind.DOCUMENT, status.st_size, modified)
+    if stat.S_ISDIR(status.st_mode):
+        return FileStatus(Kind.DIRECTORY, None, modified, _identity_of(status))
     return FileStatus(Kind.UNKNOWN, None, modified)

@@ -110,7 +110,7 @@ class PartFile:
         self._mark: FileIdentity | None = None
         self._withheld = 0
         directory, self.name = os.path.split(path)
-        self.directory = DirectoryHandle(directory, make=make_directory, below=below, passing=True)
+        self.directory = DirectoryHandle(directory, make=make_directory, below=below, temporary=True)
         self._part = self.name + PART_SUFFIX
         self._state = self.name + STATE_SUFFIX
         self._sidecar = Sidecar(self.name, self.directory)
@@ -216,7 +216,7 @@ class PartFile:
         """
         if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
             return False
-        if self.directory.names(self._part, there):
+        if self.directory.has(self._part, there):
             self.directory.forget(self._part)
         fd = self.directory.open(self.name, os.O_RDONLY)
         try:
@@ -236,7 +236,7 @@ class PartFile:
         """
         if not stat.S_ISREG(there.st_mode):
             raise make_irregular_error(self.path)
-        if self.directory.names(self._part, there):  # a run was killed between link and unlink
+        if self.directory.has(self._part, there):  # a run was killed between link and unlink
             self.directory.forget(self._part)
         elif self.directory.status_of(self._part) is not None:
             self._exists = "replace"
@@ -365,7 +365,7 @@ class PartFile:
 
     def _lock(self, name: str) -> None:
         """Lock the file, and check that the previous owner of the lock has not renamed it."""
-        if not lock(self.fd) or not self.directory.names(name, os.fstat(self.fd)):
+        if not lock(self.fd) or not self.directory.has(name, os.fstat(self.fd)):
             raise make_busy_error(self.path)
 
     # -- recording and finishing
@@ -458,7 +458,7 @@ class PartFile:
 
     def _check_part(self) -> None:
         """Raise an error if another user has removed or replaced NAME.part."""
-        if not self.directory.names(self._part, os.fstat(self.fd)):
+        if not self.directory.has(self._part, os.fstat(self.fd)):
             raise make_replaced_error(self.path)
 
     def _name_it(self) -> None:
@@ -490,7 +490,7 @@ class PartFile:
         its final name and NAME.part.
         """
         there = self.directory.status_of(self.name)
-        if there is not None and self.directory.names(self._part, there):
+        if there is not None and self.directory.has(self._part, there):
             self.directory.forget(self._part)
         if self.directory.status_of(self._part) is None:
             self._forget_state()

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
-from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, set_going
+from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, start_writeback
 from resolver.files.faults import writing_fault
 from resolver.files.part import Existing, PartFile, Segment
 from resolver.files.part_state import Ranges, octets_of, prefix_of, write_all
@@ -342,7 +342,7 @@ class PartialFile:
                 await running().in_thread(self._allocate, begin, size)
                 await running().sleep(_SET_GOING_EVERY)
                 if (end := self.position) > begin:
-                    await running().in_thread(set_going, self._part.fd, begin, end)
+                    await running().in_thread(start_writeback, self._part.fd, begin, end)
                     begin = end
         finally:
             self._give_back()
@@ -359,9 +359,9 @@ class PartialFile:
             if self.allocated > self.position == os.fstat(self._part.fd).st_size:
                 os.ftruncate(self._part.fd, self.position)
 
-    async def set_going(self) -> None:
+    async def start_writeback(self) -> None:
         """Start writeback of all received bytes."""
-        await running().in_thread(set_going, self._part.fd, 0, 0)
+        await running().in_thread(start_writeback, self._part.fd, 0, 0)
 
     async def digest(self, algorithm: str) -> str:
         """Return the digest (checksum) of the file in hexadecimal form.

@@ -126,7 +126,7 @@ class Sidecar:
     def _has_both_names(self) -> bool:
         """Return whether a run was killed between link and unlink: the sidecar has both names."""
         found = self._directory.status_of(self._fresh)
-        return found is not None and self._directory.names(self._name, found)
+        return found is not None and self._directory.has(self._name, found)
 
     def _forget(self, name: str) -> bool:
         """Remove a sidecar file, and return whether the file existed."""

@@ -361,7 +361,7 @@ class SegmentedDownload:
             ranges = self._join_ranges()
             self._report()
             if ranges != flushed:
-                await self._sink.set_going()
+                await self._sink.start_writeback()
                 flushed = ranges
             if checks % _CHECKS_PER_RECORD == 0 and ranges != recorded:
                 await self._sink.note_whole(ranges)

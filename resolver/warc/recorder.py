@@ -123,7 +123,7 @@ class WarcVolume:
         name = self.name
         lines = sorted(row.encode(name) for row in self.rows)
         index = self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj"
-        self._file.put_beside(index, lines, IndexLine.make_ending(name))
+        self._file.replace_index(index, lines, IndexLine.make_ending(name))
 
     def release(self) -> None:
         """Close the file, and release the lock on the file."""

@@ -162,7 +162,7 @@ class World:
                 yield
             finally:
                 sockets, descriptors = self.network.end(), self.disk.end()
-                directory._made.clear()  # a new process has no pending directories
+                directory._directory_by_path.clear()  # a new process has no pending directories
                 if self.was_killed and self.lost_power:
                     self.disk.lose_power(random.Random(f"power {seed}"))
                 if not self.was_killed:

@@ -152,7 +152,7 @@ def test_ledger_with_deep_json_exits_with_status_3(folder: Path, column: str) ->
 def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace fsync in these hundreds of runs: no power loss is tested."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
-    monkeypatch.setattr(group_commit, "bring", lambda fds: {})
+    monkeypatch.setattr(group_commit, "sync_files", lambda fds: {})
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Counted))
 
 

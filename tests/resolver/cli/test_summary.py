@@ -16,7 +16,7 @@ import trio
 
 from resolver.cli import retrieval_run
 from resolver.files import commit as group_commit
-from resolver.files.commit import bring
+from resolver.files.commit import sync_files
 from tests.faults.command import resolve as resolve_apart
 from tests.faults.command import size_of
 from tests.faults.command import until as until_holds
@@ -168,10 +168,10 @@ def test_file_in_sync_at_interrupt_is_saved(
     def slow(fds: Sequence[int]) -> dict[int, OSError]:
         os.kill(os.getpid(), number)
         assert stopped.wait(HANG)
-        return bring(fds)
+        return sync_files(fds)
 
     monkeypatch.setattr(retrieval_run._RetrievalRun, "_stop", note)
-    monkeypatch.setattr(group_commit, "bring", slow)
+    monkeypatch.setattr(group_commit, "sync_files", slow)
     at = _tree(folder)
     done = resolve("get", "-j", "1", *words, "--failed", "left", f"{at}/0", f"{at}/1")
     assert done.status == 128 + number

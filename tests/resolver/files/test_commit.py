@@ -203,7 +203,7 @@ async def test_held_file_in_unwritable_directory_is_refused(tmp_path: Path) -> N
 
 
 class Disk:
-    """A replacement for `bring` that records each group and the names that exist at that time."""
+    """A replacement for `sync_files` that records each group and the names that exist at that time."""
 
     def __init__(self, place: Path, *failing: bytes) -> None:
         self._place = place
@@ -211,7 +211,7 @@ class Disk:
         self.groups: list[int] = []
         self.named: list[list[str]] = []
 
-    def bring(self, fds: Sequence[int]) -> dict[int, OSError]:
+    def sync_files(self, fds: Sequence[int]) -> dict[int, OSError]:
         self.groups.append(len(fds))
         self.named.append(sorted(os.listdir(self._place)))
         error = OSError(errno.EIO, os.strerror(errno.EIO))
@@ -242,7 +242,7 @@ async def test_group_commit_syncs_files_together(
 ) -> None:
     """The group is synced before any file has its name, and includes files that are not held in memory."""
     disk, names = Disk(tmp_path), [f"file{number}" for number in range(4)]
-    monkeypatch.setattr(group_commit, "bring", disk.bring)
+    monkeypatch.setattr(group_commit, "sync_files", disk.sync_files)
     assert await save_concurrently(tmp_path, GroupCommit(sync), *map(str.encode, names)) == []
     assert disk.groups == groups
     assert sync != "group" or disk.named == [[]]
@@ -255,7 +255,7 @@ def test_resolver_unknown_sync_is_an_error() -> None:
 
 
 async def test_group_commit_error_affects_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_commit, "bring", Disk(tmp_path, b"bad").bring)
+    monkeypatch.setattr(group_commit, "sync_files", Disk(tmp_path, b"bad").sync_files)
     said = await save_concurrently(tmp_path, GroupCommit(), b"good", b"bad", b"better")
     assert said == [f"cannot write {str(tmp_path / 'bad')!r}: {os.strerror(errno.EIO).lower()}"]
     assert {"better", "good"} <= set(os.listdir(tmp_path)) <= {"better", "good", "bad.part", "bad.part-state"}
@@ -277,7 +277,7 @@ async def test_commit_ready_runs_after_sync_before_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk, inodes, written = Disk(tmp_path), list[int](), list[list[int]]()
-    monkeypatch.setattr(group_commit, "bring", disk.bring)
+    monkeypatch.setattr(group_commit, "sync_files", disk.sync_files)
 
     def write() -> None:
         assert os.listdir(tmp_path) == []
@@ -407,7 +407,7 @@ def test_bring_uses_one_syncfs_for_several_files(
     monkeypatch.setattr(durable, "_sync_file_system", partial(lambda found: found, chosen))
     monkeypatch.setattr(os, "fsync", sync)
     fds = files(tmp_path, count)
-    failed = durable.bring(fds)
+    failed = durable.sync_files(fds)
     assert [kind for kind, _ in calls].count("one") == each
     assert set(failed) == ({fds[-1]} if each == count > 1 else set())
     for fd in fds:
@@ -416,7 +416,7 @@ def test_bring_uses_one_syncfs_for_several_files(
 
 def test_bring_syncs_real_files(tmp_path: Path) -> None:
     fds = files(tmp_path, 5)
-    assert durable.bring(fds) == durable.bring(fds[:1]) == {}
+    assert durable.sync_files(fds) == durable.sync_files(fds[:1]) == {}
     for fd in fds:
         os.close(fd)
     durable._sync_file_system.cache_clear()
@@ -444,7 +444,7 @@ async def test_commit_without_free_thread_is_a_local_error(
 
 async def test_part_after_failed_sync_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failed fsync, Linux may drop the data, so a later run must not resume the file."""
-    monkeypatch.setattr(group_commit, "bring", Disk(tmp_path, b"12345678").bring)
+    monkeypatch.setattr(group_commit, "sync_files", Disk(tmp_path, b"12345678").sync_files)
     with pytest.raises(LocalError):
         await save(tmp_path / "got", b"123456789")
     assert os.listdir(tmp_path) == []

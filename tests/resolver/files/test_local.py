@@ -13,7 +13,7 @@ import trio
 
 from protocols.contract import FileStatus
 from resolver import AccessDenied, Kind, LocalError, NotConfigured, NotFound, Refused, TimedOut
-from resolver.files.local import MOST_LINKS, READ_SIZE, FileRoot, OpenedFile, open_local
+from resolver.files.local import MAX_LINKS, READ_SIZE, FileRoot, OpenedFile, open_local
 from tests.resolver.network.transfers import file_sink
 
 WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)
@@ -430,7 +430,7 @@ def test_listing_shows_links_out_of_root_as_unknown(tree: Path) -> None:
     assert shown["to-dots"] == "document"
 
 
-@pytest.mark.parametrize(("links", "found"), [(MOST_LINKS, True), (MOST_LINKS + 1, False)])
+@pytest.mark.parametrize(("links", "found"), [(MAX_LINKS, True), (MAX_LINKS + 1, False)])
 async def test_links_are_followed_up_to_limit(tmp_path: Path, links: int, found: bool) -> None:
     (tmp_path / "0").write_text("end")
     for number in range(links):

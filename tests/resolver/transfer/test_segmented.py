@@ -707,10 +707,10 @@ async def test_segments_are_written_back_during_transfer(
 ) -> None:
     """The write-back of the first segments starts while the remaining segments are transferred."""
     begun: list[int] = []
-    set_going = PartialFile.set_going
+    start_writeback = PartialFile.start_writeback
 
     async def noted(sink: PartialFile) -> None:
-        await set_going(sink)
+        await start_writeback(sink)
         begun.append(os.fstat(sink.fileno()).st_size)
 
     async def send(wire: Wire, octets: bytes) -> None:
@@ -719,7 +719,7 @@ async def test_segments_are_written_back_during_transfer(
         await until(lambda: bool(begun))
         await wire.say(octets[len(octets) // 2 :])
 
-    monkeypatch.setattr(PartialFile, "set_going", noted)
+    monkeypatch.setattr(PartialFile, "start_writeback", noted)
     monkeypatch.setattr("resolver.transfer.segmented._CHECK_INTERVAL", 0.005)
     monkeypatch.setattr(Wire, "_send", send)
     server = await faulty.serve(nursery, "http", OBJECT, Manner())
