@@ -177,7 +177,7 @@ class PendingPartFile:
         self._part.settle(self._meta, durable=durable)
 
     def invalidate(self) -> None:
-        self._part.kept = False
+        self._part.can_resume = False
 
     def close(self) -> None:
         """Leave NAME.part open, because the `PartialFile` closes NAME.part."""
@@ -205,7 +205,7 @@ class UnopenedPart(PendingPartFile):
 
     def _grow(self) -> int:
         """Write the bytes from memory to NAME.part."""
-        self._part.begin_with(self._octets)
+        self._part.write_buffer(self._octets)
         return super().complete()
 
     def settle(self, *, durable: bool) -> None:
@@ -215,7 +215,7 @@ class UnopenedPart(PendingPartFile):
         try:
             has_name = part.directory.give_name(self._fd, part.name)
         except FileExistsError as error:
-            if not part.replaces:
+            if not part.can_replace:
                 raise make_taken_error(part.path) from error
             has_name = False
         self.close()

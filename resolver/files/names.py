@@ -177,7 +177,7 @@ def _was_killed_behind(path: str, source: str) -> bool:
         return False
     finally:
         directory.close()
-    return state is not None and state.url == source and state.complete and state.mark.names(os.lstat(path))
+    return state is not None and state.url == source and state.complete and state.mark.matches(os.lstat(path))
 
 
 def _is_busy(part: str) -> bool:

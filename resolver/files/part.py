@@ -53,7 +53,7 @@ from resolver.files.part_state import (
     make_temporary_name,
     put_mark,
     read_state,
-    wipe,
+    remove_mark,
     write_all,
     write_state,
 )
@@ -75,12 +75,12 @@ class PartFile:
     Attributes:
         known: The validators of the object that the bytes belong to.
         dropped: The reason why existing bytes could not be resumed, or None.
-        kept: Whether a later run could resume the file.
+        can_resume: Whether a later run could resume the file.
         adopted: The size of an existing file with the final name that was renamed to NAME.part, by this run
             or by a killed run. None for any other file.
         finished: Whether a killed run had already renamed the file but had not removed the state file.
         complete: Whether a killed run had completed the file but had not renamed it.
-        whole: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
+        ranges: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class PartFile:
         self.fd = -1
         self.known = Validators()
         self.dropped: str | None = None
-        self.kept = False
+        self.can_resume = False
         self.adopted: int | None = None
         self.finished = False
         self.complete = False
-        self.whole: Ranges | None = None
+        self.ranges: Ranges | None = None
         self.path = path
         self._exists = exists
         self._source = source
@@ -126,7 +126,7 @@ class PartFile:
         """Return the number of bytes in the file, including bytes written by sendfile or splice."""
         return os.lseek(self.fd, 0, os.SEEK_CUR)
 
-    def look(self) -> bool:
+    def can_buffer(self) -> bool:
         """Return whether the file can stay in memory until it is complete.
 
         The names of the partial file and the state file must be free. The final name must also be free,
@@ -137,12 +137,12 @@ class PartFile:
         """
         self._hold()
         status_of = self.directory.status_of
-        there = status_of(self.name)
-        if there is not None:
+        existing = status_of(self.name)
+        if existing is not None:
             if self._exists == "fail" or self._adopt:
                 return False
-            check_replaceable(there, self.path)
-        self._is_taken = there is not None
+            check_replaceable(existing, self.path)
+        self._is_taken = existing is not None
         for name in (self._part, self._state, make_temporary_name(self._state)):
             if status_of(name) is not None:
                 return False
@@ -151,11 +151,11 @@ class PartFile:
 
     @property
     def is_free(self) -> bool:
-        """Return whether NAME.part is free, and the final name was free when `look` was called."""
+        """Return whether NAME.part is free, and the final name was free when `can_buffer` was called."""
         return not self._is_taken and self.directory.status_of(self._part) is None
 
     @property
-    def replaces(self) -> bool:
+    def can_replace(self) -> bool:
         """Return whether the file may replace an existing file with the final name."""
         return self._exists == "replace"
 
@@ -170,28 +170,28 @@ class PartFile:
         if self.directory.fd == -1:
             self._hold()
         state = read_state(self._state, self.directory)
-        there = self.directory.status_of(self.name)
-        if there is None:
-            return self._take(state)
-        if self._was_killed_behind(there, state):
+        existing = self.directory.status_of(self.name)
+        if existing is None:
+            return self._create_or_resume(state)
+        if self._was_killed_after_rename(existing, state):
             state = None
             self.finished = self._exists == "fail" and not self._adopt
         if self._adopt:
-            return self._begin_with(there, state)
+            return self._adopt_existing(existing, state)
         if self.finished:
             return None
         if self._exists == "fail":
             raise make_taken_error(self.path)
-        check_replaceable(there, self.path)
-        return self._take(state)
+        check_replaceable(existing, self.path)
+        return self._create_or_resume(state)
 
     def finish_killed_run(self) -> None:
         """Perform the last steps of a killed run if the file with the final name is its complete file."""
         self.directory.hold()
-        if (there := self.directory.status_of(self.name)) is not None:
-            self._was_killed_behind(there, read_state(self._state, self.directory))
+        if (existing := self.directory.status_of(self.name)) is not None:
+            self._was_killed_after_rename(existing, read_state(self._state, self.directory))
 
-    def begin_with(self, octets: bytes | bytearray) -> None:
+    def write_buffer(self, octets: bytes | bytearray) -> None:
         """Open the file and write the bytes from memory."""
         known = self.known
         try:
@@ -209,14 +209,14 @@ class PartFile:
 
     # -- existing files
 
-    def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
+    def _was_killed_after_rename(self, status: os.stat_result, state: PartState | None) -> bool:
         """Return whether an earlier run was killed after it had renamed the file to its final name.
 
         If so, the method performs the remaining steps of that run.
         """
-        if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
+        if state is None or state.url != self._source or not (state.complete and state.mark.matches(status)):
             return False
-        if self.directory.has(self._part, there):
+        if self.directory.has(self._part, status):
             self.directory.forget(self._part)
         fd = self.directory.open(self.name, os.O_RDONLY)
         try:
@@ -229,41 +229,41 @@ class PartFile:
             os.close(fd)
         return True
 
-    def _begin_with(self, there: os.stat_result, state: PartState | None) -> None:
+    def _adopt_existing(self, existing: os.stat_result, state: PartState | None) -> None:
         """Adopt the file with the final name: write its state file, and rename the file to NAME.part.
 
         If NAME.part exists, NAME.part is resumed instead, and later replaces the existing file.
         """
-        if not stat.S_ISREG(there.st_mode):
+        if not stat.S_ISREG(existing.st_mode):
             raise make_irregular_error(self.path)
-        if self.directory.has(self._part, there):  # a run was killed between link and unlink
+        if self.directory.has(self._part, existing):  # a run was killed between link and unlink
             self.directory.forget(self._part)
         elif self.directory.status_of(self._part) is not None:
             self._exists = "replace"
-            return self._take_up(state)
+            return self._resume(state)
         self.fd = self.directory.open(self.name)
         self._lock(self.name)
-        found = os.fstat(self.fd)
-        if not is_own(found):
+        status = os.fstat(self.fd)
+        if not is_own(status):
             raise make_shared_error(self.path)
-        self._withheld = found.st_mode & OTHERS_WRITE
+        self._withheld = status.st_mode & OTHERS_WRITE
         # the killed run had already removed the write permissions of other users
-        if state is not None and state.mark.names(found):
+        if state is not None and state.mark.matches(status):
             self._withheld |= state.withheld
         self._mark = put_mark(self.fd)
         self.adopted = os.lseek(self.fd, 0, os.SEEK_END)
         self._write_state(complete=False)
         if self._withheld:
             with suppress(OSError):
-                os.fchmod(self.fd, stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+                os.fchmod(self.fd, stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
         self.directory.replace(self.name, self._part)
         return None
 
-    def _take(self, state: PartState | None) -> None:
+    def _create_or_resume(self, state: PartState | None) -> None:
         try:
             self._create()
         except FileExistsError:
-            self._take_up(state)
+            self._resume(state)
         else:
             self._check_free()
 
@@ -300,7 +300,7 @@ class PartFile:
             self.directory.forget(self._part)
             raise make_taken_error(self.path)
 
-    def _take_up(self, state: PartState | None) -> None:
+    def _resume(self, state: PartState | None) -> None:
         """Resume the file of an earlier run. Raise an exception for a file of another program."""
         self.fd = self._open_own()
         if state is not None and self.directory.status_of(self.name) is None:
@@ -315,30 +315,30 @@ class PartFile:
             self.dropped = "the state of the existing part is lost"
             self.restart()
         elif state.mark.is_on(self.fd):
-            self._go_on(state)
+            self._apply_state(state)
         elif state.mark.is_copied_to(self.fd):
             self.dropped = "the existing part is a copy of the file that was begun"
             self.restart()
         else:
             raise self.directory.make_foreign_error(self._part)
 
-    def _go_on(self, state: PartState) -> None:
+    def _apply_state(self, state: PartState) -> None:
         self._mark, self._withheld = state.mark, state.withheld
         if state.url == self._source:
             self.known = state.known
-            self.kept, self.complete = True, state.complete
+            self.can_resume, self.complete = True, state.complete
             size = os.lseek(self.fd, 0, os.SEEK_END)
-            self.whole = None if state.whole is None else clip_ranges(state.whole, size)
+            self.ranges = None if state.ranges is None else clip_ranges(state.ranges, size)
         else:
             self.dropped = f"the existing part was begun for {state.url}"
             self.restart()
 
     def _open_own(self) -> int:
         """Open NAME.part if it belongs to the user and no other process is writing to it."""
-        found = self.directory.status_of(self._part)
-        if found is None:
+        status = self.directory.status_of(self._part)
+        if status is None:
             raise make_busy_error(self.path)
-        if not (stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()):
+        if not (stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()):
             raise self.directory.make_foreign_error(self._part)
         try:
             self.fd = self.directory.open(self._part)
@@ -373,18 +373,18 @@ class PartFile:
     def note(self, known: Validators, *, complete: bool) -> None:
         """Write the state for a later run.
 
-        On some file systems, other users can always write to NAME.part and the state file. `kept` then
+        On some file systems, other users can always write to NAME.part and the state file. `can_resume` then
         becomes False, because a later run could not trust the files.
         """
         self.known = known
         if self._mark is None:
             self._mark = put_mark(self.fd)
-        self.kept = self._write_state(complete=complete) and is_guarded(os.fstat(self.fd))
+        self.can_resume = self._write_state(complete=complete) and is_guarded(os.fstat(self.fd))
 
     def _write_state(self, *, complete: bool) -> bool:
         assert self._mark is not None
-        whole = None if complete else self.whole
-        state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole, self.adopted)
+        spans = None if complete else self.ranges
+        state = PartState(self._source, self.known, self._mark, self._withheld, complete, spans, self.adopted)
         # A partial file with a lost state is restarted at byte 0. If the partial file may be an existing file
         # of the user, the state must survive a loss of power.
         return write_state(self._state, self.directory, state, sync=self._adopt or self.adopted is not None)
@@ -395,15 +395,15 @@ class PartFile:
         An adopted file first gets its final name back, and a new NAME.part is created.
         """
         if self.adopted is not None:
-            self._put_back()
-        self.cut(0)
+            self._restart_adopted()
+        self.truncate(0)
         self.known = Validators()
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         """Truncate the file to `size` bytes, and set the file position to the end."""
         os.ftruncate(self.fd, size)
         os.lseek(self.fd, size, os.SEEK_SET)
-        self.whole, self.complete = None, False
+        self.ranges, self.complete = None, False
 
     def open_again(self) -> int:
         """Open NAME.part again, and return a descriptor with a separate file position."""
@@ -413,21 +413,21 @@ class PartFile:
             raise make_replaced_error(self.path)
         return fd
 
-    def _put_back(self) -> None:
+    def _restart_adopted(self) -> None:
         """Rename the adopted file to its final name, and create a new NAME.part."""
-        self.give_back()
-        if not (self._adopt or self.replaces):
-            self.kept = False
+        self.restore_name()
+        if not (self._adopt or self.can_replace):
+            self.can_resume = False
             raise make_taken_error(self.path)
         os.close(self.fd)
         self.fd, self._mark = -1, None
         self._exists = "replace"
-        self._take(None)
+        self._create_or_resume(None)
 
-    def give_back(self) -> None:
+    def restore_name(self) -> None:
         """Rename an adopted file to its final name, because no bytes were appended."""
         self._check_part()
-        self._name_it()
+        self._rename()
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
@@ -445,7 +445,7 @@ class PartFile:
                 check_replaceable(self.directory.status_of(self.name), self.path)
                 self.directory.replace(self._part, self.name)
             else:
-                self._name_it()
+                self._rename()
         except BaseException:
             self._sidecar.drop()
             raise
@@ -461,7 +461,7 @@ class PartFile:
         if not self.directory.has(self._part, os.fstat(self.fd)):
             raise make_replaced_error(self.path)
 
-    def _name_it(self) -> None:
+    def _rename(self) -> None:
         try:
             self.directory.rename(self._part, self.name)
         except FileExistsError as error:
@@ -479,7 +479,7 @@ class PartFile:
         self._forget_state()
         with suppress(OSError):
             if self.directory.status_of(self._state) is None:
-                wipe(fd)
+                remove_mark(fd)
 
     def drop_leftovers(self) -> None:
         """Remove NAME.part and the state file of a file that has its final name.
@@ -489,8 +489,8 @@ class PartFile:
         The caller must know that the file is complete. After a power failure, the file may have two names:
         its final name and NAME.part.
         """
-        there = self.directory.status_of(self.name)
-        if there is not None and self.directory.has(self._part, there):
+        existing = self.directory.status_of(self.name)
+        if existing is not None and self.directory.has(self._part, existing):
             self.directory.forget(self._part)
         if self.directory.status_of(self._part) is None:
             self._forget_state()

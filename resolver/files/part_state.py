@@ -42,17 +42,17 @@ _HAS_ATTRIBUTES = hasattr(os, "setxattr")  # Python supports extended attributes
 _FAILED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
-def is_own(found: os.stat_result) -> bool:
+def is_own(status: os.stat_result) -> bool:
     """Return whether this is a regular file of the effective user with a single hard link.
 
     If a file has several hard links, a write would also change the file under its other names.
     """
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
 
 
-def is_guarded(found: os.stat_result) -> bool:
+def is_guarded(status: os.stat_result) -> bool:
     """Return whether the user owns the file and no other user may write to it."""
-    return is_own(found) and not found.st_mode & OTHERS_WRITE
+    return is_own(status) and not status.st_mode & OTHERS_WRITE
 
 
 class FileIdentity(NamedTuple):
@@ -65,20 +65,20 @@ class FileIdentity(NamedTuple):
     inode: int
     token: str | None
 
-    def names(self, found: os.stat_result) -> bool:
+    def matches(self, status: os.stat_result) -> bool:
         """Return whether the file has the device and inode number of the mark."""
-        return (self.device, self.inode) == (found.st_dev, found.st_ino)
+        return (self.device, self.inode) == (status.st_dev, status.st_ino)
 
     def is_on(self, fd: int) -> bool:
         """Return whether the open file is the marked file."""
-        return self.names(os.fstat(fd)) and self.token == _token_of(fd) and not self._lacks_token(fd)
+        return self.matches(os.fstat(fd)) and self.token == _token_of(fd) and not self._lacks_token(fd)
 
     def is_copied_to(self, fd: int) -> bool:
         """Return whether the open file is a copy of the marked file, including the extended attributes.
 
         The result is also true for the marked file itself, if a remount has changed the device number.
         """
-        return self.token is not None and self.token == _token_of(fd) and not self.names(os.fstat(fd))
+        return self.token is not None and self.token == _token_of(fd) and not self.matches(os.fstat(fd))
 
     def _lacks_token(self, fd: int) -> bool:
         """Return whether the mark lacks a token although the file system supports extended attributes.
@@ -87,15 +87,15 @@ class FileIdentity(NamedTuple):
         """
         if self.token is not None or not _put_token(fd, "none"):
             return False
-        wipe(fd)
+        remove_mark(fd)
         return True
 
 
 def put_mark(fd: int) -> FileIdentity:
     """Mark an open file and return the mark. Raises `OSError` if the disk is full."""
-    found = os.fstat(fd)
+    status = os.fstat(fd)
     token = secrets.token_hex(16)
-    return FileIdentity(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
+    return FileIdentity(status.st_dev, status.st_ino, token if _put_token(fd, token) else None)
 
 
 def has_mark(fd: int) -> bool:
@@ -103,7 +103,7 @@ def has_mark(fd: int) -> bool:
     return _token_of(fd) is not None
 
 
-def wipe(fd: int) -> None:
+def remove_mark(fd: int) -> None:
     """Remove the token from the extended attributes of the file."""
     if _HAS_ATTRIBUTES:
         with suppress(OSError):
@@ -141,28 +141,28 @@ def parse_ranges(value: object) -> Ranges | None:
     """
     if not isinstance(value, list):
         return None
-    found: list[Range] = []
-    behind = -1
-    for each in value:
-        match each:
-            case [int(begin), int(end)] if behind < begin < end and type(begin) is type(end) is int:
-                found.append((begin, end))
-                behind = end
+    ranges: list[Range] = []
+    last_end = -1
+    for item in value:
+        match item:
+            case [int(begin), int(end)] if last_end < begin < end and type(begin) is type(end) is int:
+                ranges.append((begin, end))
+                last_end = end
             case _:
                 return None
-    return tuple(found)
+    return tuple(ranges)
 
 
 def join_ranges(ranges: list[Range]) -> Ranges:
     """Sort the ranges, and merge adjacent and overlapping ranges."""
-    found: list[Range] = []
+    joined: list[Range] = []
     for begin, end in sorted(ranges):
         if begin >= end:
             continue
-        if found and begin <= found[-1][1]:
-            begin, end = found[-1][0], max(end, found.pop()[1])
-        found.append((begin, end))
-    return tuple(found)
+        if joined and begin <= joined[-1][1]:
+            begin, end = joined[-1][0], max(end, joined.pop()[1])
+        joined.append((begin, end))
+    return tuple(joined)
 
 
 def clip_ranges(ranges: Ranges, size: int) -> Ranges:
@@ -180,17 +180,17 @@ def prefix_of(ranges: Ranges) -> int:
     return ranges[0][1] if ranges and not ranges[0][0] else 0
 
 
-_MOST = 1_048_576  # maximum size in bytes of a state file: a URL of 65,536 characters, and the validators
+_MAX_SIZE = 1_048_576  # maximum size in bytes of a state file: a URL of 65,536 characters, and the validators
 
 _FORMAT = "url-resolver part state 1"
 #: The format name in the state of a file with gaps. The name differs from the normal name, because older
 #: versions of this package would ignore the gaps.
-_WITH_GAPS = "url-resolver part state 2"
+_FORMAT_WITH_GAPS = "url-resolver part state 2"
 #: The first bytes of every state file. A run that was killed during the write may leave a prefix of these
 #: bytes.
-_BEGINNING = b'{"format": "url-resolver part state '
+_PREFIX = b'{"format": "url-resolver part state '
 
-_FOR_THE_OWNER = 0o600
+_OWNER_MODE = 0o600
 
 
 class PartState(NamedTuple):
@@ -202,7 +202,7 @@ class PartState(NamedTuple):
         mark: The mark of the partial file.
         withheld: The write permissions of other users, which are removed until the file has its final name.
         complete: Whether the file is complete and verified, so that only the rename is missing.
-        whole: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
+        ranges: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
         adopted: The size of the file when it was renamed from its final name, or None for any other file.
     """
 
@@ -211,7 +211,7 @@ class PartState(NamedTuple):
     mark: FileIdentity
     withheld: int = 0
     complete: bool = False
-    whole: Ranges | None = None
+    ranges: Ranges | None = None
     adopted: int | None = None
 
 
@@ -246,15 +246,15 @@ def write_state(name: str, directory: DirectoryHandle, state: PartState, *, sync
         OSError: The file cannot be written.
         LocalError: The state file, or its temporary file, was not created by this package.
     """
-    first = make_temporary_name(name)
-    _forget(first, directory)  # A killed run may have left the temporary file.
-    fd, octets = directory.create(first, _FOR_THE_OWNER), json.dumps(_record(state)).encode()
-    with whole_file(fd, (octets,), partial(directory.forget, first), sync=sync) as status:
+    temporary = make_temporary_name(name)
+    _forget(temporary, directory)  # A killed run may have left the temporary file.
+    fd, octets = directory.create(temporary, _OWNER_MODE), json.dumps(_record(state)).encode()
+    with whole_file(fd, (octets,), partial(directory.forget, temporary), sync=sync) as status:
         _read_own(name, directory)
         if is_guarded(status):
-            directory.replace(first, name)
+            directory.replace(temporary, name)
             return True
-    directory.forget(first)
+    directory.forget(temporary)
     return False
 
 
@@ -287,17 +287,17 @@ def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
     Raises:
         LocalError: The file was not created by this package.
     """
-    octets = directory.read_own(name, is_guarded, _MOST)
-    if octets is not None and not (octets.startswith(_BEGINNING) or _BEGINNING.startswith(octets)):
+    octets = directory.read_own(name, is_guarded, _MAX_SIZE)
+    if octets is not None and not (octets.startswith(_PREFIX) or _PREFIX.startswith(octets)):
         raise directory.make_foreign_error(name)
     return octets
 
 
 def _record(state: PartState) -> dict[str, object]:
     known, mark = state.known, state.mark
-    gaps = {} if state.whole is None else {"whole": [list(each) for each in state.whole]}
+    gaps = {} if state.ranges is None else {"whole": [list(span) for span in state.ranges]}
     return {
-        "format": _WITH_GAPS if gaps else _FORMAT,
+        "format": _FORMAT_WITH_GAPS if gaps else _FORMAT,
         "url": state.url,
         "size": known.size,
         "modified": None if known.modified is None else known.modified.timestamp(),
@@ -325,7 +325,7 @@ def _parse(record: dict[str, object]) -> PartState | None:
             "token": (str() | None) as token,
             "withheld": int(withheld),
             "complete": bool(complete),
-        } if written_as in (_FORMAT, _WITH_GAPS):
+        } if written_as in (_FORMAT, _FORMAT_WITH_GAPS):
             moment = None if modified is None else datetime.fromtimestamp(modified, UTC)
             known = Validators(size=size, modified=moment, etag=etag)
             mark, others = FileIdentity(device, inode, token), withheld & OTHERS_WRITE
@@ -347,10 +347,10 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
 
 def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> None:
     """Write all bytes. Raises `LocalError` with the path."""
-    left = memoryview(octets)
+    remaining = memoryview(octets)
     try:
-        while left:
-            left = left[os.write(fd, left) :]
+        while remaining:
+            remaining = remaining[os.write(fd, remaining) :]
     except OSError as error:
         raise writing_fault(error, path) from error
 

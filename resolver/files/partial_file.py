@@ -7,18 +7,18 @@ the directory cannot redirect the file. Files are never made executable.
 
 A `PartialFile` is in one of these states:
 
-- Held: the bytes are in the memory buffer `_held`, and NAME.part does not exist.
-- Sequential: NAME.part is open and its bytes are contiguous (`_part.whole is None`).
-- With gaps: segments write at separate offsets, and `_part.whole` lists the ranges that the file contains.
+- Buffered: the bytes are in the memory buffer `_buffer`, and NAME.part does not exist.
+- Sequential: NAME.part is open and its bytes are contiguous (`_part.ranges is None`).
+- With gaps: segments write at separate offsets, and `_part.ranges` lists the ranges that the file contains.
 - Closed: the file was committed, kept for a later run, or discarded.
 
-The method `remember` ends the held state if the object is too large for memory. The method `write` ends the
-held state if the buffer is full. `fileno`, `keep` and `spread` always end the held state. `spread` starts the
-state with gaps. `gather` and `flatten` start the sequential state again.
+The method `remember` ends the buffered state if the object is too large for memory. The method `write` ends
+the buffered state if the buffer is full. `fileno`, `keep` and `begin_segments` always end the buffered state.
+`begin_segments` starts the state with gaps. `end_segments` and `truncate_at_gap` start the sequential state.
 
-The state file lists the byte ranges that the file contains. `note_whole` syncs the file before it updates the
-list of ranges. `spread` and `keep` update the list without a sync. The listed ranges survive a crash of the
-process, but not a power failure.
+The state file lists the byte ranges that the file contains. `sync_ranges` syncs the file before it updates
+the list of ranges. `begin_segments` and `keep` update the list without a sync. The listed ranges survive a
+crash of the process, but not a power failure.
 
 `resolver.files.part` and `resolver.files.commit` handle the names of the files.
 """
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
 
-_PIECE = 1_048_576
+_READ_SIZE = 1_048_576
 
 #: The interval in seconds between two starts of writeback. In 0.1 s, a local server sends about 100 MB.
-_SET_GOING_EVERY = 0.1
+_WRITEBACK_INTERVAL = 0.1
 
 #: The maximum number of bytes that are preallocated on the disk. This space is wasted if a server sends fewer
 #: bytes than announced, or if a run is killed.
-_AHEAD = 134_217_728
+_MAX_PREALLOCATED = 134_217_728
 
 #: The number of bytes hashed between two checks for cancellation. Hashing so many bytes takes about 0.1 s.
-_HASHED_AT_ONCE = 67_108_864
+_HASH_BLOCK = 67_108_864
 
 
 class PartialFile:
@@ -79,8 +79,8 @@ class PartialFile:
         make_directory: Whether a missing directory is created.
         below: A prefix of the path. A directory after the prefix must not be a symbolic link.
         meta: Whether to check on entry that a sidecar can be written.
-        holds: The maximum number of bytes that stay in memory until the file is complete. An existing file is
-            never resumed in memory.
+        max_buffered: The maximum number of bytes that stay in memory until the file is complete. An existing
+            file is never resumed in memory.
         commits: The group commit that syncs the file to the disk.
 
     Attributes:
@@ -88,7 +88,7 @@ class PartialFile:
         known: The validators of the object that the bytes belong to.
         dropped: The reason why existing bytes could not be resumed, or None.
         finished: Whether a killed run had already renamed the file but had not removed the state file.
-        left: The number of bytes that stay in NAME.part for a later run.
+        partial_size: The number of bytes that stay in NAME.part for a later run.
     """
 
     final = False
@@ -103,13 +103,13 @@ class PartialFile:
         make_directory: bool = False,
         below: str | None = None,
         meta: bool = False,
-        holds: int = 0,
+        max_buffered: int = 0,
         commits: GroupCommit | None = None,
     ) -> None:
         self.path = path
-        self.left = 0
-        self._holds = holds
-        self._held: bytearray | None = None
+        self.partial_size = 0
+        self._max_buffered = max_buffered
+        self._buffer: bytearray | None = None
         self.allocated = 0  # The offset in bytes up to which disk space is preallocated.
         self._commits = commits or GroupCommit()
         self._part = PartFile(
@@ -124,8 +124,8 @@ class PartialFile:
 
     async def __aenter__(self) -> PartialFile:
         try:
-            if self._holds and self._part.look():
-                self._held = bytearray()
+            if self._max_buffered and self._part.can_buffer():
+                self._buffer = bytearray()
             else:
                 self._part.open()
         except OSError as error:
@@ -140,13 +140,13 @@ class PartialFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         part = self._part
-        if self._held is not None:
-            self._leave_held(kind)
+        if self._buffer is not None:
+            self._store_buffer(kind)
         elif part.fd == -1:
             part.close()
         elif part.adopted is not None and self.position == part.adopted:
             with suppress(OSError, LocalError):
-                part.give_back()
+                part.restore_name()
             part.close()
         elif part.adopted is not None or self._is_worth_keeping(kind):
             self.keep()
@@ -156,24 +156,24 @@ class PartialFile:
     def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
         """Return whether a later run gets the file: without validators, only after a cancellation."""
         interrupted = kind is not None and is_cancel(kind)
-        return self.position > 0 and self._part.kept and (self.known != Validators() or interrupted)
+        return self.position > 0 and self._part.can_resume and (self.known != Validators() or interrupted)
 
-    def _leave_held(self, kind: type[BaseException] | None) -> None:
+    def _store_buffer(self, kind: type[BaseException] | None) -> None:
         """Write the bytes in memory to NAME.part if a later run could resume them."""
         interrupted = kind is not None and is_cancel(kind)
-        if self._held and (self.known != Validators() or interrupted):
+        if self._buffer and (self.known != Validators() or interrupted):
             with suppress(OSError, LocalError):
                 self._open()
-                if self._part.kept:
+                if self._part.can_resume:
                     self.keep()
         self.discard()
 
     @property
-    def is_held(self) -> bool:
+    def is_buffered(self) -> bool:
         """Return whether all bytes are in memory and NAME.part does not exist."""
-        return self._held is not None
+        return self._buffer is not None
 
-    def grow(self) -> None:
+    def create_part(self) -> None:
         """Create NAME.part with the bytes in memory, and write the state file."""
         try:
             self._open()
@@ -182,9 +182,9 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def _open(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            self._part.begin_with(held)
+        octets, self._buffer = self._buffer, None
+        if octets is not None:
+            self._part.write_buffer(octets)
 
     @property
     def known(self) -> Validators:
@@ -204,10 +204,10 @@ class PartialFile:
 
         For an object that is too large for memory, NAME.part is created.
         """
-        if self._held is not None:
+        if self._buffer is not None:
             self._part.known = known
-            if known.size is not None and known.size > self._holds:
-                await running().in_thread(self.grow)
+            if known.size is not None and known.size > self._max_buffered:
+                await running().in_thread(self.create_part)
             return
         try:
             await running().in_thread(partial(self._part.note, known, complete=False))
@@ -219,8 +219,8 @@ class PartialFile:
 
         An adopted file first gets its final name back, and a new NAME.part is created.
         """
-        if self._held is not None:
-            self._held.clear()
+        if self._buffer is not None:
+            self._buffer.clear()
             self._part.known = Validators()
             return
         try:
@@ -230,84 +230,84 @@ class PartialFile:
 
     def tail(self, count: int) -> bytes:
         """Return the last `count` bytes."""
-        if self._held is not None:
-            return bytes(self._held[-count:]) if count else b""
+        if self._buffer is not None:
+            return bytes(self._buffer[-count:]) if count else b""
         return os.pread(self._part.fd, count, max(0, self.position - count))
 
     def fileno(self) -> int:
-        if self._held is not None:
-            self.grow()
+        if self._buffer is not None:
+            self.create_part()
         return self._part.fd
 
     @property
     def position(self) -> int:
         """Return the number of bytes in the file, including bytes written by sendfile or splice."""
-        if self._held is not None:
-            return len(self._held)
-        whole = self._part.whole
-        return self._part.position if whole is None else octets_of(whole)
+        if self._buffer is not None:
+            return len(self._buffer)
+        ranges = self._part.ranges
+        return self._part.position if ranges is None else octets_of(ranges)
 
     @property
     def has_gaps(self) -> bool:
         """Return whether the file is in the state with gaps."""
-        return self._part.whole is not None
+        return self._part.ranges is not None
 
     @property
-    def adopts(self) -> bool:
+    def is_adopted(self) -> bool:
         """Return whether an existing file with the final name is resumed."""
         return self._part.adopted is not None
 
     @property
-    def whole(self) -> Ranges:
+    def ranges(self) -> Ranges:
         """Return the byte ranges that the file contains."""
-        whole, position = self._part.whole, self.position
-        return whole if whole is not None else ((0, position),) if position else ()
+        ranges, position = self._part.ranges, self.position
+        return ranges if ranges is not None else ((0, position),) if position else ()
 
-    async def spread(self, known: Validators, whole: Ranges) -> None:
+    async def begin_segments(self, known: Validators, ranges: Ranges) -> None:
         """Switch to the state with gaps, in which segments are written at several offsets.
 
-        The state file lists the ranges before the first segment is written. Each call of `note_whole` updates
-        the state file.
+        The state file lists the ranges before the first segment is written. Each call of `sync_ranges`
+        updates the state file.
 
         Args:
             known: The validators of the object.
-            whole: The ranges that the file already contains.
+            ranges: The ranges that the file already contains.
         """
         try:
             self._open()
         except OSError as error:
             raise writing_fault(error, self.path) from error
-        self._part.whole = whole
+        self._part.ranges = ranges
         await self.remember(known)
 
-    async def note_whole(self, whole: Ranges) -> None:
+    async def sync_ranges(self, ranges: Ranges) -> None:
         """Sync the file, and then record the ranges in the state file."""
         try:
             await running().in_thread(os.fdatasync, self._part.fd)
         except OSError as error:
-            self._part.kept = False  # After a failed sync, Linux may drop the data.
+            self._part.can_resume = False  # After a failed sync, Linux may drop the data.
             raise writing_fault(error, self.path) from error
-        self._part.whole = whole
+        self._part.ranges = ranges
         await self.remember(self.known)
 
-    def record_ranges(self, whole: Ranges) -> None:
+    def record_ranges(self, ranges: Ranges) -> None:
         """Update the ranges in memory. The state file is updated when the file is closed."""
-        self._part.whole = whole
+        self._part.ranges = ranges
 
-    def flatten(self) -> None:
+    def truncate_at_gap(self) -> None:
         """Truncate the file at the first gap, so that a sequential download can resume."""
-        if self._part.whole is not None:
-            self._cut(prefix_of(self._part.whole))
+        if self._part.ranges is not None:
+            self._truncate(prefix_of(self._part.ranges))
 
-    def gather(self, size: int) -> None:
+    def end_segments(self, size: int) -> None:
         """Change to the sequential state after all `size` bytes have arrived."""
-        assert self._part.whole is not None
-        assert octets_of(self._part.whole) == size
-        self._cut(size)
+        assert self._part.ranges is not None
+        assert octets_of(self._part.ranges) == size
+        self._truncate(size)
 
-    def _cut(self, size: int) -> None:
+    def _truncate(self, size: int) -> None:
         try:
-            self._part.cut(size)
+            self._part.truncate(size)
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
@@ -319,11 +319,11 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def write(self, octets: bytes | memoryview) -> None:
-        if self._held is not None:
-            if len(self._held) + len(octets) <= self._holds:
-                self._held += octets
+        if self._buffer is not None:
+            if len(self._buffer) + len(octets) <= self._max_buffered:
+                self._buffer += octets
                 return
-            self.grow()
+            self.create_part()
         write_all(self._part.fd, octets, self.path)
 
     async def write_back(self, size: int) -> None:
@@ -340,20 +340,20 @@ class PartialFile:
         try:
             while True:
                 await running().in_thread(self._allocate, begin, size)
-                await running().sleep(_SET_GOING_EVERY)
+                await running().sleep(_WRITEBACK_INTERVAL)
                 if (end := self.position) > begin:
                     await running().in_thread(start_writeback, self._part.fd, begin, end)
                     begin = end
         finally:
-            self._give_back()
+            self._release_space()
 
     def _allocate(self, position: int, size: int) -> None:
-        begin, end = max(position, self.allocated), min(size, position + _AHEAD)
-        if end - begin >= _AHEAD // 2 or begin < end == size:
+        begin, end = max(position, self.allocated), min(size, position + _MAX_PREALLOCATED)
+        if end - begin >= _MAX_PREALLOCATED // 2 or begin < end == size:
             allocate(self._part.fd, begin, end)
             self.allocated = end
 
-    def _give_back(self) -> None:
+    def _release_space(self) -> None:
         """Release the preallocated disk space of bytes that did not arrive."""
         with suppress(OSError):
             if self.allocated > self.position == os.fstat(self._part.fd).st_size:
@@ -368,8 +368,8 @@ class PartialFile:
 
         A worker thread hashes the file in blocks of at most 64 MiB, so that a cancellation takes effect soon.
         """
-        if self._held is not None:
-            return hashlib.new(algorithm, self._held).hexdigest()
+        if self._buffer is not None:
+            return hashlib.new(algorithm, self._buffer).hexdigest()
         digest = hashlib.new(algorithm)
         offset = 0
         while count := await running().in_thread(self._add_to, digest, offset):
@@ -380,7 +380,7 @@ class PartialFile:
         """Hash the next block of the file and return its size."""
         count = 0
         try:
-            while count < _HASHED_AT_ONCE and (octets := os.pread(self._part.fd, _PIECE, offset + count)):
+            while count < _HASH_BLOCK and (octets := os.pread(self._part.fd, _READ_SIZE, offset + count)):
                 digest.update(octets)
                 count += len(octets)
         except OSError as error:
@@ -403,34 +403,34 @@ class PartialFile:
             meta: The content of the sidecar, or None for no sidecar.
             ready: A callback that records the synced file before the file is renamed; see `Ready`.
         """
-        held = self._held
+        octets = self._buffer
         part = self._part
-        landing = (
+        pending = (
             PendingPartFile(part, modified, meta)
-            if held is None
-            else UnopenedPart(part, held, modified, meta)
+            if octets is None
+            else UnopenedPart(part, octets, modified, meta)
         )
         try:
-            await self._commits.finish(landing, ready)
+            await self._commits.finish(pending, ready)
         except OSError as error:
             raise writing_fault(error, self.path) from error
         finally:
             if not part.is_waiting:
-                self._held = None
+                self._buffer = None
 
     def keep(self) -> None:
         """Close the file and leave NAME.part for a later run."""
-        if self._held is not None:
-            self.grow()
-        self.left = self.position
-        if self._part.whole is not None:
+        if self._buffer is not None:
+            self.create_part()
+        self.partial_size = self.position
+        if self._part.ranges is not None:
             with suppress(OSError, LocalError):  # The previous state file is still correct.
                 self._part.note(self.known, complete=False)
         self._part.close()
 
     def discard(self) -> None:
         """Close the file and remove NAME.part. After `commit` or `keep`, do nothing."""
-        self._held = None
+        self._buffer = None
         self._part.discard()
 
 
@@ -440,10 +440,10 @@ class PartialFile:
 def has_size(path: str, size: int) -> bool:
     """Return whether the path is a regular file of `size` bytes."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size == size
+    return stat.S_ISREG(status.st_mode) and status.st_size == size
 
 
 def sync_directories(paths: Iterable[str]) -> None:
@@ -477,21 +477,21 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
     part = _part_of(path, source, below)
     try:
         if os.path.lexists(path):
-            return is_that(path, inode, size) and _conclude(part)
-        return not sidecar and is_that(path + PART_SUFFIX, inode, size) and _name(part)
+            return has_inode(path, inode, size) and _finish_killed_rename(part)
+        return not sidecar and has_inode(path + PART_SUFFIX, inode, size) and _rename_complete(part)
     except (OSError, LocalError):
         return False
     finally:
         part.close()
 
 
-def is_that(path: str, inode: int, size: int) -> bool:
+def has_inode(path: str, inode: int, size: int) -> bool:
     """Return whether the path is a regular file with the inode number and size, and not a symlink."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(found.st_mode) and (found.st_ino, found.st_size) == (inode, size)
+    return stat.S_ISREG(status.st_mode) and (status.st_ino, status.st_size) == (inode, size)
 
 
 def finish_killed_run(path: str, source: str, below: str | None = None) -> None:
@@ -511,7 +511,7 @@ def _part_of(path: str, source: str, below: str | None) -> PartFile:
     return PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
 
 
-def _conclude(part: PartFile) -> bool:
+def _finish_killed_rename(part: PartFile) -> bool:
     """Remove the state file of a run that was killed after it had renamed the file."""
     with suppress(OSError):  # The file is complete, even if the state file cannot be removed.
         with suppress(LocalError):  # The killed run had already performed all steps.
@@ -520,9 +520,9 @@ def _conclude(part: PartFile) -> bool:
     return True
 
 
-def _name(part: PartFile) -> bool:
+def _rename_complete(part: PartFile) -> bool:
     part.open()
-    if not part.complete or part.whole is not None:
+    if not part.complete or part.ranges is not None:
         return False
     part.settle(None)
     return True

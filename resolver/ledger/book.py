@@ -40,7 +40,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from protocols.errors import LocalError, ResolveError
 from protocols.text import Masked, own_text
 from resolver.files.atomic import LedgerFile, LedgerFileLocked
-from resolver.files.partial_file import finish, finish_killed_run, has_size, is_that, sync_directories
+from resolver.files.partial_file import finish, finish_killed_run, has_inode, has_size, sync_directories
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
 
@@ -343,7 +343,7 @@ class LedgerEntry:
             and os.path.abspath(path) == self.path
             and (saved is None or int(saved) == seconds)
         )
-        return tag.etag if is_same_file and is_that(path, tag.inode or 0, self.size) else None
+        return tag.etag if is_same_file and has_inode(path, tag.inode or 0, self.size) else None
 
     async def record_done(
         self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool

@@ -177,7 +177,7 @@ class AttachmentSaver:
             source=shown,
             make_directory=True,
             below=os.path.join(self._order.directory, ""),
-            holds=0 if exists == "rename" else MAX_BUFFERED_FILE,
+            max_buffered=0 if exists == "rename" else MAX_BUFFERED_FILE,
             commits=self._order.commits,
         )
         async with file as sink:

@@ -285,7 +285,7 @@ class Saver:
             make_directory=self._makes_directory,
             below=self._below,
             meta=self._has_meta,
-            holds=0 if exists == "rename" else MAX_BUFFERED_FILE,
+            max_buffered=0 if exists == "rename" else MAX_BUFFERED_FILE,
             commits=self._commits,
         )
         try:
@@ -296,10 +296,10 @@ class Saver:
                 raise
             return self._make_skipped()  # another process created the file in the meantime
         finally:
-            if file.left:
+            if file.partial_size:
                 row = registry.find(self._first.url.scheme)
                 resumes = row is not None and row.resumes
-                self._network.on_event(Kept(self._shown, self._path, file.left, resumes))
+                self._network.on_event(Kept(self._shown, self._path, file.partial_size, resumes))
 
     def _keeps_existing(self) -> bool:
         """Return whether the existing file is not changed. With `rename`, choose a free name."""
@@ -422,7 +422,7 @@ class Saver:
         If an earlier segmented download left gaps in the file, a single connection is sufficient to fill the
         gaps. Returns None if a segmented download is not requested or not possible.
         """
-        if (self._segments < 2 and not sink.has_gaps) or sink.adopts or self._existing is not None:
+        if (self._segments < 2 and not sink.has_gaps) or sink.is_adopted or self._existing is not None:
             return None
         if self._network.recorder is not None:  # an archive stores complete objects, not segments
             return None
@@ -490,7 +490,7 @@ class Saver:
         # a changed object is detected before its body arrives
         if self._size is not None and reply.size is not None and not lists:
             check_size(reply.size, self._size, reply.url)
-        if sink.is_held and not lists:
+        if sink.is_buffered and not lists:
             refuse_pointer(reply)
             await _write_buffered(reply.body, sink)
         elif reply.size is not None and reply.size >= WRITE_BACK_FROM:
@@ -539,7 +539,7 @@ async def _write_buffered(body: LimitedBody, sink: PartialFile) -> None:
     """Write the body in chunks while the file is buffered in memory; then copy the other bytes in bulk."""
     async for octets in body:
         sink.write(octets)
-        if not sink.is_held:
+        if not sink.is_buffered:
             await body.drain(sink)
             return
 

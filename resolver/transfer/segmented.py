@@ -143,7 +143,7 @@ class SegmentedDownload:
         facts = await self._request_facts(clock)
         if facts is None or not await self._prepare(facts.validators):
             self.attempts -= 1  # the later retrieval over one connection is the first attempt
-            self._sink.flatten()
+            self._sink.truncate_at_gap()
             return None
         size = self._version.size
         assert size is not None
@@ -162,9 +162,9 @@ class SegmentedDownload:
         self._on_event(Finished(url, None, transfer=number))
         if octets_of(self._ranges) != size:
             self.attempts -= 1
-            self._sink.flatten()
+            self._sink.truncate_at_gap()
             return None
-        self._sink.gather(size)
+        self._sink.end_segments(size)
         return facts
 
     @property
@@ -206,7 +206,7 @@ class SegmentedDownload:
             or not (self._proved or can_detect_change(new))
         ):
             return False
-        ranges = sink.whole
+        ranges = sink.ranges
         if ranges and not (sink.known.agree(new) and is_same(sink.known, new, proved=self._proved)):
             return False
         if ranges and not sink.has_gaps:  # after a crash, the last bytes of the file may be lost
@@ -216,7 +216,7 @@ class SegmentedDownload:
             return False
         self._version, self._ranges = new, ranges
         self._first.version = new
-        await sink.spread(new, ranges)
+        await sink.begin_segments(new, ranges)
         return True
 
     # -- the segments
@@ -364,7 +364,7 @@ class SegmentedDownload:
                 await self._sink.start_writeback()
                 flushed = ranges
             if checks % _CHECKS_PER_RECORD == 0 and ranges != recorded:
-                await self._sink.note_whole(ranges)
+                await self._sink.sync_ranges(ranges)
                 recorded = ranges
 
     def _report(self) -> None:

@@ -26,7 +26,7 @@ MOST = 8
 
 
 def held(path: Path, commits: GroupCommit | None = None, *, adopt: bool = False) -> PartialFile:
-    return PartialFile(str(path), source=SOURCE, adopt=adopt, holds=MOST, commits=commits)
+    return PartialFile(str(path), source=SOURCE, adopt=adopt, max_buffered=MOST, commits=commits)
 
 
 async def save(path: Path, octets: bytes, commits: GroupCommit | None = None) -> None:
@@ -77,7 +77,7 @@ async def test_held_file_is_not_on_disk_before_commit(tmp_path: Path) -> None:
         await sink.remember(Validators(size=7))
         sink.write(b"one ")
         sink.write(memoryview(b"two"))
-        assert (sink.position, sink.tail(3), sink.tail(0), sink.whole) == (7, b"two", b"", ((0, 7),))
+        assert (sink.position, sink.tail(3), sink.tail(0), sink.ranges) == (7, b"two", b"", ((0, 7),))
         assert os.listdir(tmp_path) == []
         sink.restart()
         assert sink.position == 0
@@ -115,10 +115,10 @@ async def test_held_file_interrupted_becomes_part(tmp_path: Path) -> None:
             sink.write(b"half")
             scope.cancel()
             await trio.lowlevel.checkpoint()
-    assert sink.left == 4
+    assert sink.partial_size == 4
     assert (tmp_path / "got.part").read_bytes() == b"half"
     async with held(tmp_path / "got") as sink:
-        assert (sink.is_held, sink.position, sink.known) == (False, 4, KNOWN)
+        assert (sink.is_buffered, sink.position, sink.known) == (False, 4, KNOWN)
         sink.discard()
     assert os.listdir(tmp_path) == []
 
@@ -157,8 +157,8 @@ async def test_concurrent_commits_first_wins(adopt: bool, tmp_path: Path) -> Non
 async def test_exists_replace_keeps_old_file_until_commit(when: str, tmp_path: Path) -> None:
     path = tmp_path / "got"
     os.symlink("nowhere", path) if when == "before" else None
-    async with PartialFile(str(path), exists="replace", source=SOURCE, holds=MOST) as sink:
-        assert sink.is_held
+    async with PartialFile(str(path), exists="replace", source=SOURCE, max_buffered=MOST) as sink:
+        assert sink.is_buffered
         sink.write(b"ours")
         await save(path, b"theirs") if when == "meanwhile" else None
         assert len(os.listdir(tmp_path)) == 1
@@ -319,7 +319,7 @@ async def test_commit_failed_record_leaves_no_final_name(fails: str, tmp_path: P
 
 async def test_write_back_submits_each_range_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte range is submitted once, in order."""
-    monkeypatch.setattr("resolver.files.partial_file._SET_GOING_EVERY", 0)
+    monkeypatch.setattr("resolver.files.partial_file._WRITEBACK_INTERVAL", 0)
     begun: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, begin, count, how: begun.append((begin, count)))
     async with PartialFile(str(tmp_path / "got")) as sink:
@@ -342,7 +342,7 @@ async def test_write_back_submits_each_range_once(tmp_path: Path, monkeypatch: p
 async def test_allocate_is_contiguous_and_bounded(
     has_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ranges are contiguous, at most `_AHEAD` bytes ahead, and end at the announced size."""
+    """The ranges are contiguous, at most `_MAX_PREALLOCATED` bytes ahead and end at the announced size."""
     given: list[tuple[int, int]] = []
 
     def give(fd: int, mode: int, begin: int, count: int) -> int:
@@ -350,7 +350,7 @@ async def test_allocate_is_contiguous_and_bounded(
         return -1  # 1: an error, without effect
 
     monkeypatch.setattr(durable, "_fallocate", lambda: give if has_it else None)
-    monkeypatch.setattr("resolver.files.partial_file._AHEAD", 100)
+    monkeypatch.setattr("resolver.files.partial_file._MAX_PREALLOCATED", 100)
     async with PartialFile(str(tmp_path / "got")) as sink:
         sink.write(b"held before")
         for position in range(11, 1_012, 20):

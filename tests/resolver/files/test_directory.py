@@ -20,7 +20,7 @@ WAYS = pytest.mark.parametrize("is_below", [False, True], ids=["anywhere", "belo
 
 def file_of(top: Path, name: str, *, is_below: bool, holds: int = 0) -> PartialFile:
     below = f"{top}/" if is_below else None
-    return PartialFile(str(top / name), make_directory=True, below=below, holds=holds)
+    return PartialFile(str(top / name), make_directory=True, below=below, max_buffered=holds)
 
 
 def below(top: Path) -> list[str]:
@@ -78,7 +78,7 @@ async def test_removed_directory_is_made_again(is_large: bool, is_below: bool, t
         os.rmdir(tmp_path / "host/ab")
         os.rmdir(tmp_path / "host")
         if is_large:
-            sink.grow()
+            sink.create_part()
         sink.write(b"all of it")
         await sink.commit()
     assert (tmp_path / "host/ab/name").read_bytes() == b"all of it"

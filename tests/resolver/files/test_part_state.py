@@ -24,7 +24,7 @@ from resolver.files.part_state import (
     is_own,
     put_mark,
     read_state,
-    wipe,
+    remove_mark,
     write_state,
 )
 
@@ -268,10 +268,10 @@ def test_mark_without_matching_token_is_refused(tmp_path: Path) -> None:
         assert not mark._replace(token=None).is_on(fd)
         assert not mark._replace(token="0" * 32).is_on(fd)
         assert mark.is_on(fd)  # is_on() changes nothing
-        wipe(fd)
+        remove_mark(fd)
         assert not mark.is_on(fd)
         assert not mark._replace(token=None).is_on(fd)  # the call puts a token to probe, and removes it
-        wipe(fd)  # a second call has no effect
+        remove_mark(fd)  # a second call has no effect
 
 
 @pytest.mark.usefixtures("bare")
@@ -279,7 +279,7 @@ def test_mark_without_attributes_uses_inode(tmp_path: Path) -> None:
     mark = marked(tmp_path / "a")
     assert mark.token is None
     with opened(tmp_path / "a") as fd:
-        wipe(fd)
+        remove_mark(fd)
         assert mark.is_on(fd)
         assert not mark.is_copied_to(fd)
         assert not mark._replace(token="0" * 32).is_on(fd)

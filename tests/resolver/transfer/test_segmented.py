@@ -420,8 +420,8 @@ async def test_failed_download_is_resumed_with_gaps(nursery: trio.Nursery, tmp_p
         await save(tmp_path, server.url("/object"))
     state = state_in(tmp_path)
     assert state is not None
-    assert state.whole is not None
-    held = sum(end - begin for begin, end in state.whole)
+    assert state.ranges is not None
+    held = sum(end - begin for begin, end in state.ranges)
     assert 0 < held < len(OBJECT)
     guard.at = 1_000
     server.requests.clear()
@@ -446,8 +446,8 @@ def held_in(folder: Path) -> int:
     """Return the number of bytes that are in the partial file according to its state file."""
     state = state_in(folder)
     assert state is not None
-    assert state.whole
-    return sum(end - begin for begin, end in state.whole)
+    assert state.ranges
+    return sum(end - begin for begin, end in state.ranges)
 
 
 async def test_single_stream_fills_gaps(nursery: trio.Nursery, tmp_path: Path) -> None:
@@ -612,7 +612,7 @@ def check_state(folder: Path, server: FaultyServer) -> None:
         return
     octets = (folder / "it.part").read_bytes()
     assert state.url == server.url()
-    for begin, end in state.whole or ():
+    for begin, end in state.ranges or ():
         assert octets[begin:end] == OBJECT[begin:end]
 
 
@@ -632,7 +632,7 @@ async def counted(self, source, piece):
     pieces += 1
     if pieces == most:
         if noted == "noted":
-            await self._sink.note_whole(self._join_ranges())
+            await self._sink.sync_ranges(self._join_ranges())
         os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
@@ -655,8 +655,8 @@ async def test_killed_download_keeps_recorded_ranges(nursery: trio.Nursery, tmp_
         check_state(tmp_path, server)
         state = state_in(tmp_path)
         assert state is not None
-        assert state.whole is not None
-        now = sum(end - begin for begin, end in state.whole)
+        assert state.ranges is not None
+        now = sum(end - begin for begin, end in state.ranges)
         assert now > held if noted == "noted" else now == held
         held = now
     saved = await save(tmp_path, server.url(), ports=(server.port,))
@@ -683,7 +683,7 @@ async def test_state_is_written_after_sync(
 
     def written(name: str, directory: DirectoryHandle, state: PartState, *, sync: bool = False) -> bool:
         octets = (tmp_path / "it.part").read_bytes()
-        assert all(octets[begin:end] == OBJECT[begin:end] for begin, end in state.whole or ())
+        assert all(octets[begin:end] == OBJECT[begin:end] for begin, end in state.ranges or ())
         steps.append("write")
         return write(name, directory, state, sync=sync)
 
