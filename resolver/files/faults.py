@@ -80,15 +80,15 @@ def exhaustion_fault(error: BaseException) -> LocalError | None:
     The result is `None` if the exception, or another exception of the group, has another cause.
     """
     if isinstance(error, BaseExceptionGroup):
-        found = [exhaustion_fault(each) for each in error.exceptions]
-        return None if None in found else found[0]
+        faults = [exhaustion_fault(part) for part in error.exceptions]
+        return None if None in faults else faults[0]
     if isinstance(error, RuntimeError):
         from resolver.loops.loop import raise_without_thread  # lazy import: `--version` needs no `typing`
 
         try:
             raise_without_thread(error)
-        except OSError as lack:
-            error = lack
+        except OSError as cause:
+            error = cause
     if not isinstance(error, OSError):
         return None
     if error.errno == errno.ENOENT and error.filename is None:  # the error of getcwd(3) has no file name
@@ -113,7 +113,7 @@ SPARE = 16
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE})
 
 
-def most_descriptors() -> int:
+def max_descriptors() -> int:
     """Return the maximum number of file descriptors of this process (RLIMIT_NOFILE)."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
@@ -121,7 +121,7 @@ def most_descriptors() -> int:
 
 def check_spare(fd: int) -> None:
     """Raise `OSError` (EMFILE) if the descriptor is reserved."""
-    limit = most_descriptors()
+    limit = max_descriptors()
     if fd >= limit - SPARE and fd >= limit - limit // 4:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

@@ -31,7 +31,7 @@ _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
 
 #: The number of bytes between two updates of the mailbox's state file. After a crash, at most this number of
 #: bytes is requested again.
-_WHOLE_EVERY = 1_048_576
+_STATE_INTERVAL = 1_048_576
 
 #: The maximum number of bytes of a line that are read in one step, and the maximum size of a state file.
 _PIECE = 65_536
@@ -80,46 +80,46 @@ class Mbox:
         self._name = os.path.basename(path)
         self._state = self._name + STATE_SUFFIX
         self._fd = -1
-        self._noted = 0
+        self._recorded_size = 0
 
     def open(self) -> None:
         check_name(self._path)
-        with _faults(self._path):
+        with _convert_errors(self._path):
             try:
                 self._directory.hold()
-                self._take()
+                self._open_file()
             except BaseException:
                 self._release()
                 raise
 
-    def _take(self) -> None:
+    def _open_file(self) -> None:
         try:
             self._fd = self._directory.create(self._name)
         except FileExistsError:
             self._fd = self._directory.open(self._name)
-        found = os.fstat(self._fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise LocalError(f"{self._path!r} is not a regular file of this user: choose another name")
         if not lock(self._fd):
             raise LocalError(f"{self._path!r} is being written by another process")
-        self._recover(found)
-        self.size = self._noted = os.fstat(self._fd).st_size
+        self._recover(status)
+        self.size = self._recorded_size = os.fstat(self._fd).st_size
         if self.size:
             self._read()
         self._note()
         os.lseek(self._fd, 0, os.SEEK_END)
 
-    def _recover(self, found: os.stat_result) -> None:
+    def _recover(self, status: os.stat_result) -> None:
         """Truncate the file to the size that a killed run recorded.
 
         Raises:
             LocalError: Another program has appended messages, or the state describes another file.
         """
         state = self._read_state()
-        if state is None or not found.st_size:
+        if state is None or not status.st_size:
             return
         size, inode = state
-        if inode != found.st_ino or size > found.st_size:
+        if inode != status.st_ino or size > status.st_size:
             raise LocalError(
                 f"{self._path!r} is not the file that an earlier run began: "
                 f"remove {self._path + STATE_SUFFIX!r} if the mailbox is complete"
@@ -146,33 +146,33 @@ class Mbox:
         """
         with open(os.dup(self._fd), "rb") as file:
             file.seek(start)
-            begins = True
+            is_line_start = True
             while line := file.readline(_PIECE):
                 # A line without LF is the incomplete last line of an interrupted run.
-                if begins and line.startswith(b"From ") and line.endswith(b"\n"):
+                if is_line_start and line.startswith(b"From ") and line.endswith(b"\n"):
                     sender = line.split(b" ", 2)[1]
                     source, _, number = sender.rpartition(b"/")
-                    is_ours = number.isdigit() and len(number) < 20
-                    yield (source, int(number)) if is_ours else (None, 0)
-                begins = line.endswith(b"\n")
+                    is_numbered = number.isdigit() and len(number) < 20
+                    yield (source, int(number)) if is_numbered else (None, 0)
+                is_line_start = line.endswith(b"\n")
 
     def add(self, number: int, moment: datetime, article: bytes) -> None:
         octets = _with_lines(article)
         sender = b"%b/%d" % (self._source, number)
         date = moment.astimezone(UTC).ctime().encode("ascii")  # as asctime(3) formats it
         message = b"From %b %b\n%b\n" % (sender, date, _QUOTED.sub(rb">\1", octets))
-        with _faults(self._path):
+        with _convert_errors(self._path):
             self._write(message)
-            if self.size - self._noted >= _WHOLE_EVERY:
+            if self.size - self._recorded_size >= _STATE_INTERVAL:
                 self._note()
         self.numbers.add(number)
 
     def _write(self, octets: bytes) -> None:
-        left = memoryview(octets)
+        remaining = memoryview(octets)
         os.lseek(self._fd, self.size, os.SEEK_SET)
         try:
-            while left:
-                left = left[os.write(self._fd, left) :]
+            while remaining:
+                remaining = remaining[os.write(self._fd, remaining) :]
         except BaseException:
             with suppress(OSError):
                 os.ftruncate(self._fd, self.size)
@@ -183,7 +183,7 @@ class Mbox:
         """Sync the mbox file, remove the state file, and close the mbox file."""
         try:
             if self._fd != -1:
-                with _faults(self._path):
+                with _convert_errors(self._path):
                     os.fsync(self._fd)
                     self._directory.forget(self._state)
         finally:
@@ -201,12 +201,12 @@ class Mbox:
         """Sync the mbox file, and then record its size in the state file."""
         os.fsync(self._fd)
         record = {"format": _FORMAT, "size": self.size, "inode": os.fstat(self._fd).st_ino}
-        first = self._state + FIRST_SUFFIX
-        self._directory.forget(first)
-        fd = self._directory.create(first, 0o600)
-        with whole_file(fd, (json.dumps(record).encode(),), partial(self._directory.forget, first)):
-            self._directory.replace(first, self._state)
-        self._noted = self.size
+        temporary = self._state + FIRST_SUFFIX
+        self._directory.forget(temporary)
+        fd = self._directory.create(temporary, 0o600)
+        with whole_file(fd, (json.dumps(record).encode(),), partial(self._directory.forget, temporary)):
+            self._directory.replace(temporary, self._state)
+        self._recorded_size = self.size
 
     def _read_state(self) -> tuple[int, int] | None:
         try:
@@ -240,7 +240,7 @@ class Maildir:
 
     def open(self) -> None:
         check_name(self._path)
-        with _faults(self._path):
+        with _convert_errors(self._path):
             try:
                 for folder in self._folders.values():
                     folder.hold()
@@ -255,38 +255,38 @@ class Maildir:
             number = name.partition(":")[0].removesuffix(self._ending).partition(".")[2]
             if name.partition(":")[0].endswith(self._ending) and number.isdigit() and number.isascii():
                 self.numbers.add(int(number))
-                found = folder.status_of(name)
-                self.size += 0 if found is None else found.st_size
+                status = folder.status_of(name)
+                self.size += 0 if status is None else status.st_size
 
     def _name_of(self, folder: DirectoryHandle) -> str:
-        return next(name for name, each in self._folders.items() if each is folder)
+        return next(name for name, candidate in self._folders.items() if candidate is folder)
 
     def add(self, number: int, moment: datetime, article: bytes) -> None:
         octets = _with_lines(article)
         seconds = max(0, int(moment.timestamp()))
         name = f"{seconds}.{number}{self._ending}"
-        making, done = self._folders["tmp"], self._folders["new"]
-        with _faults(os.path.join(self._path, "new", name)):
-            making.forget(name)
-            fd = making.create(name)
+        temporary, new = self._folders["tmp"], self._folders["new"]
+        with _convert_errors(os.path.join(self._path, "new", name)):
+            temporary.forget(name)
+            fd = temporary.create(name)
             try:
                 with open(fd, "wb", closefd=False) as file:
                     file.write(octets)
                 os.utime(fd, (seconds, seconds))
                 os.fsync(fd)
             except BaseException:
-                making.forget(name)
+                temporary.forget(name)
                 raise
             finally:
                 os.close(fd)
             try:
-                os.link(name, name, src_dir_fd=making.fd, dst_dir_fd=done.fd, follow_symlinks=False)
+                os.link(name, name, src_dir_fd=temporary.fd, dst_dir_fd=new.fd, follow_symlinks=False)
             except OSError as error:
                 if error.errno not in NO_LINKS:  # link(2) on Linux reports EEXIST first, so the name is free
                     raise
-                os.rename(name, name, src_dir_fd=making.fd, dst_dir_fd=done.fd)
+                os.rename(name, name, src_dir_fd=temporary.fd, dst_dir_fd=new.fd)
             else:
-                making.forget(name)
+                temporary.forget(name)
         self.numbers.add(number)
         self.size += len(octets)
 
@@ -301,7 +301,7 @@ def _with_lines(article: bytes) -> bytes:
 
 
 @contextmanager
-def _faults(path: str) -> Iterator[None]:
+def _convert_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

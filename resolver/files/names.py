@@ -36,7 +36,7 @@ def check_name(path: str) -> None:
         ) from error
 
 
-def check_way(path: str, below: str) -> None:
+def check_parents(path: str, below: str) -> None:
     """Raise `LocalError` if a directory of `path` after the prefix `below` is a symbolic link."""
     directory = DirectoryHandle(os.path.dirname(path), make=False, below=below)
     try:
@@ -72,7 +72,7 @@ def is_directory(path: str) -> bool:
         return False
 
 
-def is_there(path: str) -> bool:
+def is_taken(path: str) -> bool:
     """Return whether a file or a symbolic link, even a dangling one, has the name `path`."""
     return os.path.lexists(path)
 
@@ -81,12 +81,12 @@ def is_skipped(path: str) -> bool:
     """Return whether `exists="skip"` keeps a file with the name. Raises `LocalError` for a directory."""
     if is_directory(path):  # a directory is not the expected file
         raise make_irregular_error(path)
-    return is_there(path)
+    return is_taken(path)
 
 
 def check_free(path: str) -> None:
     """Raise `LocalError` if the name is taken."""
-    if is_there(path):
+    if is_taken(path):
         raise make_taken_error(path)
 
 
@@ -121,27 +121,27 @@ def make_shared_error(path: str) -> LocalError:
     ).with_setting("exists replace")
 
 
-def check_replaceable(there: os.stat_result | None, path: str) -> None:
+def check_replaceable(status: os.stat_result | None, path: str) -> None:
     """Raise `LocalError` if an existing file is not a regular file or a symbolic link.
 
     A device or a pipe must not be replaced. With root permissions, a rename could replace `/dev/null`.
     """
-    if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
+    if status is not None and not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
         raise make_irregular_error(path)
 
 
-def state_of(path: str) -> Validators | None:
+def validators_of(path: str) -> Validators | None:
     """Return the size and modification time of a regular file.
 
     Return None if the file is missing, has another type, or is a dangling symbolic link.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    return Validators(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+    return Validators(status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
 
 def size_of(path: str) -> int:
@@ -165,10 +165,10 @@ def is_free(path: str, source: str) -> bool:
     A name is not free while another process writes the file. The name also counts as free if an earlier run
     completed the file for the same URL, and was killed before it removed the state file.
     """
-    return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
+    return (not is_taken(path) or _was_completed(path, source)) and not _is_busy(path + PART_SUFFIX)
 
 
-def _was_killed_behind(path: str, source: str) -> bool:
+def _was_completed(path: str, source: str) -> bool:
     directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()

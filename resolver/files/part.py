@@ -440,7 +440,7 @@ class PartFile:
         """
         self._check_part()
         try:
-            self._sidecar.make_way(meta)
+            self._sidecar.prepare_rename(meta)
             if self._exists == "replace":
                 check_replaceable(self.directory.status_of(self.name), self.path)
                 self.directory.replace(self._part, self.name)

@@ -12,7 +12,7 @@ If a run was killed after step 3, the next run performs step 4. The sidecar cont
 of the file. They show whether another program has changed the file later.
 
 Only a sidecar that this package created is replaced or removed. A sidecar of this package is a regular file
-of the effective user that begins with `_BEGINNING`. If any other file has the name of the sidecar, an error
+of the effective user that begins with `_PREFIX`. If any other file has the name of the sidecar, an error
 is raised before a request is sent. A file name from a server never has the suffix of a sidecar
 (`policy.filenames`).
 """
@@ -31,13 +31,13 @@ from resolver.policy.files import FIRST_SUFFIX, META_SUFFIX
 
 FORMAT = "url-resolver meta 1"
 #: The first bytes of every sidecar. A run that was killed during the write may leave a prefix of these bytes.
-_BEGINNING = b'{\n  "format": "url-resolver meta '
+_PREFIX = b'{\n  "format": "url-resolver meta '
 
-_FOR_ALL_TO_READ = 0o644
+_MODE = 0o644
 
 
 #: The maximum number of bytes that are read from a sidecar.
-_MOST = 1_048_576
+_MAX_SIZE = 1_048_576
 
 
 def sidecar_of(path: str) -> bytes | None:
@@ -54,13 +54,13 @@ def sidecar_of(path: str) -> bytes | None:
     finally:
         directory.close()
     try:
-        found = os.fstat(fd)
-        octets = os.read(fd, _MOST) if _may_be_ours(found) else b""
+        status = os.fstat(fd)
+        octets = os.read(fd, _MAX_SIZE) if _is_own_file(status) else b""
     except OSError:
         return None
     finally:
         os.close(fd)
-    return octets if octets.startswith(_BEGINNING) else None
+    return octets if octets.startswith(_PREFIX) else None
 
 
 class Sidecar:
@@ -72,21 +72,21 @@ class Sidecar:
     def __init__(self, name: str, directory: DirectoryHandle) -> None:
         self._directory = directory
         self._name = name + META_SUFFIX
-        self._fresh = self._name + FIRST_SUFFIX
+        self._temporary = self._name + FIRST_SUFFIX
 
     def check(self) -> None:
         """Raise an error if another program created a file with the name of the sidecar."""
-        self._is_ours(self._name)
-        self._is_ours(self._fresh)
+        self._exists(self._name)
+        self._exists(self._temporary)
 
     def prepare(self, octets: bytes) -> None:
         """Write the sidecar to a temporary file, and sync the temporary file."""
-        self._forget(self._fresh)
-        fd = self._directory.create(self._fresh, _FOR_ALL_TO_READ)
-        with whole_file(fd, (octets,), partial(self._directory.forget, self._fresh)):
+        self._forget(self._temporary)
+        fd = self._directory.create(self._temporary, _MODE)
+        with whole_file(fd, (octets,), partial(self._directory.forget, self._temporary)):
             pass
 
-    def make_way(self, octets: bytes | None) -> None:
+    def prepare_rename(self, octets: bytes | None) -> None:
         """Write the new sidecar to a temporary file, and remove the old sidecar, before the file is renamed.
 
         The old sidecar describes the replaced file, so it is removed even without a new sidecar.
@@ -107,47 +107,47 @@ class Sidecar:
     def drop(self) -> None:
         """Remove the sidecar's temporary file (of this program), because the file is not saved."""
         with suppress(OSError, LocalError):
-            self._forget(self._fresh)
+            self._forget(self._temporary)
 
     def settle(self) -> None:
         """Rename the temporary file of the sidecar to its final name, if the temporary file exists.
 
         The caller must rename the saved file first.
         """
-        if self._is_ours(self._fresh):
+        if self._exists(self._temporary):
             self._directory.sync()
             try:
-                self._directory.rename(self._fresh, self._name)
+                self._directory.rename(self._temporary, self._name)
             except FileExistsError as error:
                 if not self._has_both_names():
                     raise self._directory.make_foreign_error(self._name) from error
-                self._directory.forget(self._fresh)
+                self._directory.forget(self._temporary)
 
     def _has_both_names(self) -> bool:
         """Return whether a run was killed between link and unlink: the sidecar has both names."""
-        found = self._directory.status_of(self._fresh)
-        return found is not None and self._directory.has(self._name, found)
+        status = self._directory.status_of(self._temporary)
+        return status is not None and self._directory.has(self._name, status)
 
     def _forget(self, name: str) -> bool:
         """Remove a sidecar file, and return whether the file existed."""
-        if not self._is_ours(name):
+        if not self._exists(name):
             return False
         self._directory.forget(name)
         return True
 
-    def _is_ours(self, name: str) -> bool:
+    def _exists(self, name: str) -> bool:
         """Return whether the file exists.
 
         Raises:
             LocalError: Another program created the file.
         """
-        octets = self._directory.read_own(name, _may_be_ours, len(_BEGINNING))
+        octets = self._directory.read_own(name, _is_own_file, len(_PREFIX))
         if octets is None:
             return False
-        if octets != _BEGINNING and not (name == self._fresh and _BEGINNING.startswith(octets)):
+        if octets != _PREFIX and not (name == self._temporary and _PREFIX.startswith(octets)):
             raise self._directory.make_foreign_error(name)
         return True
 
 
-def _may_be_ours(found: os.stat_result) -> bool:
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+def _is_own_file(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()

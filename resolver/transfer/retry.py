@@ -22,7 +22,7 @@ from protocols.errors import (
     TimedOut,
     TryLater,
 )
-from resolver.files.faults import is_scarce, most_descriptors
+from resolver.files.faults import is_scarce, max_descriptors
 from resolver.network.clock import Clock
 from resolver.network.events import OnEvent, Retrying
 from resolver.network.task import MAX_WAIT, Requeue, TaskContext, current, is_push_back
@@ -337,7 +337,7 @@ def requeue_if_scarce(error: ResolveError, url: Url, network: Network) -> None:
     """
     task = current()
     if task is not None and is_scarce(error) and task.lower():
-        words = f"{most_descriptors()} file descriptors are all in use (ulimit -n): concurrency is reduced"
+        words = f"{max_descriptors()} file descriptors are all in use (ulimit -n): concurrency is reduced"
         network.warn(url.shown, Finding("descriptors", "warn", words))
         raise Requeue from error
 

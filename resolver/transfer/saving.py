@@ -26,13 +26,13 @@ from resolver.files.names import (
     NameTaken,
     check_free,
     check_name,
-    check_way,
+    check_parents,
     free_name,
     is_directory,
     is_skipped,
     make_irregular_error,
     size_of,
-    state_of,
+    validators_of,
 )
 from resolver.files.partial_file import PartialFile, finish_killed_run
 from resolver.files.sidecar import FORMAT, sidecar_of
@@ -269,7 +269,7 @@ class Saver:
         if self._is_dry or self._exists in _EARLY_CHECKS:
             check_name(self._path)
             if self._below is not None:
-                check_way(self._path, self._below)
+                check_parents(self._path, self._below)
         exists = self._exists
         if self._keeps_existing():
             if not self._is_dry:
@@ -306,7 +306,7 @@ class Saver:
         match self._exists:
             case "skip":
                 return is_skipped(self._path)
-            case "newer" if (existing := state_of(self._path)) is not None:
+            case "newer" if (existing := validators_of(self._path)) is not None:
                 etag = read_etag(sidecar_of(self._path), self._shown, existing)
                 self._existing = existing._replace(etag=etag or etag_of_row(self._path, existing))
                 return self._is_current_in_listing(existing)

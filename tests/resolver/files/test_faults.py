@@ -16,7 +16,7 @@ from resolver.files.faults import (
     SPARE,
     exhaustion_fault,
     is_scarce,
-    most_descriptors,
+    max_descriptors,
     spare_descriptor,
     writing_fault,
 )
@@ -44,8 +44,8 @@ def test_spare_descriptor_of_last_closes_it_and_raises(scarce: None) -> None:
         os.fstat(fd)
 
 
-def test_most_descriptors_without_a_limit_is_a_number() -> None:
-    assert most_descriptors() > SPARE
+def test_max_descriptors_without_a_limit_is_a_number() -> None:
+    assert max_descriptors() > SPARE
 
 
 def test_is_scarce_checks_cause() -> None:
