@@ -97,10 +97,10 @@ HandOver: TypeAlias = "Callable[[Outcome], Awaitable[None]]"
 
 #: A function that receives each request with its outcome. The function returns when the caller has consumed
 #: the outcome.
-Tell: TypeAlias = "Callable[[SaveRequest, Outcome], Awaitable[None]]"
+Report: TypeAlias = "Callable[[SaveRequest, Outcome], Awaitable[None]]"
 
 #: The maximum number of requests in one query of the ledger.
-_AT_ONCE = 100
+_QUERY_SIZE = 100
 
 
 class ObjectSaver(Protocol):
@@ -139,22 +139,22 @@ class SavingOne:
 
     entry: LedgerEntry | None = None
 
-    def __init__(self, how: BatchSettings, request: SaveRequest, claim: NameReservation) -> None:
-        self._how = how
+    def __init__(self, batch: BatchSettings, request: SaveRequest, claim: NameReservation) -> None:
+        self._batch = batch
         self.request = request
-        self._claim = claim
-        self._known: Url | None = None
+        self._reservation = claim
+        self._parsed: Url | None = None
         self.host = self.scheme = ""
-        self.is_alone = request.path is None or how.exists == "rename" or claim.hold(request.path)
+        self.is_alone = request.path is None or batch.exists == "rename" or claim.reserve_exact(request.path)
         with suppress(ResolveError):  # `run` raises the same error again
-            self._known = url = self._url
+            self._parsed = url = self._url
             self.host, self.scheme = host_key(url), url.scheme
-            if request.path is None and not how.network.policy.allow_server_name:
+            if request.path is None and not batch.network.policy.allow_server_name:
                 self._reserve(url)
 
     @property
     def _url(self) -> Url:
-        return self._known or url_of(self.request.url, origin=self.request.origin)
+        return self._parsed or url_of(self.request.url, origin=self.request.origin)
 
     async def run(self) -> Outcome:
         """Save the object, and return its outcome. Raises only `LedgerFault` and `Requeue`."""
@@ -166,10 +166,10 @@ class SavingOne:
             raise
         except ResolveError as error:
             elapsed, request = running().current_time() - began, self.request
-            judged = judge_failed(error, self._text, self._how.network, request.origin, request.referrer)
+            judged = judge_failed(error, self._text, self._batch.network, request.origin, request.referrer)
             outcome = outcome_of_failure(error, self._text, elapsed, judged)
         if self.entry is not None:
-            await note(self.entry, outcome)
+            await record_outcome(self.entry, outcome)
         return outcome
 
     @property
@@ -179,19 +179,19 @@ class SavingOne:
 
     @property
     def _shown(self) -> Masked:
-        known = self._known
-        return known.shown if known is not None and known.text == self._text else redact(self._text)
+        parsed = self._parsed
+        return parsed.shown if parsed is not None and parsed.text == self._text else redact(self._text)
 
     @property
-    def asked(self) -> RequestRow:
+    def ledger_key(self) -> RequestRow:
         """Return the key of the request in a ledger: the URL without a password, and the path."""
         from resolver.ledger.book import RequestRow  # imported lazily: loads sqlite3
 
         shown, request = self._shown, self.request
-        place = request.path or self._claim.first or ""
+        place = request.path or self._reservation.first or ""
         return RequestRow(
             url=shown,
-            place=place if self._how.moves else os.path.abspath(os.path.join(self._how.directory, place)),
+            place=place if self._batch.moves else os.path.abspath(os.path.join(self._batch.directory, place)),
             typed_url=shown,
             origin=request.origin,
             referrer=request.referrer,
@@ -212,14 +212,14 @@ class SavingOne:
         )
 
     async def _save(self) -> Outcome:
-        how, request, url = self._how, self.request, self._url
-        path = os.path.join(how.directory, await self._path(url))
-        saved = await how.session.save(
+        batch, request, url = self._batch, self.request, self._url
+        path = os.path.join(batch.directory, await self._path(url))
+        saved = await batch.session.save(
             url,
             path,
-            exists=how.exists,
+            exists=batch.exists,
             make_directory=True,
-            digest=how.digest,
+            digest=batch.digest,
             checksum=request.checksum,
             size=request.size,
             mirrors=request.mirrors,
@@ -231,14 +231,14 @@ class SavingOne:
 
     async def _path(self, url: Url) -> str:
         """Return the path below the directory, from the request, the server's file name or the URL."""
-        session, request = self._how.session, self.request
+        session, request = self._batch.session, self.request
         if request.path is not None:
             if not self.is_alone:
                 raise LocalError(
                     f"cannot save to {request.path!r}: another request of this call has this path"
                 )
             return request.path
-        first = self._claim.first
+        first = self._reservation.first
         if first is not None and not may_be_index(first):  # the server cannot change the reserved path
             return first
         name = await session.server_name(url, origin=request.origin, referrer=request.referrer)
@@ -253,12 +253,12 @@ class SavingOne:
             if opens_anything(url):
                 raise
         # a placeholder name: `save` refuses links and services
-        return self._reserve(url, f"link-{self._claim.number}")
+        return self._reserve(url, f"link-{self._reservation.number}")
 
     def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
-        where = local_directory(url, host=False, cut=None)
-        path = self._claim.take(os.path.join(where, name or local_file_name(url)), url.shown)
-        return self._claim.take(path + suffix, url.shown) if suffix else path
+        directory = local_directory(url, host=False, cut=None)
+        path = self._reservation.take(os.path.join(directory, name or local_file_name(url)), url.shown)
+        return self._reservation.take(path + suffix, url.shown) if suffix else path
 
 
 def judge_failed(
@@ -281,64 +281,64 @@ def judge_failed(
     )
 
 
-async def note(entry: LedgerEntry, outcome: Outcome) -> None:
+async def record_outcome(entry: LedgerEntry, outcome: Outcome) -> None:
     """Record the outcome in the ledger. Raises `LedgerFault`."""
     if outcome.error is not None:
-        refused = outcome.status == "refused"
-        await entry.record_failed(outcome.error, class_name(outcome.error), refused=refused)
+        is_refused = outcome.status == "refused"
+        await entry.record_failed(outcome.error, class_name(outcome.error), refused=is_refused)
         return
     skipped = outcome.status == "skipped"
-    brought = 0 if skipped else max(0, outcome.bytes - outcome.resumed_from)
-    await entry.record_done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=skipped)
+    received = 0 if skipped else max(0, outcome.bytes - outcome.resumed_from)
+    await entry.record_done(outcome.path, outcome.bytes, received, outcome.attempts, skipped=skipped)
 
 
 async def _tasks(
-    how: BatchSettings, requests: Requests, ledger: Ledger | None, tell: Tell
+    settings: BatchSettings, requests: Requests, ledger: Ledger | None, report: Report
 ) -> AsyncIterator[BatchTask[Outcome]]:
     """Yield a task for each request, and assign file names in the order of requests.
 
     A request that the ledger lists as completed is reported without a task.
     """
 
-    def may_have(path: str, url: str) -> bool:
-        if how.exists != "rename":
+    def is_available(path: str, url: str) -> bool:
+        if settings.exists != "rename":
             return True
         from resolver.files.names import is_free  # lazy import: it takes 7 ms
 
-        place = os.path.join(how.directory, path)
-        known = ledger is not None and ledger.has(url, os.path.abspath(place))
-        return known or is_free(place, url)
+        full_path = os.path.join(settings.directory, path)
+        is_recorded = ledger is not None and ledger.has(url, os.path.abspath(full_path))
+        return is_recorded or is_free(full_path, url)
 
-    names, number = NameReservations(may_have), 0
-    async with aclosing(_batch_requests(requests, 1 if ledger is None else _AT_ONCE)) as given:
-        async for several in given:
+    names, number = NameReservations(is_available), 0
+    async with aclosing(_batch_requests(requests, 1 if ledger is None else _QUERY_SIZE)) as batches:
+        async for items in batches:
             tasks = []
-            for each in several:
+            for item in items:
                 number += 1
-                request = each if isinstance(each, SaveRequest) else SaveRequest(each)
-                tasks.append(SavingOne(how, request, NameReservation(names, number)))
+                request = item if isinstance(item, SaveRequest) else SaveRequest(item)
+                tasks.append(SavingOne(settings, request, NameReservation(names, number)))
             if ledger is not None:
                 alone = [task for task in tasks if task.is_alone]
-                rows = await running().in_thread(ledger.admit, [task.asked for task in alone])
+                rows = await running().in_thread(ledger.admit, [task.ledger_key for task in alone])
                 for task, row in zip(alone, rows, strict=True):
                     task.entry = row
             for task in tasks:
                 if task.entry is not None and task.entry.is_done:
-                    await tell(task.request, task.make_earlier_outcome(task.entry))
+                    await report(task.request, task.make_earlier_outcome(task.entry))
                 else:
                     yield task
 
 
-async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
-    """Yield lists of up to `most` requests. For an async source, each list has one request."""
+async def _batch_requests(requests: Requests, size: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
+    """Yield lists of up to `size` requests. For an async source, each list has one request."""
     if not isinstance(requests, AsyncIterable):
-        given = iter(requests)
-        while several := list(islice(given, most)):
-            yield several
+        iterator = iter(requests)
+        while batch := list(islice(iterator, size)):
+            yield batch
         return
-    async with aclosing(_iterate_requests(requests)) as coming:
-        async for each in coming:
-            yield [each]
+    async with aclosing(_iterate_requests(requests)) as source:
+        async for request in source:
+            yield [request]
 
 
 async def _iterate_requests(
@@ -346,8 +346,8 @@ async def _iterate_requests(
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
     """Yield the requests of the source. If the iteration stops early, close the source in the same task."""
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
-        async for each in requests:
-            yield each
+        async for request in requests:
+            yield request
 
 
 def hosts_for(
@@ -367,18 +367,18 @@ def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[L
 
 
 async def save_requests(
-    how: BatchSettings,
+    settings: BatchSettings,
     requests: Requests,
     ledger: str | PathLike[str] | None,
     batch: Batch[Outcome],
     hand_over: HandOver,
 ) -> None:
     async with ledger_of(ledger) as book:
-        await save_under(how, requests, book, batch, lambda _, outcome: hand_over(outcome))
+        await save_under(settings, requests, book, batch, lambda _, outcome: hand_over(outcome))
 
 
 async def save_under(
-    how: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
+    settings: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], report: Report
 ) -> None:
     """Run the batch that saves the objects of all requests. Raises `LedgerFault`."""
 
@@ -387,9 +387,9 @@ async def save_under(
             assert result.error is not None
             raise result.error
         assert isinstance(result.task, SavingOne)
-        await tell(result.task.request, result.value)
+        await report(result.task.request, result.value)
 
-    await batch.run(_tasks(how, requests, ledger, tell), take)
+    await batch.run(_tasks(settings, requests, ledger, report), take)
 
 
 # The outcome of saving one URL: a success or a failure. `get --json` prints an outcome as JSON. The JSON
@@ -456,7 +456,7 @@ def _make_plain(value: object) -> JsonValue:
         case float():
             return round(value, 6)
         case tuple():
-            return [each.as_json() if isinstance(each, Finding) else str(each) for each in value]
+            return [item.as_json() if isinstance(item, Finding) else str(item) for item in value]
     assert value is None or isinstance(value, str | int)
     return value
 
@@ -520,7 +520,7 @@ def judge(
     The findings are the same as in the plan of `explain`. If a rule about an IP address, a redirect or a
     response refused the retrieval later, this rule is included.
     """
-    found = check(
+    findings = check(
         url,
         policy=policy,
         origin=origin,
@@ -530,11 +530,11 @@ def judge(
         proxy=proxy,
     ).findings
     with suppress(InvalidUrl):
-        found = (*parse(url, origin=origin).spelling, *found)
+        findings = (*parse(url, origin=origin).spelling, *findings)
     rule = _rule_of(error)
-    if rule is None or any((finding.rule, finding.action) == (rule, "refuse") for finding in found):
-        return tuple(found)
-    return (*found, Finding(rule, "refuse", error.message.removeprefix(f"{rule}: ")))
+    if rule is None or any((finding.rule, finding.action) == (rule, "refuse") for finding in findings):
+        return tuple(findings)
+    return (*findings, Finding(rule, "refuse", error.message.removeprefix(f"{rule}: ")))
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:

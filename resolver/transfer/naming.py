@@ -75,8 +75,8 @@ def _make_distinction(url: Url) -> bytes:
     """Return a suffix that distinguishes URLs with the same path, such as `_id=1` for `x?id=1`."""
     row = registry.find(url.scheme)
     values = [] if row is None else [getattr(url, component) for component in row.told_apart_by]
-    found = b"".join([b"_" + unquote_to_bytes(str(each)) for each in values if each])
-    return found.replace(b"/", b"_").replace(b"\\", b"_")
+    suffix = b"".join([b"_" + unquote_to_bytes(str(value)) for value in values if value])
+    return suffix.replace(b"/", b"_").replace(b"\\", b"_")
 
 
 def listed_name(url: Url) -> str:
@@ -111,7 +111,7 @@ def is_index(url: Url) -> bool:
     last = last_part(url)
     if not last.endswith(b"/"):
         return not last
-    return row.within is None and any(isinstance(getattr(url, each), bytes) for each in row.named_by)
+    return row.within is None and any(isinstance(getattr(url, name), bytes) for name in row.named_by)
 
 
 def may_be_index(path: str) -> bool:
@@ -155,8 +155,8 @@ def make_sibling_url(url: Url, *names: bytes) -> Url | None:
     no directories, or if the URL cannot have siblings.
     """
     row = registry.find(url.scheme)
-    found = None if row is None or row.beside is None else row.beside(url, *names)
-    return None if found is None else parse(build(found), origin="user")
+    sibling = None if row is None or row.beside is None else row.beside(url, *names)
+    return None if sibling is None else parse(build(sibling), origin="user")
 
 
 # A map for all URLs of a run. The memory use of the map is bounded.
@@ -166,60 +166,60 @@ def make_sibling_url(url: Url, *names: bytes) -> Url | None:
 # have the same entry, and callers must tolerate this.
 
 #: The maximum number of keys in memory.
-MOST_HELD = 10_000
+MAX_IN_MEMORY = 10_000
 
 
 class SpillMap:
     """A map from strings to integers, with bounded memory use."""
 
     def __init__(self) -> None:
-        self._held: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         self._database: Connection | None = None
 
     def get(self, text: str) -> int:
         """Return the value of a key, or 0 if the map does not contain the key."""
-        number = self._held.get(text)
+        number = self._numbers.get(text)
         if number is not None or self._database is None:
             return number or 0
-        found = self._database.execute("SELECT number FROM aside WHERE text=?", (_digest(text),)).fetchone()
-        return 0 if found is None else int(found[0])
+        row = self._database.execute("SELECT number FROM aside WHERE text=?", (_digest(text),)).fetchone()
+        return 0 if row is None else int(row[0])
 
-    def put(self, text: str, number: int) -> None:
-        if len(self._held) < MOST_HELD or text in self._held:
-            self._held[text] = number
+    def store(self, text: str, number: int) -> None:
+        if len(self._numbers) < MAX_IN_MEMORY or text in self._numbers:
+            self._numbers[text] = number
             return
         if self._database is None:
-            self._database = _temporary()
+            self._database = _open_database()
         self._database.execute("REPLACE INTO aside VALUES (?, ?)", (_digest(text), number))
 
-    def put_new(self, texts: Sequence[str]) -> list[bool]:
+    def store_new(self, texts: Sequence[str]) -> list[bool]:
         """Add each new key with the value 1, and return for each key whether it was new.
 
         One call for many keys is much faster than a call per key.
         """
-        new = [self._put_in_memory(text) for text in texts]
+        new = [self._store_in_memory(text) for text in texts]
         if None in new:
             if self._database is None:
-                self._database = _temporary()
-            left = {text: _digest(text) for text, done in zip(texts, new, strict=True) if done is None}
-            marks = ",".join("?" * len(left))
+                self._database = _open_database()
+            spilled = {text: _digest(text) for text, is_new in zip(texts, new, strict=True) if is_new is None}
+            marks = ",".join("?" * len(spilled))
             query = f"SELECT text FROM aside WHERE text IN ({marks})"
-            there = {digest for (digest,) in self._database.execute(query, list(left.values()))}
-            rows = sorted(set(left.values()) - there)
+            stored = {digest for (digest,) in self._database.execute(query, list(spilled.values()))}
+            rows = sorted(set(spilled.values()) - stored)
             self._database.executemany("INSERT INTO aside VALUES (?, 1)", ((row,) for row in rows))
             for place, text in enumerate(texts):
                 if new[place] is None:
-                    new[place] = left[text] not in there
-                    there.add(left[text])
-        return [done is True for done in new]
+                    new[place] = spilled[text] not in stored
+                    stored.add(spilled[text])
+        return [is_new is True for is_new in new]
 
-    def _put_in_memory(self, text: str) -> bool | None:
+    def _store_in_memory(self, text: str) -> bool | None:
         """Return whether the key is new, or None if the key is not in memory and the memory is full."""
-        if text in self._held:
+        if text in self._numbers:
             return False
-        if len(self._held) >= MOST_HELD:
+        if len(self._numbers) >= MAX_IN_MEMORY:
             return None
-        self._held[text] = 1
+        self._numbers[text] = 1
         return True
 
     def __del__(self) -> None:
@@ -228,7 +228,7 @@ class SpillMap:
             self._database.close()
 
 
-def _temporary() -> Connection:
+def _open_database() -> Connection:
     import sqlite3  # imported lazily: few runs have more than 10,000 URLs
 
     database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -254,7 +254,7 @@ def _digest(text: str) -> int:
 # only adds an unnecessary number to a name. Each run adds the same number.
 
 #: The kind of a reservation: a name that was created from a URL, or a path that the caller specified.
-_NAMED, _HELD = 1, 2
+_NAMED, _EXACT = 1, 2
 
 
 class NameReservations:
@@ -269,71 +269,71 @@ class NameReservations:
         self._files = SpillMap()
         self._directories = SpillMap()
         self._last = SpillMap()
-        self._held = SpillMap()  # exact paths; the keys of the other maps are case-folded paths
+        self._exact = SpillMap()  # exact paths; the keys of the other maps are case-folded paths
 
-    def reserve(self, wanted: str, url: str) -> str:
-        """Reserve and return the path `wanted`.
+    def reserve(self, path: str, url: str) -> str:
+        """Reserve and return the path.
 
         If the path is not free, the first free numbered path is returned.
         """
-        directory, _, name = wanted.rpartition("/")
-        place = self._directory(directory)
-        found = join(place, name) if place else name
-        key = first = name_key(found)
+        directory, _, name = path.rpartition("/")
+        place = self._reserve_directory(directory)
+        numbered = join(place, name) if place else name
+        key = first = name_key(numbered)
         for number in itertools.count(self._last.get(key) + 1):
             if number > 1:
-                found = join(place, number_name(name, number))
-                key = name_key(found)
-            if not self._files.get(key) and not self._directories.get(key) and self._is_free(found, url):
+                numbered = join(place, number_name(name, number))
+                key = name_key(numbered)
+            if not self._files.get(key) and not self._directories.get(key) and self._is_free(numbered, url):
                 if number > 1:
-                    self._last.put(first, number)
-                self._files.put(key, _NAMED)
-                return found
+                    self._last.store(first, number)
+                self._files.store(key, _NAMED)
+                return numbered
         raise AssertionError("unreachable: the numbers do not end")
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
         """Reserve the paths of an earlier run again, and return for each whether it was free."""
-        place, fits = "", list[bool]()
+        place, is_free = "", list[bool]()
         for path in paths:
             directory = path.rpartition("/")[0]
             if directory != place:
-                place = self._directory(directory)
-            fits.append(directory == place and not self._directories.get(name_key(path)))
-        taken = iter(
-            self._files.put_new([name_key(path) for path, fit in zip(paths, fits, strict=True) if fit])
+                place = self._reserve_directory(directory)
+            is_free.append(directory == place and not self._directories.get(name_key(path)))
+        is_new = iter(
+            self._files.store_new([name_key(path) for path, free in zip(paths, is_free, strict=True) if free])
         )
-        return [fit and next(taken) for fit in fits]
+        return [free and next(is_new) for free in is_free]
 
-    def hold(self, path: str) -> bool:
+    def reserve_exact(self, path: str) -> bool:
         """Reserve exactly this path.
 
         Returns False if the path is already reserved, or if a file of the run has the path of one of its
         directories.
         """
-        found = normpath(path)
-        key = name_key(found)
-        if self._held.get(found) or self._files.get(key) == _NAMED or self._directories.get(key):
+        exact = normpath(path)
+        key = name_key(exact)
+        if self._exact.get(exact) or self._files.get(key) == _NAMED or self._directories.get(key):
             return False
         above, directory = [], key.rpartition("/")[0]
         while directory and not self._directories.get(directory):  # the parents of a reserved one are, too
             above.append(directory)
             directory = directory.rpartition("/")[0]
-        if any(self._files.get(each) for each in above):
+        if any(self._files.get(directory) for directory in above):
             return False
-        for each in above:
-            self._directories.put(each, 1)
-        self._files.put(key, _HELD)
-        self._held.put(found, 1)
+        for directory in above:
+            self._directories.store(directory, 1)
+        self._files.store(key, _EXACT)
+        self._exact.store(exact, 1)
         return True
 
-    def _directory(self, wanted: str) -> str:
+    def _reserve_directory(self, directory: str) -> str:
         """Return the path of a directory, with a number if a file of the run has the same name."""
         place = ""
-        for part in wanted.split("/") if wanted else ():
+        for part in directory.split("/") if directory else ():
             names = (join(place, number_name(part, number)) for number in itertools.count(1))
             place = next(name for name in names if not self._files.get(name_key(name)))
             if not self._directories.get(key := name_key(place)):
-                self._directories.put(key, 1)
+                self._directories.store(key, 1)
         return place
 
 
@@ -342,30 +342,30 @@ class NameReservation:
 
     def __init__(self, names: NameReservations, number: int) -> None:
         self._names = names
-        self._had: dict[str, str] = {}
+        self._path_by_name: dict[str, str] = {}
         self.number = number
 
     @property
     def first(self) -> str | None:
         """Return the path that was reserved first, or None if no path is reserved."""
-        return next(iter(self._had.values()), None)
+        return next(iter(self._path_by_name.values()), None)
 
-    def hold(self, path: str) -> bool:
-        """Reserve exactly this path; see `NameReservations.hold`."""
-        return self._names.hold(path)
+    def reserve_exact(self, path: str) -> bool:
+        """Reserve exactly this path; see `NameReservations.reserve_exact`."""
+        return self._names.reserve_exact(path)
 
-    def reserve(self, wanted: str, url: str) -> str:
+    def reserve(self, path: str, url: str) -> str:
         """Reserve and return a path that is unique in the run.
 
         Each call returns another path.
         """
-        return self._names.reserve(wanted, url)
+        return self._names.reserve(path, url)
 
-    def take(self, wanted: str, url: str) -> str:
+    def take(self, path: str, url: str) -> str:
         """Reserve and return a path for this URL.
 
-        Repeated calls with the same `wanted` return the same path. `url` is the redacted URL.
+        Repeated calls with the same `path` return the same path. `url` is the redacted URL.
         """
-        if wanted not in self._had:
-            self._had[wanted] = self._names.reserve(wanted, url)
-        return self._had[wanted]
+        if path not in self._path_by_name:
+            self._path_by_name[path] = self._names.reserve(path, url)
+        return self._path_by_name[path]

@@ -30,9 +30,9 @@ from resolver.transfer.many import (
     hosts_for,
     judge_failed,
     ledger_of,
-    note,
     outcome_of,
     outcome_of_failure,
+    record_outcome,
 )
 from resolver.transfer.naming import last_part, local_file_name
 from resolver.transfer.network import Network
@@ -236,7 +236,7 @@ class _TreeSaveTask:
                 return None
             outcome = outcome_of(saved, item.scheme, saved.path)
         if self._row is not None:
-            await note(self._row, outcome)
+            await record_outcome(self._row, outcome)
         return outcome
 
     async def _forget(self) -> None:

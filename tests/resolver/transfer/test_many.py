@@ -281,7 +281,7 @@ async def test_save_all_reports_done_files_in_order(
     server: HttpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger is queried for several URLs at a time. Equal URLs have separate rows in the ledger."""
-    monkeypatch.setattr(many, "_AT_ONCE", 4)
+    monkeypatch.setattr(many, "_QUERY_SIZE", 4)
     urls = [*map(server.url, SITE), server.url("/0.txt")]
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 3}
     async with Resolver() as session:

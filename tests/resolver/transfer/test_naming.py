@@ -12,7 +12,7 @@ from resolver.transfer.naming import NameReservation, NameReservations, SpillMap
 
 @pytest.fixture(autouse=True)
 def _few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_HELD", 3)
+    monkeypatch.setattr(aside, "MAX_IN_MEMORY", 3)
 
 
 def test_spill_map_returns_stored_numbers() -> None:
@@ -20,18 +20,18 @@ def test_spill_map_returns_stored_numbers() -> None:
     texts = [*"abcdefgh", "", "\udcff", "\ud800", "é"]
     assert [found.get(text) for text in texts] == [0] * len(texts)
     for number, text in enumerate(texts, 1):
-        found.put(text, number)
+        found.store(text, number)
     assert [found.get(text) for text in texts] == list(range(1, len(texts) + 1))
     for text in texts:
-        found.put(text, 7)
+        found.store(text, 7)
     assert [found.get(text) for text in texts] == [7] * len(texts)
 
 
 def test_spill_map_memory_is_bounded() -> None:
     found = SpillMap()
     for number in range(100):
-        found.put(str(number), 1)
-    assert len(vars(found)["_held"]) == 3
+        found.store(str(number), 1)
+    assert len(vars(found)["_numbers"]) == 3
 
 
 def test_reserved_names_are_numbered() -> None:
@@ -66,22 +66,22 @@ def test_names_that_differ_in_case_or_form_only_are_numbered() -> None:
 def test_names_hold_accepts_path_that_differs_in_case() -> None:
     """A path that the user gave is not changed: the user may want two names that differ only in case."""
     names = NameReservations(lambda path, url: True)
-    assert [names.hold(path) for path in ("A", "a", "./A", "A/b", "c/d", "C/D")] == [
+    assert [names.reserve_exact(path) for path in ("A", "a", "./A", "A/b", "c/d", "C/D")] == [
         *(True, True, False, False, True, True)
     ]
     assert NameReservation(names, 1).take("a", "x:") == "a.2"
-    assert not names.hold("A.2")
+    assert not names.reserve_exact("A.2")
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), max_size=9), max_size=6))
-def test_spill_map_put_new_equals_single_puts(several: list[list[str]]) -> None:
+def test_spill_map_store_new_equals_single_puts(several: list[list[str]]) -> None:
     together, one_by_one = SpillMap(), SpillMap()
     for texts in several:
         new = []
         for text in texts:
             new.append(not one_by_one.get(text))
-            one_by_one.put(text, 1)
-        assert together.put_new(texts) == new
+            one_by_one.store(text, 1)
+        assert together.store_new(texts) == new
     assert [together.get(text) for text in "abcdefghijkl"] == [
         one_by_one.get(text) for text in "abcdefghijkl"
     ]
