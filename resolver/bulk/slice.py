@@ -27,7 +27,7 @@ from resolver.files.atomic import OutputFiles, claim_file, make_scratch_director
 from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
 from resolver.loops import running
-from resolver.transfer.batch import AT_REST, Batch, BatchTask
+from resolver.transfer.batch import MAX_FLUSHING, Batch, BatchTask
 from resolver.transfer.many import BatchSettings, Outcome, SaveRequest, hosts_for, save_under
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.session import Resolver
@@ -215,9 +215,9 @@ async def _fetch(
         started = loop.current_time()
         hosts: HostScheduler[BatchTask[Outcome]] = hosts_for(job.per_host, job.host_rate)
         for host, seconds in (slice.pauses or {}).items():
-            hosts.leave_alone(host, started + seconds)
+            hosts.pause_until(host, started + seconds)
         batch: Batch[Outcome] = Batch(
-            hosts, concurrency=job.concurrency, until=started + job.max_seconds, resting=AT_REST
+            hosts, concurrency=job.concurrency, until=started + job.max_seconds, max_flushing=MAX_FLUSHING
         )
         outcomes = _SliceOutcomes(slice.items)
         session = _SliceSession(**settings)

@@ -52,7 +52,7 @@ from resolver.files.faults import is_full, is_scarce
 from resolver.ledger import LedgerFault, current
 from resolver.network.events import OnEvent
 from resolver.policy.schemes import max_connections
-from resolver.transfer.batch import AT_REST, Batch, BatchTask, TaskResult
+from resolver.transfer.batch import MAX_FLUSHING, Batch, BatchTask, TaskResult
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver
@@ -307,8 +307,8 @@ class _RetrievalRun:
         """
         command = self._command
         if command.verb == "get" and command.output != "-":
-            resting = AT_REST if command.jobs > 1 else 0  # a sequential run must report in order
-            return Batch(hosts, concurrency=command.jobs, resting=resting)
+            max_flushing = MAX_FLUSHING if command.jobs > 1 else 0  # a sequential run must report in order
+            return Batch(hosts, concurrency=command.jobs, max_flushing=max_flushing)
         return Batch(hosts, concurrency=1, window=1)
 
     async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:

@@ -91,8 +91,8 @@ class Connector:
         if pooled is not None:
             pooled.stream.apply_settings(self.settings)
             self.record_peer(pooled.stream)
-        elif (task := current()) is not None and task.room is not None:
-            await self._shared.pool.close_excess(addresses, task.room)
+        elif (task := current()) is not None and task.max_idle is not None:
+            await self._shared.pool.close_excess(addresses, task.max_idle)
         return pooled
 
     async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:

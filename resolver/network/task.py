@@ -52,7 +52,7 @@ class TaskContext(ABC):
 
     @property
     @abstractmethod
-    def room(self) -> int | None:
+    def max_idle(self) -> int | None:
         """Return the maximum number of idle connections to the host in the pool, or None without a limit."""
 
     @property
@@ -79,7 +79,7 @@ class TaskContext(ABC):
         return self._previous != before
 
     @abstractmethod
-    def rest(self) -> None:
+    def release_host(self) -> None:
         """Report that the task waits only for the disk now, so that another task may use the host."""
 
     def counts(self) -> bool:
@@ -91,7 +91,7 @@ class TaskContext(ABC):
         return self.is_alone or self._requeue_count >= _MAX_REQUEUES
 
     @abstractmethod
-    def lower(self) -> bool:
+    def reduce_concurrency(self) -> bool:
         """Reduce the number of concurrent tasks, because this machine lacks resources.
 
         Returns:

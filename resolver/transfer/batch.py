@@ -40,7 +40,7 @@ WINDOW = 1_000
 #: The maximum number of tasks that wait for the disk. These tasks are not counted as running tasks. Flushing
 #: 64 files together takes hardly longer than flushing one file. Each task that waits for the disk may use two
 #: file descriptors and the memory for a small file.
-AT_REST = 64
+MAX_FLUSHING = 64
 
 
 class BatchTask(Protocol[T_co]):
@@ -82,35 +82,35 @@ Take = Callable[[TaskResult[T]], Awaitable[None]]
 class TaskSlot(TaskContext, Generic[T]):
     """The context of a task in a batch."""
 
-    def __init__(self, batch: Batch[T], waiting: QueuedTask[BatchTask[T]]) -> None:
+    def __init__(self, batch: Batch[T], queued: QueuedTask[BatchTask[T]]) -> None:
         super().__init__(batch.now)
         self._batch = batch
-        self._waiting = waiting
+        self._queued = queued
 
-    def rest(self) -> None:
-        self._batch.rest(self._waiting)
+    def release_host(self) -> None:
+        self._batch.release_host(self._queued)
 
-    def lower(self) -> bool:
-        return self._batch.lower()
+    def reduce_concurrency(self) -> bool:
+        return self._batch.reduce_concurrency()
 
     @property
     def is_alone(self) -> bool:
-        return self._batch.hosts.is_alone(self._waiting)
+        return self._batch.hosts.is_alone(self._queued)
 
     @property
-    def room(self) -> int | None:
-        return self._batch.hosts.room(self._waiting)
+    def max_idle(self) -> int | None:
+        return self._batch.hosts.room(self._queued)
 
     @property
     def closed(self) -> tuple[float, TryLater] | None:
-        return self._waiting.place.closed
+        return self._queued.place.closed
 
     def push_back(self, pause: float) -> None:
         super().push_back(pause)
-        self._batch.hosts.push_back(self._waiting, self._now(), pause)
+        self._batch.hosts.push_back(self._queued, self._now(), pause)
 
     def close(self, error: TryLater, pause: float) -> None:
-        self._waiting.place.closed = self._now() + pause, error
+        self._queued.place.closed = self._now() + pause, error
 
 
 class Batch(Generic[T]):
@@ -121,7 +121,7 @@ class Batch(Generic[T]):
         concurrency: the maximum number of running tasks, not counting the tasks at silent hosts. Together
             with the tasks at silent hosts, at most twice `concurrency` tasks run.
         window: the maximum number of waiting tasks.
-        resting: the maximum number of tasks that wait for the disk. `concurrency` does not include these
+        max_flushing: the maximum number of tasks that wait for the disk. `concurrency` does not include these
             tasks.
         until: the deadline. After the deadline no task starts, and the source is not read. Waiting tasks are
             dropped, and running tasks are completed.
@@ -133,21 +133,21 @@ class Batch(Generic[T]):
         *,
         concurrency: int,
         window: int = WINDOW,
-        resting: int = 0,
+        max_flushing: int = 0,
         until: float = float("inf"),
     ) -> None:
         self.hosts = hosts
         self._concurrency = concurrency
         self._window = window
-        self._resting = resting
+        self._max_flushing = max_flushing
         self._until = until
-        self._under_way = 0
+        self._running = 0
         self._ended = False
-        self._looks = False
+        self._checks_progress = False
         self._is_lowered = False
-        self._taken: deque[QueuedTask[BatchTask[T]]] = deque()
-        self._turns: dict[QueuedTask[BatchTask[T]], TaskContext] = {}
-        self._at_rest: set[QueuedTask[BatchTask[T]]] = set()
+        self._starting: deque[QueuedTask[BatchTask[T]]] = deque()
+        self._slots: dict[QueuedTask[BatchTask[T]], TaskContext] = {}
+        self._flushing: set[QueuedTask[BatchTask[T]]] = set()
 
     async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
         """Run all tasks of the source, and return after `take` has processed the last result.
@@ -158,7 +158,7 @@ class Batch(Generic[T]):
         self._loop: Loop = running().bind()
         self.now = self._loop.current_time
         self._changed = self._loop.event()
-        self._read_on = self._loop.event()
+        self._space_freed = self._loop.event()
         problem: BaseException | None = None
         try:
             async with self._loop.open_nursery() as nursery:
@@ -179,8 +179,8 @@ class Batch(Generic[T]):
                 self.hosts.add(task.host, task.scheme, task)
                 self._changed.set()
                 while self.hosts.waiting >= self._window:
-                    self._read_on = self._loop.event()
-                    await self._read_on.wait()
+                    self._space_freed = self._loop.event()
+                    await self._space_freed.wait()
         self._ended = True
         self._changed.set()
 
@@ -193,105 +193,105 @@ class Batch(Generic[T]):
             if self._is_late:
                 self.hosts.drop()
                 self._ended = True
-                self._read_on.set()
-            if self._start_what_may():  # perhaps the next task of the source can start immediately
-                self._read_on.set()
-            if self._ended and not self._under_way and not self.hosts.waiting:
+                self._space_freed.set()
+            if self._start_ready():  # perhaps the next task of the source can start immediately
+                self._space_freed.set()
+            if self._ended and not self._running and not self.hosts.waiting:
                 return
             await self._wait_for_change()
 
-    def _start_what_may(self) -> bool:
+    def _start_ready(self) -> bool:
         """Start tasks while slots are free, and return whether a slot stays free.
 
         Tasks start in the order of the queue, even if the event loop reorders its tasks.
         """
         while has_room := self._has_room:
-            if (now := self.now()) >= self._until or (waiting := self.hosts.take(now)) is None:
+            if (now := self.now()) >= self._until or (queued := self.hosts.take(now)) is None:
                 break
-            self._under_way += 1
-            self._taken.append(waiting)
+            self._running += 1
+            self._starting.append(queued)
             self._begin()
             # reading many tasks from the source together is faster
             if self.hosts.waiting <= self._window // 2:
-                self._read_on.set()
+                self._space_freed.set()
         return has_room
 
-    def _fill_place(self) -> None:
+    def _fill_slots(self) -> None:
         """Start tasks in the free slots, and wake the main task if it has work."""
-        if self._start_what_may() or not self._looks:
+        if self._start_ready() or not self._checks_progress:
             self._changed.set()
 
-    def lower(self) -> bool:
+    def reduce_concurrency(self) -> bool:
         """Lower the concurrency below the number of running tasks. Return whether the caller must wait.
 
         Tasks at silent hosts and tasks that wait for the disk count as running tasks, because they also use
         file descriptors.
         """
-        if self._under_way < 2:
+        if self._running < 2:
             return False
-        self._is_lowered, self._resting = True, 0
-        self._concurrency = min(self._concurrency, self._under_way - 1)
+        self._is_lowered, self._max_flushing = True, 0
+        self._concurrency = min(self._concurrency, self._running - 1)
         return True
 
     @property
     def _has_room(self) -> bool:
         if self._is_lowered:
-            return self._under_way < self._concurrency
-        busy, most = self._under_way - len(self._at_rest), self._concurrency
-        return busy < most or (self.hosts.any_silent and busy - min(self.hosts.lent, most) < most)
+            return self._running < self._concurrency
+        busy, limit = self._running - len(self._flushing), self._concurrency
+        return busy < limit or (self.hosts.any_silent and busy - min(self.hosts.lent, limit) < limit)
 
     async def _wait_for_change(self) -> None:
         until = self.hosts.ready_at() if self._has_room else None
         until = float("inf") if until is None else until
         if not self._ended or self.hosts.waiting:
             until = min(until, self._until)
-        self._looks = self.hosts.waiting > 0 and (not self._has_room or self.hosts.lent > 0)
-        look = self.hosts.look_at(self.now()) if self._looks else float("inf")
+        self._checks_progress = self.hosts.waiting > 0 and (not self._has_room or self.hosts.lent > 0)
+        check_time = self.hosts.next_check_at(self.now()) if self._checks_progress else float("inf")
         if not self._changed.is_set():
-            with self._loop.move_on_at(min(until, look)):
+            with self._loop.move_on_at(min(until, check_time)):
                 await self._changed.wait()
         self._changed = self._loop.event()
         now = self.now()
-        if now >= look:
-            self.hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
+        if now >= check_time:
+            self.hosts.check_progress(now, [task for task, slot in self._slots.items() if slot.has_moved()])
 
     async def _work(self, take: Take[T]) -> None:
         """Run a task and pass its result to `take`. An exception ends the batch."""
-        waiting = self._taken.popleft()
-        if (turn := self._turns.get(waiting)) is None:
-            turn = self._turns[waiting] = TaskSlot(self, waiting)
-        enter(turn)
+        queued = self._starting.popleft()
+        if (slot := self._slots.get(queued)) is None:
+            slot = self._slots[queued] = TaskSlot(self, queued)
+        enter(slot)
         result = None
         try:
-            result = TaskResult(waiting.task, await waiting.task.run())
+            result = TaskResult(queued.task, await queued.task.run())
         except ResolveError as error:
-            result = TaskResult(waiting.task, error=error)
+            result = TaskResult(queued.task, error=error)
         except Requeue:
-            self.hosts.put_back(waiting, self.now())
+            self.hosts.put_back(queued, self.now())
         except BaseException:
-            self._end(waiting, succeeded=False)
+            self._end(queued, succeeded=False)
             raise
         if result is not None:
-            has_rested = waiting in self._at_rest  # if so, another task has its place at the host
-            self._end(waiting, succeeded=result.error is None)
-            if not has_rested:
-                self._fill_place()
+            was_flushing = queued in self._flushing  # if so, another task has its place at the host
+            self._end(queued, succeeded=result.error is None)
+            if not was_flushing:
+                self._fill_slots()
             await take(result)
-        self._under_way -= 1
-        self._fill_place()
+        self._running -= 1
+        self._fill_slots()
 
-    def _end(self, waiting: QueuedTask[BatchTask[T]], *, succeeded: bool) -> None:
-        self._turns.pop(waiting, None)
-        if waiting in self._at_rest:
-            self._at_rest.discard(waiting)
+    def _end(self, queued: QueuedTask[BatchTask[T]], *, succeeded: bool) -> None:
+        self._slots.pop(queued, None)
+        if queued in self._flushing:
+            self._flushing.discard(queued)
         else:
-            self.hosts.end(waiting, self.now(), succeeded=succeeded)
+            self.hosts.end(queued, self.now(), succeeded=succeeded)
 
-    def rest(self, waiting: QueuedTask[BatchTask[T]]) -> None:
-        if waiting not in self._at_rest and len(self._at_rest) < self._resting:
-            self.hosts.end(waiting, self.now(), succeeded=True)
-            self._at_rest.add(waiting)
-            self._fill_place()
+    def release_host(self, queued: QueuedTask[BatchTask[T]]) -> None:
+        if queued not in self._flushing and len(self._flushing) < self._max_flushing:
+            self.hosts.end(queued, self.now(), succeeded=True)
+            self._flushing.add(queued)
+            self._fill_slots()
 
 
 # A batch that runs while the caller iterates over the results.
@@ -341,8 +341,8 @@ class RunningBatch(Generic[T]):
                 raise StopAsyncIteration
             self._changed = loop.event()
             await self._changed.wait()
-        value, taken = self._values.popleft()
-        taken.set()
+        value, consumed = self._values.popleft()
+        consumed.set()
         return value
 
     async def aclose(self) -> None:
@@ -368,10 +368,10 @@ class RunningBatch(Generic[T]):
             self.when_ended()
 
     async def _hand_over(self, value: T) -> None:
-        taken = running().event()
-        self._values.append((value, taken))
+        consumed = running().event()
+        self._values.append((value, consumed))
         self._changed.set()
-        await taken.wait()
+        await consumed.wait()
 
 
 def _is_only(cancelled: type[BaseException], error: BaseException) -> bool:

@@ -67,10 +67,10 @@ class HostQueue(Generic[Q]):
     @property
     def first(self) -> Q:
         """Return the next task. The queue must not be empty."""
-        return self._lanes[self._next][0]
+        return self._lanes[self._next_lane][0]
 
-    def add(self, each: Q) -> None:
-        self._lanes.setdefault(each.lane, deque()).append(each)
+    def add(self, task: Q) -> None:
+        self._lanes.setdefault(task.lane, deque()).append(task)
         self.count += 1
 
     def clear(self) -> None:
@@ -80,21 +80,21 @@ class HostQueue(Generic[Q]):
 
     def take(self) -> Q:
         """Remove and return the next task. The task counts as running until `leave` is called."""
-        lane = self._next
-        waiting = self._lanes[lane]
-        each = waiting.popleft()
+        lane = self._next_lane
+        tasks = self._lanes[lane]
+        task = tasks.popleft()
         self.count -= 1
-        if not waiting:
+        if not tasks:
             del self._lanes[lane]
         if lane is not None:
             self._busy[lane] += 1
             if self._ended:
                 del self._ended[self._ended.index(lane) if lane in self._ended else 0]
-        return each
+        return task
 
-    def leave(self, each: Q) -> None:
+    def leave(self, task: Q) -> None:
         """End a running task."""
-        lane = each.lane
+        lane = task.lane
         if lane is None:
             return
         self._busy[lane] -= 1
@@ -102,15 +102,15 @@ class HostQueue(Generic[Q]):
             del self._busy[lane]
         self._ended.append(lane)
 
-    def put_back(self, each: Q) -> None:
+    def put_back(self, task: Q) -> None:
         """Put a task back at its original position in the work queue."""
-        waiting = self._lanes.setdefault(each.lane, deque())
-        behind = next((at for at, other in enumerate(waiting) if other.number > each.number), len(waiting))
-        waiting.insert(behind, each)
+        tasks = self._lanes.setdefault(task.lane, deque())
+        index = next((at for at, other in enumerate(tasks) if other.number > task.number), len(tasks))
+        tasks.insert(index, task)
         self.count += 1
 
     @property
-    def _next(self) -> Hashable:
+    def _next_lane(self) -> Hashable:
         """Return the lane (group of tasks) of the next task."""
         for lane in reversed(self._ended):
             if lane in self._lanes:
@@ -125,7 +125,7 @@ T = TypeVar("T")
 
 #: The number of successful tasks after which the connection limit of a host rises by one. The first value is
 #: the initial number, and the second value is the maximum number.
-_SLOWLY, _MOST_SLOWLY = 10, 1_000
+_MIN_SUCCESSES, _MAX_SUCCESSES = 10, 1_000
 
 #: The seconds without progress after which a host is silent. A login or a retry takes less time, and the
 #: timeouts of a retrieval are much longer.
@@ -142,14 +142,14 @@ class HostState:
     - `ready` is the time until which the host is paused.
     - `offer` is the number of the offer that waits for `take`, or 0.
     - `closed` is a time and an error. Until this time, all tasks of the host fail with this error.
-    - `heard` is the time of the last progress. The start of a task also counts as progress if the host had no
-      other running task.
+    - `last_progress` is the time of the last progress. The start of a task also counts as progress if the
+      host had no other running task.
     """
 
     under_way = successes = lowered = last_turn = offer = 0
     cap: int | None = None
-    needed = _SLOWLY
-    ready = heard = float("-inf")
+    needed_successes = _MIN_SUCCESSES
+    ready = last_progress = float("-inf")
     closed: tuple[float, TryLater] | None = None
     pause = 0.0
     silent = False
@@ -171,8 +171,8 @@ class HostState:
 class QueuedTask(Generic[T]):
     """A waiting or running task.
 
-    `number` is the position of the task in the order of arrival, and `begun` is its position in the order of
-    starts.
+    `number` is the position of the task in the order of arrival, and `start_number` the position in the order
+    of starts.
     """
 
     place: HostState
@@ -180,7 +180,7 @@ class QueuedTask(Generic[T]):
     task: T
     number: int
     lane: Hashable = None
-    begun: int = 0
+    start_number: int = 0
 
 
 class HostScheduler(Generic[T]):
@@ -209,8 +209,8 @@ class HostScheduler(Generic[T]):
         self._paused: list[tuple[float, int, HostState]] = []
         self._serial = itertools.count(1)
         self._busy: set[HostState] = set()
-        self._looked = float("-inf")
-        self.any_silent = False  # whether the last call of `look` found a silent host
+        self._last_check = float("-inf")
+        self.any_silent = False  # whether the last call of `check_progress` found a silent host
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
@@ -230,7 +230,7 @@ class HostScheduler(Generic[T]):
         If no task may start now, the result is `None`.
         """
         if self._paused:
-            self._wake(now)
+            self._end_pauses(now)
         while self._offers:
             *_, offer, place = heapq.heappop(self._offers)
             if offer != place.offer:
@@ -248,18 +248,18 @@ class HostScheduler(Generic[T]):
         """Return the number of running tasks at silent hosts."""
         return sum(place.under_way for place in self._busy if place.silent) if self.any_silent else 0
 
-    def look_at(self, now: float) -> float:
+    def next_check_at(self, now: float) -> float:
         """Return the time of the next progress check."""
-        self._looked = max(self._looked, now - SILENCE)
-        return self._looked + SILENCE
+        self._last_check = max(self._last_check, now - SILENCE)
+        return self._last_check + SILENCE
 
-    def look(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
+    def check_progress(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
         """Find the silent hosts. `moved` are the running tasks that have progressed since the last check."""
-        self._looked = now
+        self._last_check = now
         for task in moved:
-            self._hear(task.place, now)
+            self._record_progress(task.place, now)
         for place in self._busy:
-            place.silent = now - place.heard >= SILENCE
+            place.silent = now - place.last_progress >= SILENCE
         self.any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
@@ -286,20 +286,20 @@ class HostScheduler(Generic[T]):
         if not place.name:
             return
         place.ready = max(place.ready, now + pause)
-        if task.begun > place.lowered:
+        if task.start_number > place.lowered:
             cap = self._cap(place, task.scheme)
-            most = place.under_way if cap is None else min(cap, place.under_way)
-            place.cap = max(1, most // 2)
-            place.successes, place.needed = 0, min(_MOST_SLOWLY, 2 * place.needed)
+            running = place.under_way if cap is None else min(cap, place.under_way)
+            place.cap = max(1, running // 2)
+            place.successes, place.needed_successes = 0, min(_MAX_SUCCESSES, 2 * place.needed_successes)
             place.lowered = next(self._serial)
-        task.begun = next(self._serial)  # if this task is rejected later, the limit is lowered again
+        task.start_number = next(self._serial)  # if this task is rejected later, the limit is lowered again
 
     def slow_down(self, host: str, pause: float) -> None:
         """Raise the minimum time between two starts at a host to `pause` seconds."""
         place = self._places.setdefault(host, HostState(host))
         place.pause = max(place.pause, pause)
 
-    def leave_alone(self, host: str, until: float) -> None:
+    def pause_until(self, host: str, until: float) -> None:
         """Pause a host until a time that its server requested (`Retry-After`)."""
         place = self._places.setdefault(host, HostState(host))
         place.ready = max(place.ready, until)
@@ -331,10 +331,10 @@ class HostScheduler(Generic[T]):
     def _start(self, place: HostState, now: float) -> QueuedTask[T]:
         task: QueuedTask[T] = place.queue.take()  # type: ignore[assignment]
         self.waiting -= 1
-        task.begun = place.last_turn = next(self._serial)
+        task.start_number = place.last_turn = next(self._serial)
         if place.name and not place.under_way:
             self._busy.add(place)
-            place.heard = now
+            place.last_progress = now
         place.under_way += 1
         pause = max(self._pause, place.pause)
         if place.name and pause:
@@ -348,7 +348,7 @@ class HostScheduler(Generic[T]):
         place.under_way -= 1
         if not place.under_way:
             self._busy.discard(place)
-        place.heard, place.silent = now, False
+        place.last_progress, place.silent = now, False
         if not place.is_forgotten:
             self._offer(place)
         elif place.ready <= now:
@@ -356,13 +356,13 @@ class HostScheduler(Generic[T]):
         else:
             heapq.heappush(self._paused, (place.ready, next(self._serial), place))
 
-    def _hear(self, place: HostState, now: float) -> None:
-        place.heard = now
+    def _record_progress(self, place: HostState, now: float) -> None:
+        place.last_progress = now
         if place.silent:
             place.silent = False
             self._offer(place)
 
-    def _wake(self, now: float) -> None:
+    def _end_pauses(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
             place = heapq.heappop(self._paused)[2]
             place.offer = 0
@@ -387,12 +387,12 @@ class HostScheduler(Generic[T]):
         return cap is not None and place.under_way >= cap
 
     def _cap(self, place: HostState, scheme: str) -> int | None:
-        own = self._cap_of(scheme, place.queue.count) if place.name else None
-        return own if place.cap is None else place.cap if own is None else min(own, place.cap)
+        setting = self._cap_of(scheme, place.queue.count) if place.name else None
+        return setting if place.cap is None else place.cap if setting is None else min(setting, place.cap)
 
     def _raise(self, place: HostState, scheme: str) -> None:
         assert place.cap is not None
-        own = self._cap_of(scheme, place.queue.count)
+        setting = self._cap_of(scheme, place.queue.count)
         place.successes += 1
-        if place.successes >= place.needed and (own is None or place.cap < own):
+        if place.successes >= place.needed_successes and (setting is None or place.cap < setting):
             place.cap, place.successes = place.cap + 1, 0

@@ -336,7 +336,7 @@ def requeue_if_scarce(error: ResolveError, url: Url, network: Network) -> None:
     tasks have closed their file descriptors.
     """
     task = current()
-    if task is not None and is_scarce(error) and task.lower():
+    if task is not None and is_scarce(error) and task.reduce_concurrency():
         words = f"{max_descriptors()} file descriptors are all in use (ulimit -n): concurrency is reduced"
         network.warn(url.shown, Finding("descriptors", "warn", words))
         raise Requeue from error

@@ -376,7 +376,7 @@ class Saver:
         )
         meta = meta_octets(Saved(**finished), reply.addresses, proof.verified) if self._has_meta else None
         if (task := current()) is not None:
-            task.rest()
+            task.release_host()
         await sink.commit(reply.modified, meta, recorder)
         finished["elapsed"] = self._clock.elapsed
         return Saved.of(finished)

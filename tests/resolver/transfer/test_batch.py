@@ -61,8 +61,8 @@ class Work:
         if self.rests:
             turn = current()
             assert turn is not None
-            turn.rest()
-            turn.rest()
+            turn.release_host()
+            turn.release_host()
         await self.go.wait()
         if self.error is not None:
             raise self.error
@@ -112,7 +112,9 @@ async def test_resting_tasks_release_their_slots(resting: int) -> None:
     taken = Taken()
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            one: Batch[str] = Batch(HostScheduler(lambda scheme, waiting: 1), concurrency=2, resting=resting)
+            one: Batch[str] = Batch(
+                HostScheduler(lambda scheme, waiting: 1), concurrency=2, max_flushing=resting
+            )
             nursery.start_soon(one.run, given(works), taken.take)
             await trio.testing.wait_all_tasks_blocked()
             assert len(begun) == 1 + resting
@@ -136,7 +138,7 @@ async def test_tasks_have_separate_contexts(rests: bool) -> None:
     for work in works:
         work.go.set()
     with trio.fail_after(HANG):
-        one: Batch[str] = Batch(HostScheduler(free), concurrency=2, resting=2)
+        one: Batch[str] = Batch(HostScheduler(free), concurrency=2, max_flushing=2)
         await one.run(given(works), Taken().take)
     assert names == [""] * 6
 
@@ -353,7 +355,7 @@ async def test_batch_does_not_wait_for_pause_after_deadline(
     begun: list[str] = []
     hosts: HostScheduler[BatchTask[str]] = HostScheduler(free)
     start = trio.current_time()
-    hosts.leave_alone("h", start + 600)
+    hosts.pause_until("h", start + 600)
     one: Batch[str] = Batch(hosts, concurrency=2, until=start + 60)
     await one.run(given([Work("late", begun)]), Taken().take)
     assert begun == []
@@ -376,7 +378,7 @@ class Crowded:
             turn = current()
             assert turn is not None
             if self.under_way[0] > self.room:
-                if turn.lower():
+                if turn.reduce_concurrency():
                     raise Requeue
                 raise LocalError("alone")
             self.under_way.append(self.under_way[0])

@@ -165,12 +165,12 @@ def test_silent_task_lends_slot_until_data_arrives() -> None:
     mute = fill(hosts, "mute", "ftp", 1)
     lively = fill(hosts, "lively", "ftp", 2)
     hosts.add("mute", "ftp", "next")
-    hosts.look(SILENCE - 1, [])
+    hosts.check_progress(SILENCE - 1, [])
     assert hosts.lent == 0
-    hosts.look(SILENCE, lively[:1])
+    hosts.check_progress(SILENCE, lively[:1])
     assert hosts.lent == 1
     assert hosts.take(SILENCE) is None
-    hosts.look(SILENCE + 1, mute)
+    hosts.check_progress(SILENCE + 1, mute)
     assert hosts.lent == 0
     following = hosts.take(SILENCE + 1)
     assert following is not None
@@ -181,7 +181,7 @@ def test_ended_task_returns_lent_slot() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     one, _ = fill(hosts, "a", "ftp", 2)
     hosts.add("a", "ftp", "three")
-    hosts.look(SILENCE, [])
+    hosts.check_progress(SILENCE, [])
     assert hosts.lent == 2
     hosts.end(one, 7, succeeded=False)
     assert hosts.lent == 0
@@ -189,14 +189,14 @@ def test_ended_task_returns_lent_slot() -> None:
     assert three is not None
     hosts.add("b", "ftp", "late")
     assert hosts.take(8) is not None
-    hosts.look(7 + SILENCE, [])
+    hosts.check_progress(7 + SILENCE, [])
     assert hosts.lent == 2
 
 
 def test_local_tasks_are_never_silent() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     fill(hosts, "", "file", 3)
-    hosts.look(99, [])
+    hosts.check_progress(99, [])
     assert hosts.lent == 0
 
 
@@ -230,8 +230,8 @@ def test_silent_hosts_do_not_block_live_hosts(
             under_way.remove(ends)
             done.append(ends.task)
             hosts.end(ends, now, succeeded=True)
-        now = hosts.look_at(now)
-        hosts.look(now, living)
+        now = hosts.next_check_at(now)
+        hosts.check_progress(now, living)
     held = sum(min(2, count) for count in mute.values())
     if held < 2 * most:
         assert sorted(done) == sorted(name for name in order if name in live)
@@ -282,7 +282,7 @@ def test_limits_hold_and_tasks_start_in_order(
         elif what == "wait":
             now += number / 4
         elif what == "look":
-            hosts.look(now, under_way[:number])
+            hosts.check_progress(now, under_way[:number])
         elif under_way:
             task = under_way[number % len(under_way)]
             if what == "push":
@@ -322,7 +322,7 @@ def test_pauses_are_reported_and_applied() -> None:
     assert hosts.pauses(15.0) == {"a": 25.0}
 
     later: HostScheduler[str] = HostScheduler(cap_of)
-    later.leave_alone("a", 25.0)
+    later.pause_until("a", 25.0)
     later.add("a", "http", "second")
     later.add("b", "http", "third")
     third = later.take(0.0)
