@@ -44,7 +44,7 @@ from resolver.url.parsing import build, parse
 
 #: The number of articles that are fetched concurrently. Each article is held in memory, with at most
 #: `Limits.body` bytes.
-_AHEAD = 4
+_CONCURRENT_FETCHES = 4
 
 #: The maximum number of missing parts that an error message lists.
 _MAX_NAMED = 10
@@ -127,15 +127,15 @@ class AttachmentSaver:
         if not attachments:
             raise NotFound("the article has no attachments", url=url.shown)
         results: list[Saved | ResolveError] = []
-        for number, each in enumerate(attachments, 1):
+        for number, attachment in enumerate(attachments, 1):
             try:
-                results.append(await self._save(each, number, post, response))
+                results.append(await self._save(attachment, number, post, response))
             except LocalError as error:
                 results.append(locate_error(error, url.shown))
                 if not isinstance(error, NameTaken):
                     break  # all later files would fail, too, for example because the disk is full
             except ResolveError as error:
-                shown = self._label(each, number)
+                shown = self._label(attachment, number)
                 results.append(locate_error(error.saying(f"in the attachment {shown}").final(), url.shown))
         return results
 
@@ -240,12 +240,12 @@ class AttachmentSaver:
         request = self._make_request(parse(build(listing.url), origin="user"))
         options = replace(request.options, entries=listing.entries, before=listing.before)
         overview = await self._collect(request._replace(options=options))
-        found = post.find_parts(part, overview.entries or ())
+        parts = post.find_parts(part, overview.entries or ())
         total = listing.total
-        missing = [number for number in range(1, total + 1) if number != part.number and number not in found]
+        missing = [number for number in range(1, total + 1) if number != part.number and number not in parts]
         if missing:
             raise _make_missing(missing, total, part.size)
-        return {number: url for number, url in found.items() if number <= total}
+        return {number: url for number, url in parts.items() if number <= total}
 
     async def _fetch_part(self, url: Url) -> list[Attachment]:
         parsed = parse(build(url), origin="user")
@@ -289,9 +289,9 @@ class PartJoiner:
             Truncated: parts or bytes are missing.
             ChecksumMismatch: parts overlap, or a checksum differs.
         """
-        for start in range(1, self._total + 1, _AHEAD):
-            numbers = range(start, min(start + _AHEAD, self._total + 1))
-            for number, attachment in (await self._bring(numbers)).items():
+        for start in range(1, self._total + 1, _CONCURRENT_FETCHES):
+            numbers = range(start, min(start + _CONCURRENT_FETCHES, self._total + 1))
+            for number, attachment in (await self._fetch_parts(numbers)).items():
                 await self._add(number, attachment, sink)
         if sink.position != self._part.size:
             text = f"{sink.position} of {self._part.size} bytes are in the {self._total} parts"
@@ -300,36 +300,36 @@ class PartJoiner:
             raise ChecksumMismatch(f"CRC-32 of the file expected {self._expected:08x}, got {self._crc:08x}")
         return ("length", "digest") if self._is_proved or self._expected is not None else ("length",)
 
-    async def _bring(self, numbers: range) -> dict[int, Attachment]:
+    async def _fetch_parts(self, numbers: range) -> dict[int, Attachment]:
         """Fetch parts concurrently. The error of the first failed part is raised."""
-        came: dict[int, Attachment | ResolveError | None] = dict.fromkeys(numbers)
-        await run_all([partial(self._bring_one, number, came) for number in numbers])
-        missing = [number for number in numbers if isinstance(came[number], NotFound | None)]
+        results: dict[int, Attachment | ResolveError | None] = dict.fromkeys(numbers)
+        await run_all([partial(self._fetch_one, number, results) for number in numbers])
+        missing = [number for number in numbers if isinstance(results[number], NotFound | None)]
         if missing:
             raise _make_missing(missing, self._total, self._part.size)
-        found: dict[int, Attachment] = {}
-        for number, each in came.items():
-            if isinstance(each, ResolveError):
-                raise each
-            assert each is not None
-            found[number] = each
-        return found
+        attachments: dict[int, Attachment] = {}
+        for number, result in results.items():
+            if isinstance(result, ResolveError):
+                raise result
+            assert result is not None
+            attachments[number] = result
+        return attachments
 
-    async def _bring_one(self, number: int, came: dict[int, Attachment | ResolveError | None]) -> None:
+    async def _fetch_one(self, number: int, results: dict[int, Attachment | ResolveError | None]) -> None:
         if number == self._part.number:
-            came[number] = self._first
+            results[number] = self._first
             return
         try:
-            found = await self._fetch(self._urls[number])
+            attachments = await self._fetch(self._urls[number])
         except ResolveError as error:
-            came[number] = error
+            results[number] = error
             return
-        came[number] = next((each for each in found if self._is_ours(each, number)), None)
+        results[number] = next((item for item in attachments if self._is_part(item, number)), None)
 
-    def _is_ours(self, attachment: Attachment, number: int) -> bool:
+    def _is_part(self, attachment: Attachment, number: int) -> bool:
         part = attachment.part
-        ours = (number, self._part.size, self._first.name)
-        return part is not None and (part.number, part.size, attachment.name) == ours
+        expected = (number, self._part.size, self._first.name)
+        return part is not None and (part.number, part.size, attachment.name) == expected
 
     async def _add(self, number: int, attachment: Attachment, sink: PartialFile) -> None:
         label = f"in part {number} of {self._total}"

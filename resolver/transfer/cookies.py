@@ -28,8 +28,8 @@ from protocols.text import own_text
 from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.network.events import OnEvent, Warned
 
-_WHAT = "cookie file"
-_MOST = 4_194_304  # maximum size of the cookie file in bytes
+_DESCRIPTION = "cookie file"
+_MAX_SIZE = 4_194_304  # maximum size of the cookie file in bytes
 
 
 class CookieFile:
@@ -43,7 +43,7 @@ class CookieFile:
         self._suffix_of = suffix_of
         self._on_event = on_event
         self._jar = Jar(clock=partial(datetime.now, UTC))
-        self._before: Mapping[tuple[object, ...], Cookie] = {}
+        self._loaded: Mapping[tuple[object, ...], Cookie] = {}
 
     def load(self, memory: dict[str, object]) -> None:
         """Load the cookies of the file into the cookie jar of the run.
@@ -52,16 +52,16 @@ class CookieFile:
         its directory does not exist.
         """
         try:
-            with open_own(self.path, _WHAT, _MOST, secret=True) as file:
-                self._take(file.octets)
+            with open_own(self.path, _DESCRIPTION, _MAX_SIZE, secret=True) as file:
+                self._parse(file.octets)
         except MISSING as error:
             directory = os.path.dirname(os.path.abspath(self.path))
             if not os.path.isdir(directory):
                 raise NotConfigured(f"cannot keep cookies in {self.path}: no such directory") from error
-        self._before = dict(self._jar.cookies)
+        self._loaded = dict(self._jar.cookies)
         memory[JAR] = self._jar
 
-    def _take(self, octets: bytes) -> None:
+    def _parse(self, octets: bytes) -> None:
         """Parse the lines into the cookie jar.
 
         The limits of the cookie jar apply to cookies from servers, but not to cookies in the user's file.
@@ -93,12 +93,12 @@ class CookieFile:
             self._warn(fault.message)
 
     def _save(self) -> None:
-        before, after = self._before, self._jar.cookies
+        before, after = self._loaded, self._jar.cookies
         if before != after:
             update_own(
                 self.path,
-                _WHAT,
-                _MOST,
+                _DESCRIPTION,
+                _MAX_SIZE,
                 lambda octets: merge_cookies(octets, before, after, self._jar.now, self._suffix_of),
             )
-            self._before = dict(after)
+            self._loaded = dict(after)

@@ -24,7 +24,7 @@ _ZSTD_PIECE = 64
 #: decoders to reject larger windows.
 _ZSTD_WINDOW = 8 << 20
 
-_NOT_OF_IT = "the body is not in its declared content coding"
+_WRONG_CODING = "the body is not in its declared content coding"
 
 
 class _Brotli:
@@ -38,22 +38,22 @@ class _Brotli:
     def feed(self, octets: bytes) -> None:
         self._waiting += octets
 
-    def read(self, most: int) -> bytes:
+    def read(self, max_size: int) -> bytes:
         while self._waiting:
-            if octets := self._step(most):
+            if octets := self._step(max_size):
                 return octets
-        return self._step(most)  # without new input, the decoder may still have buffered output
+        return self._step(max_size)  # without new input, the decoder may still have buffered output
 
-    def _step(self, most: int) -> bytes:
+    def _step(self, max_size: int) -> bytes:
         piece = self._waiting[:_BROTLI_PIECE] if self._stream.can_accept_more_data() else b""
         self._waiting = self._waiting[len(piece) :]
         self.taken += len(piece)
         if not piece and self._stream.is_finished():
             return b""
         try:
-            return bytes(self._stream.process(piece, output_buffer_limit=most))
+            return bytes(self._stream.process(piece, output_buffer_limit=max_size))
         except self._error as error:
-            raise ProtocolError(_NOT_OF_IT) from error
+            raise ProtocolError(_WRONG_CODING) from error
 
     @property
     def whole(self) -> bool:
@@ -72,7 +72,7 @@ class _Zstd:
     def feed(self, octets: bytes) -> None:
         self._waiting += octets
 
-    def read(self, most: int) -> bytes:
+    def read(self, max_size: int) -> bytes:
         octets = b""
         while not octets and self._waiting:
             octets = self._step()
@@ -86,7 +86,7 @@ class _Zstd:
         try:
             octets = bytes(self._frame.decompress(piece))
         except self._error as error:
-            raise ProtocolError(_NOT_OF_IT) from error
+            raise ProtocolError(_WRONG_CODING) from error
         if self._frame.eof:
             self._waiting = self._frame.unused_data + self._waiting
             self.taken -= len(self._frame.unused_data)
@@ -121,12 +121,12 @@ def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
 
 @cache
 def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
-    found: dict[str, Callable[[], Unpacking]] = {}
+    codings: dict[str, Callable[[], Unpacking]] = {}
     if find_spec("brotli") is not None and _is_bounded():
-        found["br"] = _Brotli
+        codings["br"] = _Brotli
     if find_spec("zstandard") is not None:
-        found["zstd"] = _Zstd
-    return found
+        codings["zstd"] = _Zstd
+    return codings
 
 
 def _is_bounded() -> bool:
@@ -138,16 +138,16 @@ def _is_bounded() -> bool:
 # HTTP/2.
 
 
-def _framing(most: int) -> Frames:
+def _make_frames(max_header_size: int) -> Frames:
     from resolver.network.frames import Http2Frames  # imported lazily: loads h2, a large package of an extra
 
-    return Http2Frames(most)
+    return Http2Frames(max_header_size)
 
 
 @cache
 def find_frames() -> Callable[[int], Frames] | None:
     """Return the function that creates the HTTP/2 framing of a connection, or None if h2 is not installed."""
-    return None if find_spec("h2") is None else _framing
+    return None if find_spec("h2") is None else _make_frames
 
 
 # Public suffixes (publicsuffix.org): domain names such as `co.uk` below which users can register names.
@@ -163,11 +163,11 @@ def find_suffix_lookup() -> Callable[[str], str] | None:
 
 
 def _suffix_of(name: str) -> str:
-    return _list()(name) or name
+    return _load_suffix_list()(name) or name
 
 
 @cache
-def _list() -> Callable[[str], str | None]:
+def _load_suffix_list() -> Callable[[str], str | None]:
     from publicsuffixlist import PublicSuffixList
 
     suffixes: Callable[[str], str | None] = PublicSuffixList().publicsuffix

@@ -75,8 +75,8 @@ async def form_at(
     """
     assert isinstance(url, GopherUrl), "only gopher URLs have forms"
     if parse_command(url.gopherplus).answers is not None:
-        what = "the URL already submits a form: resolve cat URL sends it"
-        raise UnsupportedScheme(url.scheme, what, url=url.shown)
+        words = "the URL already submits a form: resolve cat URL sends it"
+        raise UnsupportedScheme(url.scheme, words, url=url.shown)
     asking = with_gopherplus(url, b"!")
     response = await session.fetch(replace(asking, text=build(asking)), origin=origin, referrer=referrer)
     records = parse_records(response.content, session.limits_of(url).line)
@@ -84,5 +84,5 @@ async def form_at(
     if form is None:
         raise NotFound("the item has no form (+ASK): resolve cat URL shows it", url=url.shown)
     row = registry.find(url.scheme)
-    found = (*response.findings, *form.findings(in_clear=row is None or row.tls != "always"))
-    return PutForm(url, form, tuple(finding for finding in found if ":" in finding.rule))
+    findings = (*response.findings, *form.findings(in_clear=row is None or row.tls != "always"))
+    return PutForm(url, form, tuple(finding for finding in findings if ":" in finding.rule))

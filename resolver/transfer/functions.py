@@ -26,11 +26,11 @@ class FileSettings(SaveSettings, Settings, total=False):
 
 def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, Any]]:
     """Create a `Resolver` from the settings, and return it and the keywords for its methods."""
-    made = cast("dict[str, Any]", settings)
-    wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
+    remaining = cast("dict[str, Any]", settings)
+    arguments = {name: remaining.pop(name) for name in SaveSettings.__optional_keys__.intersection(remaining)}
     # keep-alive is off by default, because a `Resolver` for one call sends no second request
-    made["options"] = made.get("options") or Options()
-    return Resolver(**made), wanted
+    remaining["options"] = remaining.get("options") or Options()
+    return Resolver(**remaining), arguments
 
 
 async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
@@ -50,9 +50,9 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
         Traceback (most recent call last):
         protocols.errors.NotFound: http://127.0.0.1:8920/nothing/here: ...
     """
-    session, wanted = divide(settings)
+    session, arguments = divide(settings)
     async with session:
-        return await session.fetch(url, **wanted)
+        return await session.fetch(url, **arguments)
 
 
 async def info(url: UrlLike, **settings: Unpack[FetchSettings]) -> Entry:
@@ -71,9 +71,9 @@ async def info(url: UrlLike, **settings: Unpack[FetchSettings]) -> Entry:
         >>> entry.kind, entry.size
         (<Kind.DOCUMENT: 'document'>, 37)
     """
-    session, wanted = divide(settings)
+    session, arguments = divide(settings)
     async with session:
-        return await session.info(url, **wanted)
+        return await session.info(url, **arguments)
 
 
 async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileSettings]) -> Saved:
@@ -91,9 +91,9 @@ async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileS
         >>> (await resolver.save("ftp://127.0.0.1:8900/pub/a.txt", "a.txt", digest=True)).digest
         'sha256:...'
     """
-    session, wanted = divide(settings)
+    session, arguments = divide(settings)
     async with session:
-        return await session.save(url, path, **wanted)
+        return await session.save(url, path, **arguments)
 
 
 def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncContextManager[StreamingResponse]:
@@ -110,8 +110,8 @@ def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncCont
         ...     print(reply.size, sum([len(octets) async for octets in reply.body]))
         37 37
     """
-    session, wanted = divide(settings)
-    return session.stream(url, **wanted)
+    session, arguments = divide(settings)
+    return session.stream(url, **arguments)
 
 
 def entries(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncContextManager[EntryStream]:
@@ -129,5 +129,5 @@ def entries(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncCon
         ...     print(sorted([entry.name async for entry in found])[:2])
         ['a.bin', 'a.txt']
     """
-    session, wanted = divide(settings)
-    return session.entries(url, **wanted)
+    session, arguments = divide(settings)
+    return session.entries(url, **arguments)

@@ -75,7 +75,7 @@ class Network:
 
     def __init__(self, *, lookup: Lookup = look_up, **settings: Unpack[Settings]) -> None:
         proxy, environment = settings.get("proxy"), settings.get("environment")
-        given = settings.get("credentials")
+        credentials = settings.get("credentials")
         check_proxy(proxy)
         check_rate(rate := settings.get("rate"))
         hosts = settings.get("hosts")
@@ -119,7 +119,7 @@ class Network:
             pins=Pins(),
             family=settings.get("family"),
             report=combine_listeners(select_listener(self._on_event, WIRE)),
-            credentials=None if given is None else CredentialCache(given),
+            credentials=None if credentials is None else CredentialCache(credentials),
             pool=pool,
             pipelines=Pipelines(pool),
             variables=self._variables(),
@@ -148,7 +148,7 @@ class Network:
             self._shared.trust.check()
             self._shared.pool.open()
             self._loop, self._run = loop, run
-        self._listen()
+        self._update_listeners()
         return self
 
     async def __aexit__(
@@ -157,14 +157,14 @@ class Network:
         # The exit stack closes all resources, even if the closing of one resource is cancelled.
         async with AsyncExitStack() as leaving:
             leaving.push_async_callback(self._leave)
-            for each in self._closing:
-                leaving.push_async_callback(each.aclose)
+            for operation in self._closing:
+                leaving.push_async_callback(operation.aclose)
 
     async def _leave(self) -> None:
         self._run = self._loop = None
         await self._shared.pool.aclose()
 
-    def hold(self, closing: C) -> C:
+    def track(self, closing: C) -> C:
         """Register an operation, which is closed when this network is exited.
 
         Raises `RuntimeError` outside the context of this network.
@@ -176,7 +176,7 @@ class Network:
         closing.when_ended = partial(self._closing.discard, closing)
         return closing
 
-    def _listen(self) -> None:
+    def _update_listeners(self) -> None:
         """Update the event listeners, because logging may have been turned on or off since `__init__`."""
         if is_enabled() is not self._is_logged:
             self._is_logged, self.listener = is_enabled(), combine_listeners(self._on_event)
@@ -187,8 +187,8 @@ class Network:
 
     def limits_of(self, url: Url) -> Limits:
         """Return the limits for the host of the URL."""
-        own = None if self._shared.hosts is None else self.host_of(url).limits
-        return self.limits if own is None else own
+        limits = None if self._shared.hosts is None else self.host_of(url).limits
+        return self.limits if limits is None else limits
 
     def clock_of(self, url: Url) -> Clock:
         """Return the deadline for a retrieval of the URL that starts now."""

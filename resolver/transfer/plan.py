@@ -158,8 +158,8 @@ def explain(
     where = None if referrer is None else Referrer(*referrer)
     server = _server(parsed, news_server)
     target = through_gateway(parsed, gateways or {}) or parsed
-    said = proxy_variables(environment or {}, proxy)
-    variables, beyond = (_variables_at(endpoint_of(each, server), said, hosts) for each in (parsed, target))
+    env = proxy_variables(environment or {}, proxy)
+    variables, on_target = (_variables_at(endpoint_of(at, server), env, hosts) for at in (parsed, target))
     verdict = judge(
         parsed,
         policy,
@@ -174,7 +174,7 @@ def explain(
     if plan.error is not None:
         return plan
     try:
-        way = find_route(target, endpoint_of(target, server), beyond, ProxyLogins())
+        way = find_route(target, endpoint_of(target, server), on_target, ProxyLogins())
     except (NotConfigured, UnsupportedScheme) as error:
         return plan._replace(error=error.at(parsed.shown))
     plan = plan._replace(proxy=None if way is None else way.proxy.shown)
@@ -187,11 +187,11 @@ def explain(
 
 
 def _variables_at(
-    place: Endpoint | None, said: Mapping[str, str], hosts: Mapping[str, Host] | None
+    place: Endpoint | None, proxies: Mapping[str, str], hosts: Mapping[str, Host] | None
 ) -> Mapping[str, str]:
     if not hosts or place is None:
-        return said
-    return variables_at(said, HostSettings(hosts).find_host(place.host, place.port).proxy)
+        return proxies
+    return variables_at(proxies, HostSettings(hosts).find_host(place.host, place.port).proxy)
 
 
 def opens_anything(url: Url) -> bool:
@@ -344,9 +344,9 @@ def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls:
     `port` is the port number, or None for the port of the URL. A missing `place` means that the news server
     is unknown.
     """
-    own = scheme.default_port if place is None else place.port
+    default = scheme.default_port if place is None else place.port
     host = None if place is None else place.host
-    return _make_connect_step(host, own if port is None else port, tls, scheme.transport or "tcp")
+    return _make_connect_step(host, default if port is None else port, tls, scheme.transport or "tcp")
 
 
 def _make_connect_step(host: str | None, port: int | None, tls: bool, transport: str) -> PlanStep:

@@ -87,7 +87,7 @@ def next_request(
     except InvalidUrl as error:
         raise ProtocolError(f"invalid location in the answer {moved.code}: {error.message}") from error
     now = count_learnt(request.options)
-    chain = [strip_user(each) for each in (*earlier, request.url)]
+    chain = [strip_user(previous) for previous in (*earlier, request.url)]
     since = request.since if now == request.learnt else len(chain)
     check_hops(len(chain), hops)
     check_chain(chain[since:], strip_user(url), hops)
@@ -117,7 +117,7 @@ def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
 
 def count_learnt(options: Options) -> int:
     """Return how often the cookies, which all requests of the run share, have changed."""
-    return sum([getattr(each, "revision", 0) for each in options.memory.values()])
+    return sum([getattr(memory, "revision", 0) for memory in options.memory.values()])
 
 
 def _retry(request: RetrievalRequest) -> Options:
@@ -150,10 +150,10 @@ class MirrorPrefixes:
     port.
     """
 
-    def __init__(self, said: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, mirrors_by_prefix: Mapping[str, Sequence[str]]) -> None:
         """Raise `NotConfigured` if a prefix or a mirror is not a URL with a path."""
-        self._said: dict[tuple[str, str], dict[str, tuple[str, Sequence[str]]]] = {}
-        for prefix, mirrors in said.items():
+        self._prefixes: dict[tuple[str, str], dict[str, tuple[str, Sequence[str]]]] = {}
+        for prefix, mirrors in mirrors_by_prefix.items():
             if isinstance(mirrors, str):
                 raise NotConfigured(f"the mirrors of {prefix} must be a list of URLs, got str")
             url = check_mirror(prefix)
@@ -161,19 +161,19 @@ class MirrorPrefixes:
                 raise NotConfigured(f"{url.shown} must have a host to have mirrors")
             for mirror in mirrors:
                 check_mirror(mirror)
-            self._said.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
+            self._prefixes.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
 
     def find(self, url: Url) -> tuple[str, tuple[str, ...]] | None:
         """Return the longest prefix that matches the URL, and its mirrors, or None."""
-        if not (self._said and isinstance(url, HostUrl)):
+        if not (self._prefixes and isinstance(url, HostUrl)):
             return None
-        there = self._said.get(_place(url), {})
+        mirrors_by_path = self._prefixes.get(_place(url), {})
         path = _path(url)
-        fitting = [each for each in there if path == each or not each or path.startswith(f"{each}/")]
-        if not fitting:
+        matches = [key for key in mirrors_by_path if path == key or not key or path.startswith(f"{key}/")]
+        if not matches:
             return None
-        longest = max(fitting, key=len)
-        prefix, mirrors = there[longest]
+        longest = max(matches, key=len)
+        prefix, mirrors = mirrors_by_path[longest]
         rest = path.removeprefix(longest).removeprefix("/") if path != longest or not path else None
         return prefix, tuple(_join_mirrors(url, rest, mirrors))
 

@@ -105,9 +105,9 @@ class Retrieved(Facts):
     @classmethod
     def of(cls, members: dict[str, Any]) -> Self:
         """Return a response with all its members, faster than `__init__`, which sets them one by one."""
-        made = cls.__new__(cls)
-        vars(made).update(members)
-        return made
+        response = cls.__new__(cls)
+        vars(response).update(members)
+        return response
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return all attributes as JSON values by name.
@@ -196,8 +196,8 @@ class Saved(Retrieved):
     mirror: Masked | None = None
 
     def __repr__(self) -> str:
-        done = "skipped" if self.skipped else f"{self.bytes} bytes"
-        return brief(self, self.kind.value, done, quote_text(self.path), quote_text(self.url))
+        state = "skipped" if self.skipped else f"{self.bytes} bytes"
+        return brief(self, self.kind.value, state, quote_text(self.path), quote_text(self.url))
 
 
 def _plain(value: object) -> JsonValue:
@@ -213,7 +213,7 @@ def _plain(value: object) -> JsonValue:
         case Finding() | Entry():
             return value.as_json()
         case tuple() | list():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case Mapping():
             return dict(value)
     raise AssertionError(f"{type(value)} has no form in JSON")

@@ -563,7 +563,7 @@ class Resolver:
             digest=digest,
         )
         batch: Batch[Outcome] = Batch(many.hosts_for(per_host, host_rate), concurrency=concurrency)
-        return self._network.hold(RunningBatch(partial(many.save_requests, shared, requests, ledger, batch)))
+        return self._network.track(RunningBatch(partial(many.save_requests, shared, requests, ledger, batch)))
 
     def save_tree(
         self,
@@ -642,7 +642,7 @@ class Resolver:
             origin=origin,
             referrer=referrer,
         )
-        return self._network.hold(tree)
+        return self._network.track(tree)
 
     def _group_commit(self) -> GroupCommit:
         if self._commits is None:

@@ -287,10 +287,10 @@ _CLASSES = {
 }
 
 
-def check_names(given: Collection[str], known: frozenset[str]) -> None:
+def check_names(names: Collection[str], known: frozenset[str]) -> None:
     """Raise `TypeError` if a name is not a known setting."""
-    if not known.issuperset(given):
-        unknown = set(given) - known
+    if not known.issuperset(names):
+        unknown = set(names) - known
         words = f"unexpected keyword argument {min(unknown)!r}: the settings are {', '.join(sorted(known))}"
         raise TypeError(words)
 

@@ -65,9 +65,9 @@ def long_line(entry: Entry, number: int, name: str) -> str:
 
     The line has the metadata, `number`, and the escaped `name`.
     """
-    may = _rights(entry) or _types(entry)
-    known = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {may:<4}"
-    return f"{known} {number:>4}  {name}"
+    rights = _rights(entry) or _types(entry)
+    facts = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {rights:<4}"
+    return f"{facts} {number:>4}  {name}"
 
 
 def _size(entry: Entry) -> str:
@@ -83,16 +83,16 @@ def _describe_entry(entry: Entry, name: str) -> str:
 
     An inexact value has the prefix `~`, and an unknown value is a dash.
     """
-    said = (entry.extra or {}).get(name)
-    return "~" + _one_word(said.replace(" ", "")) if isinstance(said, str) and said else "-"
+    value = (entry.extra or {}).get(name)
+    return "~" + _one_word(value.replace(" ", "")) if isinstance(value, str) and value else "-"
 
 
 def _rights(entry: Entry) -> str:
     """Return the permissions of an entry, padded to the column width to align the names."""
     extra = entry.extra or {}
     for name, columns in _RIGHTS:
-        if isinstance(said := extra.get(name), str) and said:
-            return _one_word(said).ljust(columns)
+        if isinstance(value := extra.get(name), str) and value:
+            return _one_word(value).ljust(columns)
     return ""
 
 
@@ -138,7 +138,7 @@ class _Batches:
         self._reader = reader
         self._pause = pause
         self._octets = memoryview(b"")
-        self._made: Iterator[Entry] = iter(())
+        self._parsed: Iterator[Entry] = iter(())
         self._failure: ResolveError | None = None
         self._ended = False
         self.at_hand = False
@@ -163,7 +163,7 @@ class _Batches:
                 raise self._failure
             if self._ended:
                 return entries
-            await self._read_on()
+            await self._parse_more()
 
     def _take(self) -> list[Entry]:
         """Return the parsed entries.
@@ -172,20 +172,20 @@ class _Batches:
         """
         entries: list[Entry] = []
         try:
-            entries.extend(islice(self._made, ENTRIES_AT_ONCE))
+            entries.extend(islice(self._parsed, ENTRIES_AT_ONCE))
         except ResolveError as error:
             self._failure = error
         return entries
 
-    async def _read_on(self) -> None:
+    async def _parse_more(self) -> None:
         try:
             if not self._octets:
                 self._octets = memoryview(await anext(self._body))
         except StopAsyncIteration:
             self._ended = True
-            self._made = iter(self._reader.finish())
+            self._parsed = iter(self._reader.finish())
             return
-        self._made = iter(self._reader.feed(bytes(self._octets[:OCTETS_AT_ONCE])))
+        self._parsed = iter(self._reader.feed(bytes(self._octets[:OCTETS_AT_ONCE])))
         self._octets = self._octets[OCTETS_AT_ONCE:]
 
 
@@ -223,23 +223,23 @@ class EntryStream:
         self._batches = _Batches(body, reader, pause or running().checkpoint)
         self._found_in = found_in
         self._waiting: Iterator[Entry] = iter(())
-        self._left = 0
+        self._waiting_count = 0
 
     @property
     def at_hand(self) -> bool:
-        return self._left > 0 or self._batches.at_hand
+        return self._waiting_count > 0 or self._batches.at_hand
 
     def __aiter__(self) -> EntryStream:
         return self
 
     async def __anext__(self) -> Entry:
         for entry in self._waiting:
-            self._left -= 1
+            self._waiting_count -= 1
             return settle(entry, self._found_in)
         entries = await self._batches.read_next(self._found_in.url)
         if not entries:
             raise StopAsyncIteration
-        self._waiting, self._left = iter(entries), len(entries)
+        self._waiting, self._waiting_count = iter(entries), len(entries)
         return await anext(self)
 
 
@@ -389,8 +389,8 @@ class LiveFacts(Facts):
         They are empty for a scheme without validators.
         """
         row = self._retrieval.url_gate.row
-        known = row is not None and row.resumes
-        return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
+        resumes = row is not None and row.resumes
+        return Validators(size=self.size, modified=self.modified, etag=self.etag) if resumes else Validators()
 
     @property
     def failure(self) -> ResolveError | None:
@@ -441,11 +441,11 @@ class LiveFacts(Facts):
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings about the URL, then of the policy, then about the response."""
         hide = self._retrieval.url_gate.mask.hide_in_text
-        found = self.request.url.spelling
+        findings = self.request.url.spelling
         for reported in (self._retrieval.url_gate.findings, self._retrieval.reply.findings):
             for finding in reported:
-                found += (finding._replace(detail=hide(finding.detail)),)
-        return found
+                findings += (finding._replace(detail=hide(finding.detail)),)
+        return findings
 
     @property
     def verified(self) -> tuple[str, ...]:

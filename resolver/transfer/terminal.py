@@ -91,17 +91,17 @@ class TerminalConnection:
         """
         return self._stream.close_notify_seen or not self._stream.secured
 
-    async def secure(self, how: Literal["try", "require"]) -> None:
+    async def secure(self, mode: Literal["try", "require"]) -> None:
         """Start TLS (STARTTLS) before other data is exchanged. Raises `TlsError`."""
-        offer = StartTlsOffer(self.terminal, how)
+        offer = StartTlsOffer(self.terminal, mode)
         rest = b""
         while offer.outcome is StartTlsOutcome.OPEN:
-            await self._say(offer)
+            await self._send_offer(offer)
             octets = await self._stream.receive()
             if not octets:
                 raise Disconnected("the service closed the connection during the TLS negotiation")
             rest = offer.feed(octets)
-        await self._say(offer)
+        await self._send_offer(offer)
         if offer.outcome is StartTlsOutcome.AGREED:
             await self._stream.start_tls()
             self.terminal = self.terminal.make_initial()
@@ -110,7 +110,7 @@ class TerminalConnection:
         if rest:
             self._stream.put_back(rest)
 
-    async def _say(self, offer: StartTlsOffer) -> None:
+    async def _send_offer(self, offer: StartTlsOffer) -> None:
         if lines := offer.lines():
             await self._stream.send(*lines)
 
@@ -273,8 +273,8 @@ class TerminalSession:
                         "the service closed the connection before the expected text arrived"
                     )
                 await self._read()
-            found, self._text = self._text[:end], self._text[end:]
-            return found
+            output, self._text = self._text[:end], self._text[end:]
+            return output
         raise TimedOut(f"timed out: the expected text did not arrive within {timeout:g} s")
 
     async def read(self) -> bytes:
@@ -326,9 +326,9 @@ class TerminalSession:
         for data in self.connection.take(octets):
             self._take(self._newlines.feed(data, binary=self.connection.terminal.receives_binary))
         await self.connection.answer()
-        most = self.connection.limits.body
-        if len(self._text) > most:
-            raise LimitExceeded("body", f"more than {most} bytes of unread text")
+        limit = self.connection.limits.body
+        if len(self._text) > limit:
+            raise LimitExceeded("body", f"more than {limit} bytes of unread text")
 
     def _end(self) -> None:
         self._take(self._newlines.finish())
@@ -342,8 +342,8 @@ class TerminalSession:
         self._text += text
         self._received += len(text)
 
-    def _truncated(self, why: str) -> Truncated:
-        return Truncated(why, received=self._received)
+    def _truncated(self, reason: str) -> Truncated:
+        return Truncated(reason, received=self._received)
 
 
 class TerminalWindow(TypedDict, total=False):
@@ -380,6 +380,6 @@ def _end_of(pattern: Expected, text: bytes) -> int | None:
         start = text.find(pattern)
         return None if start < 0 else start + len(pattern)
     if isinstance(pattern, re.Pattern):
-        found = pattern.search(text)
-        return None if found is None else found.end()
+        match = pattern.search(text)
+        return None if match is None else match.end()
     return pattern.end_in(text)
