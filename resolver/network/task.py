@@ -62,7 +62,7 @@ class TaskContext(ABC):
 
     @property
     @abstractmethod
-    def closed(self) -> tuple[float, TryLater] | None:
+    def refused_until(self) -> tuple[float, TryLater] | None:
         """Return the end of a long pause of the host, and the error that requested the pause."""
 
     def follow(self, position: Callable[[], int]) -> None:
@@ -82,7 +82,7 @@ class TaskContext(ABC):
     def release_host(self) -> None:
         """Report that the task waits only for the disk now, so that another task may use the host."""
 
-    def counts(self) -> bool:
+    def counts_as_failure(self) -> bool:
         """Return whether a "too many requests" response counts as a failure of this task.
 
         The response counts if no other task uses the host. It also counts if the task was queued again
@@ -103,15 +103,15 @@ class TaskContext(ABC):
         self._requeue_count += 1
 
     @abstractmethod
-    def close(self, error: TryLater, pause: float) -> None:
+    def refuse_until(self, error: TryLater, pause: float) -> None:
         """Report that the host requests a pause above `MAX_WAIT`."""
 
     def refusal(self, url: Url) -> TryLater | None:
         """Return the error for a request during a long pause of the host; None outside such a pause."""
-        closed = self.closed
-        if closed is None or closed[0] <= self._now():
+        pause = self.refused_until
+        if pause is None or pause[0] <= self._now():
             return None
-        until, error = closed
+        until, error = pause
         words = f"not requested: the host asked for a pause: {error.message}"
         return TryLater(words, code=error.code, text=error.text, url=url.shown, after=until - self._now())
 

@@ -102,15 +102,15 @@ class TaskSlot(TaskContext, Generic[T]):
         return self._batch.hosts.room(self._queued)
 
     @property
-    def closed(self) -> tuple[float, TryLater] | None:
-        return self._queued.place.closed
+    def refused_until(self) -> tuple[float, TryLater] | None:
+        return self._queued.state.refusal
 
     def push_back(self, pause: float) -> None:
         super().push_back(pause)
         self._batch.hosts.push_back(self._queued, self._now(), pause)
 
-    def close(self, error: TryLater, pause: float) -> None:
-        self._queued.place.closed = self._now() + pause, error
+    def refuse_until(self, error: TryLater, pause: float) -> None:
+        self._queued.state.refusal = self._now() + pause, error
 
 
 class Batch(Generic[T]):
@@ -142,7 +142,7 @@ class Batch(Generic[T]):
         self._max_flushing = max_flushing
         self._until = until
         self._running = 0
-        self._ended = False
+        self._has_source_ended = False
         self._checks_progress = False
         self._is_lowered = False
         self._starting: deque[QueuedTask[BatchTask[T]]] = deque()
@@ -181,7 +181,7 @@ class Batch(Generic[T]):
                 while self.hosts.waiting >= self._window:
                     self._space_freed = self._loop.event()
                     await self._space_freed.wait()
-        self._ended = True
+        self._has_source_ended = True
         self._changed.set()
 
     @property
@@ -191,12 +191,12 @@ class Batch(Generic[T]):
     async def _start_all(self) -> None:
         while True:
             if self._is_late:
-                self.hosts.drop()
-                self._ended = True
+                self.hosts.clear()
+                self._has_source_ended = True
                 self._space_freed.set()
             if self._start_ready():  # perhaps the next task of the source can start immediately
                 self._space_freed.set()
-            if self._ended and not self._running and not self.hosts.waiting:
+            if self._has_source_ended and not self._running and not self.hosts.waiting:
                 return
             await self._wait_for_change()
 
@@ -238,14 +238,14 @@ class Batch(Generic[T]):
         if self._is_lowered:
             return self._running < self._concurrency
         busy, limit = self._running - len(self._flushing), self._concurrency
-        return busy < limit or (self.hosts.any_silent and busy - min(self.hosts.lent, limit) < limit)
+        return busy < limit or (self.hosts.has_silent and busy - min(self.hosts.silent_count, limit) < limit)
 
     async def _wait_for_change(self) -> None:
         until = self.hosts.ready_at() if self._has_room else None
         until = float("inf") if until is None else until
-        if not self._ended or self.hosts.waiting:
+        if not self._has_source_ended or self.hosts.waiting:
             until = min(until, self._until)
-        self._checks_progress = self.hosts.waiting > 0 and (not self._has_room or self.hosts.lent > 0)
+        self._checks_progress = self.hosts.waiting > 0 and (not self._has_room or self.hosts.silent_count > 0)
         check_time = self.hosts.next_check_at(self.now()) if self._checks_progress else float("inf")
         if not self._changed.is_set():
             with self._loop.move_on_at(min(until, check_time)):
@@ -316,7 +316,7 @@ class RunningBatch(Generic[T]):
         self.when_ended: Callable[[], object] = lambda: None
         self._values: deque[tuple[T, Event]] = deque()
         self._background: Background | None = None
-        self._closed = self._over = False
+        self._is_closed = self._has_ended = False
         self._error: BaseException | None = None
 
     def __aiter__(self) -> RunningBatch[T]:
@@ -329,15 +329,15 @@ class RunningBatch(Generic[T]):
         or `RuntimeError` after `aclose`.
         """
         loop = running()
-        if self._background is None and not self._closed:
+        if self._background is None and not self._is_closed:
             self._changed = loop.event()
             self._background = loop.in_background(self._run)
         while not self._values:
             if self._error is not None:
                 raise self._error
-            if self._closed:
+            if self._is_closed:
                 raise RuntimeError("the batch was closed before its end")
-            if self._over:
+            if self._has_ended:
                 raise StopAsyncIteration
             self._changed = loop.event()
             await self._changed.wait()
@@ -347,9 +347,9 @@ class RunningBatch(Generic[T]):
 
     async def aclose(self) -> None:
         """Cancel the running tasks, and wait until they have ended."""
-        self._closed = self._closed or not self._over
+        self._is_closed = self._is_closed or not self._has_ended
         self._values.clear()
-        if self._background is not None and not self._over:
+        if self._background is not None and not self._has_ended:
             self._background.cancel()
             await self._background.wait()
 
@@ -359,11 +359,11 @@ class RunningBatch(Generic[T]):
             await self._work(self._hand_over)
         except BaseException as error:
             if _is_only(loop.cancelled, error):
-                self._closed = True
+                self._is_closed = True
                 raise
             self._error = error
         finally:
-            self._over = True
+            self._has_ended = True
             self._changed.set()
             self.when_ended()
 

@@ -16,8 +16,8 @@ limit is raised (at most 1,000). If a server rejects several concurrent tasks, t
 Silent hosts: a host that does not respond could occupy all slots of a batch until its tasks time out. For
 example, two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch
 checks periodically whether the running tasks progress. A host is silent if no task of the host has progressed
-or ended for `SILENCE` seconds. Then no further task of the host starts until the host responds again. The
-slots of tasks at silent hosts are `lent`: the same number of additional tasks of other hosts may start.
+or ended for `SILENCE` seconds. Then no further task of the host starts until the host responds again. For
+each task at a silent host (`silent_count`), an additional task of another host may start.
 """
 
 from __future__ import annotations
@@ -141,18 +141,18 @@ class HostState:
 
     - `ready` is the time until which the host is paused.
     - `offer` is the number of the offer that waits for `take`, or 0.
-    - `closed` is a time and an error. Until this time, all tasks of the host fail with this error.
+    - `refusal` is a time and an error. Until this time, all tasks of the host fail with this error.
     - `last_progress` is the time of the last progress. The start of a task also counts as progress if the
       host had no other running task.
     """
 
-    under_way = successes = lowered = last_turn = offer = 0
+    running = successes = lowered = last_start = offer = 0
     cap: int | None = None
     needed_successes = _MIN_SUCCESSES
     ready = last_progress = float("-inf")
-    closed: tuple[float, TryLater] | None = None
+    refusal: tuple[float, TryLater] | None = None
     pause = 0.0
-    silent = False
+    is_silent = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -164,7 +164,7 @@ class HostState:
 
         If the state is discarded, only the position of the host in the order of starts is lost.
         """
-        return not (self.queue.count or self.under_way or self.pause or self.cap is not None or self.closed)
+        return not (self.queue.count or self.running or self.pause or self.cap is not None or self.refusal)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -175,7 +175,7 @@ class QueuedTask(Generic[T]):
     of starts.
     """
 
-    place: HostState
+    state: HostState
     scheme: str
     task: T
     number: int
@@ -204,25 +204,25 @@ class HostScheduler(Generic[T]):
         self._lane_of = lane_of
         self._cap_of = cap_of
         self._pause = 0.0 if rate is None else 1 / rate
-        self._places: dict[str, HostState] = {}
+        self._states: dict[str, HostState] = {}
         self._offers: list[tuple[int, int, int, HostState]] = []
         self._paused: list[tuple[float, int, HostState]] = []
         self._serial = itertools.count(1)
         self._busy: set[HostState] = set()
         self._last_check = float("-inf")
-        self.any_silent = False  # whether the last call of `check_progress` found a silent host
+        self.has_silent = False  # whether the last call of `check_progress` found a silent host
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
         """Append a task to the queue of its host."""
-        place = self._places.get(host)
-        if place is None:
-            place = self._places[host] = HostState(host)
+        state = self._states.get(host)
+        if state is None:
+            state = self._states[host] = HostState(host)
         lane = None if self._lane_of is None else self._lane_of(task)
-        place.queue.add(QueuedTask(place, scheme, task, next(self._serial), lane))
+        state.queue.add(QueuedTask(state, scheme, task, next(self._serial), lane))
         self.waiting += 1
-        if not place.offer:
-            self._offer(place)
+        if not state.offer:
+            self._offer(state)
 
     def take(self, now: float) -> QueuedTask[T] | None:
         """Start the next task, which runs until `end` or `put_back` is called, and return it.
@@ -232,21 +232,21 @@ class HostScheduler(Generic[T]):
         if self._paused:
             self._end_pauses(now)
         while self._offers:
-            *_, offer, place = heapq.heappop(self._offers)
-            if offer != place.offer:
+            *_, offer, state = heapq.heappop(self._offers)
+            if offer != state.offer:
                 continue
-            if place.ready > now:  # the offer waits until the pause ends, so `add` does not repeat it
-                heapq.heappush(self._paused, (place.ready, next(self._serial), place))
+            if state.ready > now:  # the offer waits until the pause ends, so `add` does not repeat it
+                heapq.heappush(self._paused, (state.ready, next(self._serial), state))
                 continue
-            place.offer = 0
-            if place.queue.count and not self._is_full(place):
-                return self._start(place, now)
+            state.offer = 0
+            if state.queue.count and not self._is_full(state):
+                return self._start(state, now)
         return None
 
     @property
-    def lent(self) -> int:
+    def silent_count(self) -> int:
         """Return the number of running tasks at silent hosts."""
-        return sum(place.under_way for place in self._busy if place.silent) if self.any_silent else 0
+        return sum(state.running for state in self._busy if state.is_silent) if self.has_silent else 0
 
     def next_check_at(self, now: float) -> float:
         """Return the time of the next progress check."""
@@ -257,10 +257,10 @@ class HostScheduler(Generic[T]):
         """Find the silent hosts. `moved` are the running tasks that have progressed since the last check."""
         self._last_check = now
         for task in moved:
-            self._record_progress(task.place, now)
-        for place in self._busy:
-            place.silent = now - place.last_progress >= SILENCE
-        self.any_silent = any(place.silent for place in self._busy)
+            self._record_progress(task.state, now)
+        for state in self._busy:
+            state.is_silent = now - state.last_progress >= SILENCE
+        self.has_silent = any(state.is_silent for state in self._busy)
 
     def ready_at(self) -> float | None:
         """Return the earliest time at which a paused host may start a task, or None if no host is paused."""
@@ -268,131 +268,131 @@ class HostScheduler(Generic[T]):
 
     def cap(self, host: str, scheme: str) -> int | None:
         """Return the maximum number of tasks that may run at the host now."""
-        place = self._places.get(host)
-        return self._cap_of(scheme, 0) if place is None else self._cap(place, scheme)
+        state = self._states.get(host)
+        return self._cap_of(scheme, 0) if state is None else self._cap(state, scheme)
 
     def is_alone(self, task: QueuedTask[T]) -> bool:
         """Return whether no other task of the same host is running."""
-        return task.place.under_way == 1
+        return task.state.running == 1
 
     def room(self, task: QueuedTask[T]) -> int | None:
         """Return how many further tasks of the host may start now, or None for no limit."""
-        cap = self._cap(task.place, task.scheme)
-        return None if cap is None else max(0, cap - task.place.under_way)
+        cap = self._cap(task.state, task.scheme)
+        return None if cap is None else max(0, cap - task.state.running)
 
     def push_back(self, task: QueuedTask[T], now: float, pause: float = 0.0) -> None:
         """Lower the connection limit of a host after a rejection, and pause it for `pause` seconds."""
-        place = task.place
-        if not place.name:
+        state = task.state
+        if not state.name:
             return
-        place.ready = max(place.ready, now + pause)
-        if task.start_number > place.lowered:
-            cap = self._cap(place, task.scheme)
-            running = place.under_way if cap is None else min(cap, place.under_way)
-            place.cap = max(1, running // 2)
-            place.successes, place.needed_successes = 0, min(_MAX_SUCCESSES, 2 * place.needed_successes)
-            place.lowered = next(self._serial)
+        state.ready = max(state.ready, now + pause)
+        if task.start_number > state.lowered:
+            cap = self._cap(state, task.scheme)
+            count = state.running if cap is None else min(cap, state.running)
+            state.cap = max(1, count // 2)
+            state.successes, state.needed_successes = 0, min(_MAX_SUCCESSES, 2 * state.needed_successes)
+            state.lowered = next(self._serial)
         task.start_number = next(self._serial)  # if this task is rejected later, the limit is lowered again
 
     def slow_down(self, host: str, pause: float) -> None:
         """Raise the minimum time between two starts at a host to `pause` seconds."""
-        place = self._places.setdefault(host, HostState(host))
-        place.pause = max(place.pause, pause)
+        state = self._states.setdefault(host, HostState(host))
+        state.pause = max(state.pause, pause)
 
     def pause_until(self, host: str, until: float) -> None:
         """Pause a host until a time that its server requested (`Retry-After`)."""
-        place = self._places.setdefault(host, HostState(host))
-        place.ready = max(place.ready, until)
+        state = self._states.setdefault(host, HostState(host))
+        state.ready = max(state.ready, until)
 
     def pauses(self, now: float) -> dict[str, float]:
         """Return the remaining seconds of each paused host."""
-        return {name: place.ready - now for name, place in self._places.items() if place.ready > now}
+        return {name: state.ready - now for name, state in self._states.items() if state.ready > now}
 
-    def drop(self) -> None:
+    def clear(self) -> None:
         """Remove all waiting tasks."""
-        for place in self._places.values():
-            place.queue.clear()
+        for state in self._states.values():
+            state.queue.clear()
         self._offers.clear()
         self.waiting = 0
 
     def end(self, task: QueuedTask[T], now: float, *, succeeded: bool) -> None:
         """End a running task."""
-        place = task.place
-        if succeeded and place.cap is not None:
-            self._raise(place, task.scheme)
+        state = task.state
+        if succeeded and state.cap is not None:
+            self._raise_cap(state, task.scheme)
         self._leave(task, now)
 
     def put_back(self, task: QueuedTask[T], now: float) -> None:
         """Put a running task back at its position in the queue of its host."""
-        task.place.queue.put_back(task)  # type: ignore[arg-type]
+        task.state.queue.put_back(task)  # type: ignore[arg-type]
         self.waiting += 1
         self._leave(task, now)
 
-    def _start(self, place: HostState, now: float) -> QueuedTask[T]:
-        task: QueuedTask[T] = place.queue.take()  # type: ignore[assignment]
+    def _start(self, state: HostState, now: float) -> QueuedTask[T]:
+        task: QueuedTask[T] = state.queue.take()  # type: ignore[assignment]
         self.waiting -= 1
-        task.start_number = place.last_turn = next(self._serial)
-        if place.name and not place.under_way:
-            self._busy.add(place)
-            place.last_progress = now
-        place.under_way += 1
-        pause = max(self._pause, place.pause)
-        if place.name and pause:
-            place.ready = max(place.ready, now + pause)
-        self._offer(place)
+        task.start_number = state.last_start = next(self._serial)
+        if state.name and not state.running:
+            self._busy.add(state)
+            state.last_progress = now
+        state.running += 1
+        pause = max(self._pause, state.pause)
+        if state.name and pause:
+            state.ready = max(state.ready, now + pause)
+        self._offer(state)
         return task
 
     def _leave(self, task: QueuedTask[T], now: float) -> None:
-        place = task.place
-        place.queue.leave(task)  # type: ignore[arg-type]
-        place.under_way -= 1
-        if not place.under_way:
-            self._busy.discard(place)
-        place.last_progress, place.silent = now, False
-        if not place.is_forgotten:
-            self._offer(place)
-        elif place.ready <= now:
-            self._forget(place)
+        state = task.state
+        state.queue.leave(task)  # type: ignore[arg-type]
+        state.running -= 1
+        if not state.running:
+            self._busy.discard(state)
+        state.last_progress, state.is_silent = now, False
+        if not state.is_forgotten:
+            self._offer(state)
+        elif state.ready <= now:
+            self._forget(state)
         else:
-            heapq.heappush(self._paused, (place.ready, next(self._serial), place))
+            heapq.heappush(self._paused, (state.ready, next(self._serial), state))
 
-    def _record_progress(self, place: HostState, now: float) -> None:
-        place.last_progress = now
-        if place.silent:
-            place.silent = False
-            self._offer(place)
+    def _record_progress(self, state: HostState, now: float) -> None:
+        state.last_progress = now
+        if state.is_silent:
+            state.is_silent = False
+            self._offer(state)
 
     def _end_pauses(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
-            place = heapq.heappop(self._paused)[2]
-            place.offer = 0
-            if place.is_forgotten and place.ready <= now:
-                self._forget(place)
-            self._offer(place)
+            state = heapq.heappop(self._paused)[2]
+            state.offer = 0
+            if state.is_forgotten and state.ready <= now:
+                self._forget(state)
+            self._offer(state)
 
-    def _forget(self, place: HostState) -> None:
-        if self._places.get(place.name) is place:
-            del self._places[place.name]
+    def _forget(self, state: HostState) -> None:
+        if self._states.get(state.name) is state:
+            del self._states[state.name]
 
-    def _offer(self, place: HostState) -> None:
+    def _offer(self, state: HostState) -> None:
         """Add the host to the candidates for the next start; `take` checks its connection limit."""
-        if place.queue.count:
-            place.offer = next(self._serial)
-            heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))
+        if state.queue.count:
+            state.offer = next(self._serial)
+            heapq.heappush(self._offers, (state.running, state.last_start, state.offer, state))
 
-    def _is_full(self, place: HostState) -> bool:
-        if place.silent:
+    def _is_full(self, state: HostState) -> bool:
+        if state.is_silent:
             return True
-        cap = self._cap(place, place.queue.first.scheme)
-        return cap is not None and place.under_way >= cap
+        cap = self._cap(state, state.queue.first.scheme)
+        return cap is not None and state.running >= cap
 
-    def _cap(self, place: HostState, scheme: str) -> int | None:
-        setting = self._cap_of(scheme, place.queue.count) if place.name else None
-        return setting if place.cap is None else place.cap if setting is None else min(setting, place.cap)
+    def _cap(self, state: HostState, scheme: str) -> int | None:
+        setting = self._cap_of(scheme, state.queue.count) if state.name else None
+        return setting if state.cap is None else state.cap if setting is None else min(setting, state.cap)
 
-    def _raise(self, place: HostState, scheme: str) -> None:
-        assert place.cap is not None
-        setting = self._cap_of(scheme, place.queue.count)
-        place.successes += 1
-        if place.successes >= place.needed_successes and (setting is None or place.cap < setting):
-            place.cap, place.successes = place.cap + 1, 0
+    def _raise_cap(self, state: HostState, scheme: str) -> None:
+        assert state.cap is not None
+        setting = self._cap_of(scheme, state.queue.count)
+        state.successes += 1
+        if state.successes >= state.needed_successes and (setting is None or state.cap < setting):
+            state.cap, state.successes = state.cap + 1, 0

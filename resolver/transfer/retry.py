@@ -188,9 +188,9 @@ class Retrier:
             return
         if requested is not None and requested > MAX_WAIT:
             assert isinstance(error, TryLater)
-            task.close(error, requested)
+            task.refuse_until(error, requested)
             return
-        counts, failures = task.counts(), location.failures_in_a_row
+        counts, failures = task.counts_as_failure(), location.failures_in_a_row
         waits = counts or requested is not None
         pause = self._retry_policy.pause(failures, error) if waits else 0.0
         task.push_back(pause)

@@ -156,7 +156,7 @@ def test_idle_host_is_forgotten() -> None:
         task = hosts.take(number * 2)
         assert task is not None
         hosts.end(task, number * 2, succeeded=True)
-    assert len(hosts._places) <= 2
+    assert len(hosts._states) <= 2
     assert len(hosts._paused) <= 2
 
 
@@ -166,12 +166,12 @@ def test_silent_task_lends_slot_until_data_arrives() -> None:
     lively = fill(hosts, "lively", "ftp", 2)
     hosts.add("mute", "ftp", "next")
     hosts.check_progress(SILENCE - 1, [])
-    assert hosts.lent == 0
+    assert hosts.silent_count == 0
     hosts.check_progress(SILENCE, lively[:1])
-    assert hosts.lent == 1
+    assert hosts.silent_count == 1
     assert hosts.take(SILENCE) is None
     hosts.check_progress(SILENCE + 1, mute)
-    assert hosts.lent == 0
+    assert hosts.silent_count == 0
     following = hosts.take(SILENCE + 1)
     assert following is not None
     assert following.task == "next"
@@ -182,22 +182,22 @@ def test_ended_task_returns_lent_slot() -> None:
     one, _ = fill(hosts, "a", "ftp", 2)
     hosts.add("a", "ftp", "three")
     hosts.check_progress(SILENCE, [])
-    assert hosts.lent == 2
+    assert hosts.silent_count == 2
     hosts.end(one, 7, succeeded=False)
-    assert hosts.lent == 0
+    assert hosts.silent_count == 0
     three = hosts.take(7)
     assert three is not None
     hosts.add("b", "ftp", "late")
     assert hosts.take(8) is not None
     hosts.check_progress(7 + SILENCE, [])
-    assert hosts.lent == 2
+    assert hosts.silent_count == 2
 
 
 def test_local_tasks_are_never_silent() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     fill(hosts, "", "file", 3)
     hosts.check_progress(99, [])
-    assert hosts.lent == 0
+    assert hosts.silent_count == 0
 
 
 Load = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 8), min_size=1)
@@ -220,7 +220,7 @@ def test_silent_hosts_do_not_block_live_hosts(
     under_way: list[QueuedTask[str]] = []
     now, done = 0.0, list[str]()
     for _ in range(4 * len(order) + 8):
-        while len(under_way) - min(hosts.lent, most) < most and (task := hosts.take(now)) is not None:
+        while len(under_way) - min(hosts.silent_count, most) < most and (task := hosts.take(now)) is not None:
             under_way.append(task)
         assert len(under_way) <= 2 * most
         assert all(sum(each.task == name for each in under_way) <= 2 for name in {*mute, *live})
@@ -260,8 +260,8 @@ def test_limits_hold_and_tasks_start_in_order(
         task = hosts.take(now)
         if task is None:
             return False
-        place = task.place.name
-        beside = sum(each.place is task.place for each in under_way)
+        place = task.state.name
+        beside = sum(each.state is task.state for each in under_way)
         if place:
             cap = hosts.cap(place, task.scheme)
             assert cap is not None
@@ -302,7 +302,7 @@ def test_limits_hold_and_tasks_start_in_order(
             hosts.end(under_way.pop(0), now, succeeded=True)
         elif hosts.waiting == before:
             ready = hosts.ready_at()
-            assert hosts.lent == 0
+            assert hosts.silent_count == 0
             assert ready is not None, "what waits for nothing starts"
             assert ready > now
             now = ready
@@ -336,7 +336,7 @@ def test_pauses_are_reported_and_applied() -> None:
 def test_drop_removes_waiting_tasks_only() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     (one, two) = fill(hosts, "a", "ftp", 9)
-    hosts.drop()
+    hosts.clear()
     assert hosts.waiting == 0
     hosts.end(one, 1.0, succeeded=True)
     assert hosts.take(1.0) is None

@@ -125,7 +125,7 @@ def test_slow_down_keeps_longest_delay() -> None:
     started = []
     for now in (0.0, 1.0, 4.0, 5.0):
         while (taken := hosts.take(now)) is not None:
-            started.append((now, taken.place.name))
+            started.append((now, taken.state.name))
             hosts.end(taken, now, succeeded=True)
     assert started == [(0.0, "h"), (0.0, "other"), (1.0, "other"), (5.0, "h")]
 
