@@ -24,7 +24,7 @@ class FileSettings(SaveSettings, Settings, total=False):
     """The keywords of the function `save`: the settings of the file and of the `Resolver`."""
 
 
-def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, Any]]:
+def split_settings(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, Any]]:
     """Create a `Resolver` from the settings, and return it and the keywords for its methods."""
     remaining = cast("dict[str, Any]", settings)
     arguments = {name: remaining.pop(name) for name in SaveSettings.__optional_keys__.intersection(remaining)}
@@ -50,7 +50,7 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
         Traceback (most recent call last):
         protocols.errors.NotFound: http://127.0.0.1:8920/nothing/here: ...
     """
-    session, arguments = divide(settings)
+    session, arguments = split_settings(settings)
     async with session:
         return await session.fetch(url, **arguments)
 
@@ -71,7 +71,7 @@ async def info(url: UrlLike, **settings: Unpack[FetchSettings]) -> Entry:
         >>> entry.kind, entry.size
         (<Kind.DOCUMENT: 'document'>, 37)
     """
-    session, arguments = divide(settings)
+    session, arguments = split_settings(settings)
     async with session:
         return await session.info(url, **arguments)
 
@@ -91,7 +91,7 @@ async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileS
         >>> (await resolver.save("ftp://127.0.0.1:8900/pub/a.txt", "a.txt", digest=True)).digest
         'sha256:...'
     """
-    session, arguments = divide(settings)
+    session, arguments = split_settings(settings)
     async with session:
         return await session.save(url, path, **arguments)
 
@@ -110,7 +110,7 @@ def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncCont
         ...     print(reply.size, sum([len(octets) async for octets in reply.body]))
         37 37
     """
-    session, arguments = divide(settings)
+    session, arguments = split_settings(settings)
     return session.stream(url, **arguments)
 
 
@@ -129,5 +129,5 @@ def entries(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncCon
         ...     print(sorted([entry.name async for entry in found])[:2])
         ['a.bin', 'a.txt']
     """
-    session, arguments = divide(settings)
+    session, arguments = split_settings(settings)
     return session.entries(url, **arguments)

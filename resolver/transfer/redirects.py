@@ -40,9 +40,9 @@ class RetrievalRequest(NamedTuple):
 
     - `in_clear`: whether the user was already warned that this host and port receive a password without TLS.
     - `transfer` is the number that identifies the events of the retrieval.
-    - `learnt` is the number of cookie changes of the run before this request.
-    - `since` is the number of earlier URLs that were requested before the cookies changed for the last time.
-      A second request for these URLs is not a redirect loop, because the cookies have changed.
+    - `cookie_changes` is the number of cookie changes of the run before this request.
+    - `chain_start` is the number of earlier URLs that were requested before the last change of the cookies. A
+      second request for these URLs is not a redirect loop, because the cookies have changed.
     - `leads` is a function that checks redirects in addition to rule S10.
     """
 
@@ -52,8 +52,8 @@ class RetrievalRequest(NamedTuple):
     referrer: Referrer | None = None
     in_clear: bool = False
     transfer: int = 0
-    learnt: int = 0
-    since: int = 0
+    cookie_changes: int = 0
+    chain_start: int = 0
     leads: Leads | None = None
 
 
@@ -86,23 +86,23 @@ def next_request(
         url = join(request.url, moved.location)
     except InvalidUrl as error:
         raise ProtocolError(f"invalid location in the answer {moved.code}: {error.message}") from error
-    now = count_learnt(request.options)
+    changes = count_changes(request.options)
     chain = [strip_user(previous) for previous in (*earlier, request.url)]
-    since = request.since if now == request.learnt else len(chain)
+    start = request.chain_start if changes == request.cookie_changes else len(chain)
     check_hops(len(chain), hops)
-    check_chain(chain[since:], strip_user(url), hops)
+    check_chain(chain[start:], strip_user(url), hops)
     if request.leads is not None:
         request.leads(request.url, url)
-    carried = may_carry_credentials(request.url, url, policy)
+    carries = may_carry_credentials(request.url, url, policy)
     return RetrievalRequest(
         url,
-        replace(_retry(request) if carried else _drop(request.options), asked=_find_original_user(request)),
+        replace(_carry(request) if carries else _strip(request.options), asked=_find_original_user(request)),
         origin="derived",
         referrer=moved.found_in or Referrer(request.url.shown, peer),
         in_clear=in_clear and is_same_origin(request.url, url),
         transfer=request.transfer,
-        learnt=now,
-        since=since,
+        cookie_changes=changes,
+        chain_start=start,
         leads=request.leads,
     )
 
@@ -115,12 +115,12 @@ def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
     return url.host, last_part(url)
 
 
-def count_learnt(options: Options) -> int:
+def count_changes(options: Options) -> int:
     """Return how often the cookies, which all requests of the run share, have changed."""
     return sum([getattr(memory, "revision", 0) for memory in options.memory.values()])
 
 
-def _retry(request: RetrievalRequest) -> Options:
+def _carry(request: RetrievalRequest) -> Options:
     """Return the options of the request for a redirect to the same host and port.
 
     The options contain the credentials from the old URL, because the URL of the redirect does not contain
@@ -133,7 +133,7 @@ def _retry(request: RetrievalRequest) -> Options:
     return replace(request.options, login=Credentials(user or b"", password or b""))
 
 
-def _drop(options: Options) -> Options:
+def _strip(options: Options) -> Options:
     return replace(options, headers=select_harmless(options.headers), login=None)
 
 

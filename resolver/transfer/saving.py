@@ -53,8 +53,8 @@ from resolver.transfer.streaming import (
     MemoryStore,
     Store,
     StreamingResponse,
-    leave,
     octets_to_keep,
+    skip,
 )
 from resolver.transfer.verification import Checksum, ExpectedDigest, check_size
 from resolver.url import registry
@@ -340,7 +340,7 @@ class Saver:
             raise make_irregular_error(self._path)
         if self._existing is not None:
             facts = self._first._replace(options=replace(self._first.options, want="facts"))
-            reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)
+            reply = await self._retrier([facts], MemoryStore(), skip).retry(self._clock)
             if self._covers(reply):
                 return self._make_skipped()
         elif self._exists == "fail":

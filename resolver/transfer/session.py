@@ -29,7 +29,7 @@ from resolver.transfer.naming import (
     server_file_name,
 )
 from resolver.transfer.network import Network
-from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, count_learnt, list_mirrors
+from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, count_changes, list_mirrors
 from resolver.transfer.response import Response, Saved
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, requeue_if_scarce
@@ -44,7 +44,7 @@ from resolver.transfer.settings import (
     check_settings,
     options_of,
 )
-from resolver.transfer.streaming import EntryStream, MemoryStore, Store, StreamingResponse, leave
+from resolver.transfer.streaming import EntryStream, MemoryStore, Store, StreamingResponse, skip
 from resolver.url import registry
 from resolver.url.parsing import UrlLike, url_of
 from resolver.url.tracebacks import trim_traceback
@@ -337,7 +337,7 @@ class Resolver:
     async def _facts_of(self, request: RetrievalRequest) -> StreamingResponse:
         clock = self._network.clock_of(request.url)
         try:
-            return await self._retrier(request, MemoryStore(), leave, ignore_limits).retry(clock)
+            return await self._retrier(request, MemoryStore(), skip, ignore_limits).retry(clock)
         except ResolveError as error:
             requeue_if_scarce(error, request.url, self._network)
             raise trim_traceback(error) from error.__cause__
@@ -685,10 +685,10 @@ class Resolver:
             early = prompt and self._network.recorder is None  # an archive has one exchange after another
             options = self._presets[want, prompt] = replace(self._options, want=want, prompt=early, most=size)
         transfer = self._network.next_transfer()
-        revision = count_learnt(options) if options.memory else 0
+        changes = count_changes(options) if options.memory else 0
         leads = self._lists if want == "listing" else self._leads
         return RetrievalRequest(
-            parsed, options, origin, found_in, transfer=transfer, learnt=revision, leads=leads
+            parsed, options, origin, found_in, transfer=transfer, cookie_changes=changes, leads=leads
         )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST_DELAY = 60.0
+_MAX_DELAY = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class RetryPolicy:
         requested = requested_pause(error)
         if requested is not None:
             return requested
-        grown: float = min(_LONGEST_DELAY, self.delay * 2 ** max(0, failures_in_a_row - 1))
+        grown: float = min(_MAX_DELAY, self.delay * 2 ** max(0, failures_in_a_row - 1))
         return grown * random.uniform(0.75, 1.0)  # jitter, so that clients do not retry simultaneously
 
 

@@ -235,7 +235,7 @@ class EntryStream:
     async def __anext__(self) -> Entry:
         for entry in self._waiting:
             self._waiting_count -= 1
-            return settle(entry, self._found_in)
+            return add_provenance(entry, self._found_in)
         entries = await self._batches.read_next(self._found_in.url)
         if not entries:
             raise StopAsyncIteration
@@ -277,7 +277,7 @@ class LineStream:
         return listing_octets(entries, self._line)
 
 
-def settle(entry: Entry, found_in: Referrer) -> Entry:
+def add_provenance(entry: Entry, found_in: Referrer) -> Entry:
     """Return the entry with its provenance (origin and referrer).
 
     The link of an entry is untrusted server data. If the URL parser rejects the link, the link is removed
@@ -610,5 +610,5 @@ def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
     return reply.lines() if reply.lists else reply.body
 
 
-async def leave(reply: StreamingResponse) -> None:
+async def skip(reply: StreamingResponse) -> None:
     """Leave the body unread, because only the metadata is needed."""

@@ -13,7 +13,13 @@ from trio.testing import MockClock
 from protocols.contract import BuiltUrl, Sink
 from resolver import Entry, Kind, LimitExceeded, Referrer, TimedOut
 from resolver.network.clock import Clock
-from resolver.transfer.streaming import ENTRIES_AT_ONCE, OCTETS_AT_ONCE, EntryStream, LineStream, settle
+from resolver.transfer.streaming import (
+    ENTRIES_AT_ONCE,
+    OCTETS_AT_ONCE,
+    EntryStream,
+    LineStream,
+    add_provenance,
+)
 
 FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
 
@@ -29,7 +35,7 @@ FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
     ],
 )
 def test_settle_marks_invalid_url_unusable(text: str | None, url: str | None, reason: str | None) -> None:
-    entry = settle(Entry(name="n", url=text, extra={"type": "h"}), FOUND_IN)
+    entry = add_provenance(Entry(name="n", url=text, extra={"type": "h"}), FOUND_IN)
     assert (entry.url, entry.origin, entry.referrer) == (url, "derived", FOUND_IN)
     assert entry.extra is not None
     assert entry.extra["type"] == "h"
@@ -108,7 +114,7 @@ async def exhaust(stream: AsyncIterator[object]) -> None:
 def test_settle_does_not_parse_built_url() -> None:
     url = BuiltUrl("no URL")
     entry = Entry(name="n", url=url, kind=Kind.LINK, size=1, title="t", raw=b"r", extra={"a": 1})
-    found = settle(entry, FOUND_IN)
+    found = add_provenance(entry, FOUND_IN)
     assert found == replace(entry, referrer=FOUND_IN)
     assert type(found.url) is str, "nobody else is to take it for vouched for"
 

@@ -24,7 +24,7 @@ from protocols.wais.listing import document_url, libwww_url
 from protocols.wais.record import DocumentHeader
 from protocols.wais.url import WrittenId, parse_wpath
 from resolver import InvalidUrl, Kind, Limits, Referrer, Url, parse
-from resolver.transfer.streaming import settle
+from resolver.transfer.streaming import add_provenance
 from resolver.url.parsing import MAX_URL
 from tests.protocols.file.files import MadeUpFile
 
@@ -227,6 +227,6 @@ def test_prospero_target_url_has_the_object_name(
 def test_built_url_that_is_too_long_is_refused() -> None:
     parent: Any = parse("ftp://h/")
     (entry,) = NlstReader(parent, b"", Limits(), []).feed(b"\xff" * (MAX_URL // 3) + b"\n")
-    found = settle(entry, Referrer("ftp://h/"))
+    found = add_provenance(entry, Referrer("ftp://h/"))
     assert found.url is None
     assert "too-long" in str((found.extra or {})["unusable"])
