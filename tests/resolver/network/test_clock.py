@@ -126,10 +126,10 @@ async def test_throttles_of_one_bucket_share_the_rate_equally() -> None:
     """
     time = Time()
     bucket = Bucket(100_000)
-    each = [Throttle(bucket, time.loop) for _ in range(3)]
+    throttles = [Throttle(bucket, time.loop) for _ in range(3)]
     taken = [0, 0, 0]
     while sum(taken) < 900_000:
-        for number, throttle in enumerate(each):
+        for number, throttle in enumerate(throttles):
             await throttle.wait()
             throttle.record_received(throttle.share)
             taken[number] += throttle.share

@@ -91,8 +91,8 @@ async def test_events_of_concurrent_transfers_have_distinct_numbers(
     for transfer in recorder.events:
         assert recorder.events[transfer][0] == Started(Masked(server.url("/moved")), 1)
         assert recorder.last(transfer) == Finished(Masked(server.url("/moved")), None)
-        found = [(event.url, event.start, event.expected) for event in recorder.progress(transfer)]
-        assert set(found) == {(server.url("/object"), 0, len(OBJECT))}
+        result = [(event.url, event.start, event.expected) for event in recorder.progress(transfer)]
+        assert set(result) == {(server.url("/object"), 0, len(OBJECT))}
         assert recorder.progress(transfer)[-1].received == len(OBJECT)
 
 
@@ -167,18 +167,18 @@ VALUES: dict[str, object] = {
     ids=["copy", "deepcopy", *map(str, range(6))],
 )
 def test_event_survives_copy_and_pickle(kind: type[Event], copied: Callable[[Event], Event]) -> None:
-    values = {each.name: VALUES[each.name] for each in fields(kind)}
+    values = {item.name: VALUES[item.name] for item in fields(kind)}
     if kind is Kept:
         values["octets"] = 9
     event = kind(**values)  # type: ignore[arg-type]
     other = copied(event)
     assert type(other) is kind
     for name, value in values.items():
-        found = getattr(other, name)
+        result = getattr(other, name)
         if isinstance(value, Exception):
-            assert (type(found), vars(found), found.args) == (type(value), vars(value), value.args)
+            assert (type(result), vars(result), result.args) == (type(value), vars(value), value.args)
         else:
-            assert found == value
+            assert result == value
     assert repr(other) == repr(event)
 
 
@@ -197,8 +197,8 @@ async def test_log_is_off_by_default(nursery: trio.Nursery, caplog: pytest.LogCa
     await resolver.fetch(server.url("/about.txt"))
     assert [record for record in caplog.records if record.name.startswith("resolver")] == []
     assert Network().listener is None
-    heard: list[Event] = []
-    assert Network(on_event=heard.append).listener == heard.append
+    events: list[Event] = []
+    assert Network(on_event=events.append).listener == events.append
 
 
 @pytest.mark.parametrize("logged", [False, True], ids=["", "log"])
@@ -224,8 +224,8 @@ async def test_events_without_listener_are_not_created(
 async def test_log_lines_name_the_url(nursery: trio.Nursery, log: pytest.LogCaptureFixture) -> None:
     server = await serve(nursery)
     url = server.url("/about.txt")
-    heard: list[Event] = []
-    await resolver.fetch(url, on_event=heard.append)
+    events: list[Event] = []
+    await resolver.fetch(url, on_event=events.append)
     assert {(record.name, record.levelname) for record in log.records} == {("resolver", "DEBUG")}
     lines = [record.getMessage() for record in log.records]
     assert lines[0] == f"{url}: try 1"
@@ -235,7 +235,7 @@ async def test_log_lines_name_the_url(nursery: trio.Nursery, log: pytest.LogCapt
     assert lines[-1] == f"{url}: *: done"
     assert ABOUT.decode() not in "".join(lines)
     assert [vars(record)["event"] for record in log.records] == [
-        event for event in heard if not isinstance(event, Progress | Closed)
+        event for event in events if not isinstance(event, Progress | Closed)
     ]
 
 
@@ -276,7 +276,7 @@ async def test_password_is_in_no_log_line_and_no_event(
         for said in (
             record.getMessage(),
             repr(event),
-            *(getattr(event, each.name) for each in fields(event)),
+            *(getattr(event, item.name) for item in fields(event)),
         ):
             assert secret not in str(said)
 

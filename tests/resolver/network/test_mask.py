@@ -21,16 +21,16 @@ SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
 
 
 def secrets_of(*secrets: bytes) -> SentSecrets:
-    found = SentSecrets()
-    found.add(secrets)
-    return found
+    result = SentSecrets()
+    result.add(secrets)
+    return result
 
 
 def listener_bytes(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
     """Return the bytes that a listener gets if these segments arrive, followed by the end of the data."""
     reading = ReceivedMask()
-    heard = [*(reading.feed(piece, secrets) for piece in pieces), reading.flush()]
-    return [secrets.hide(octets) for octets in heard if octets]
+    chunks = [*(reading.feed(piece, secrets) for piece in pieces), reading.flush()]
+    return [secrets.hide(octets) for octets in chunks if octets]
 
 
 @pytest.mark.parametrize("first", range(len(SAID)))
@@ -49,11 +49,11 @@ def test_masked_reader_result_is_independent_of_segmentation(
     octets: bytes, secrets: list[bytes], data: st.DataObject
 ) -> None:
     """The result is also the same if a secret is part of another secret, or overlaps itself."""
-    found = secrets_of(*secrets)
+    result = secrets_of(*secrets)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=8)))
     pieces = [octets[a:b] for a, b in zip([0, *cuts], [*cuts, len(octets)], strict=True)]
-    assert b"".join(listener_bytes(found, pieces)) == found.hide(octets)
-    assert not [secret for secret in secrets if secret in found.hide(octets)]
+    assert b"".join(listener_bytes(result, pieces)) == result.hide(octets)
+    assert not [secret for secret in secrets if secret in result.hide(octets)]
 
 
 def test_short_secret_is_hidden_only_as_a_word() -> None:
@@ -150,9 +150,9 @@ def test_set_cookie_value_is_hidden_when_received(first: int, length: int) -> No
 
 
 def test_unterminated_cookie_field_is_not_buffered() -> None:
-    heard = listener_bytes(secrets_of(), [b"Set-Cookie: c=", *(b"x" * 1_000 for _ in range(100)), b"\r\n"])
-    assert len(heard) > 1
-    assert heard[0] == b"Set-Cookie: c=****"
+    chunks = listener_bytes(secrets_of(), [b"Set-Cookie: c=", *(b"x" * 1_000 for _ in range(100)), b"\r\n"])
+    assert len(chunks) > 1
+    assert chunks[0] == b"Set-Cookie: c=****"
 
 
 # Credentials from a prompt are cached by host and port. The cache has a maximum size.
@@ -171,9 +171,9 @@ async def test_credential_cache_is_bounded() -> None:
         await keeper.request("ftp", "often", 21, None)
     assert asked.count("often") == 1
     assert len(asked) == 2 * CAPACITY + 1
-    found = await keeper.request("ftp", "h0", 21, None)
-    assert found is not None
-    assert (found.user, asked.count("h0")) == (b"h0", 2)
+    result = await keeper.request("ftp", "h0", 21, None)
+    assert result is not None
+    assert (result.user, asked.count("h0")) == (b"h0", 2)
 
 
 async def test_credential_cache_hit_does_not_wait_for_other_prompts(nursery: trio.Nursery) -> None:
@@ -204,6 +204,6 @@ async def test_credential_cache_asks_again_after_none() -> None:
     assert await keeper.request("ftp", "h", 21, None) is None
     source.round = 1
     for _ in range(2):
-        found = await keeper.request("ftp", "h", 21, None)
-        assert found is not None
-        assert found.password == b"1"
+        result = await keeper.request("ftp", "h", 21, None)
+        assert result is not None
+        assert result.password == b"1"

@@ -44,10 +44,10 @@ HELLO = encode_line(b"HELLO")
 
 
 async def test_stream_sends_lines_in_one_write_and_receives_until_end(nursery: trio.Nursery) -> None:
-    heard = []
+    chunks = []
 
     async def serve(stream: trio.SocketStream) -> None:
-        heard.append(await stream.receive_some())
+        chunks.append(await stream.receive_some())
         await stream.send_all(b"one")
         await stream.send_eof()
 
@@ -58,7 +58,7 @@ async def test_stream_sends_lines_in_one_write_and_receives_until_end(nursery: t
         assert [await stream.receive(), await stream.receive()] == [b"", b""]
         assert (stream.peer, stream.secured, stream.received) == ("127.0.0.1", False, 3)
         assert not stream.close_notify_seen
-    assert heard == [b"HELLO\r\nAGAIN\r\n"]
+    assert chunks == [b"HELLO\r\nAGAIN\r\n"]
 
 
 async def test_stream_receives_at_most_128_kib(nursery: trio.Nursery) -> None:
@@ -290,10 +290,10 @@ async def test_stream_checks_policy_before_sending_password(
 
     The policy `cautious` refuses any other address.
     """
-    heard = []
+    chunks = []
 
     async def serve(stream: trio.SocketStream) -> None:
-        heard.append(await stream.receive_some())
+        chunks.append(await stream.receive_some())
 
     port = await start(nursery, serve)
     secret = encode_line(b"PASS", Secret(b"hunter2"))
@@ -306,7 +306,7 @@ async def test_stream_checks_policy_before_sending_password(
         monkeypatch.setattr(stream, "peer", "127.0.0.1")
         await stream.send(secret)
     await trio.testing.wait_all_tasks_blocked()
-    assert heard == [b"PASS hunter2\r\n"]
+    assert chunks == [b"PASS hunter2\r\n"]
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the platform has no TCP_QUICKACK")

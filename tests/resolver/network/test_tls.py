@@ -334,7 +334,7 @@ async def test_client_certificate_is_sent_when_requested(
     network = Network(policy=Policy.default(), cafile=cafile, certfile=ours)
     async with network.admit(parse(f"https://localhost:{port}/")).connect(tls=True) as stream:
         assert await stream.receive() == b"hello"
-    assert [each and each["subjectAltName"] for each in shown] == [(("email", "me@here.example"),)]
+    assert [item and item["subjectAltName"] for item in shown] == [(("email", "me@here.example"),)]
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -350,7 +350,7 @@ async def test_client_certificate_is_sent_only_to_hosts_named_by_user(
     led = network.admit(url, origin="derived", referrer=Referrer("https://localhost/", "127.0.0.1"))
     async with led.connect(tls=True) as stream:
         assert await stream.receive() == b"hello"
-    assert [bool(each) for each in shown] == [named]
+    assert [bool(item) for item in shown] == [named]
 
 
 async def test_unusable_client_certificate_is_reported_on_entry(tmp_path: Path) -> None:
@@ -402,8 +402,8 @@ def test_tls_fault_names_required_client_certificate() -> None:
     """With TLS 1.3, the handshake succeeds. The alert arrives when the client reads the first data."""
     error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
     error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
-    found = tls_fault(error, "h.example")
-    assert (type(found), "h.example" in found.message, found.setting) == (TlsError, True, "cert FILE")
+    result = tls_fault(error, "h.example")
+    assert (type(result), "h.example" in result.message, result.setting) == (TlsError, True, "cert FILE")
 
 
 def test_trust_context_is_shared_by_a_run() -> None:
@@ -443,10 +443,10 @@ def system(code: int) -> OSError:
     ],
 )
 def test_connection_fault_maps_errno(code: int, error: type[ResolveError]) -> None:
-    found = connection_fault(system(code), "192.0.2.1")
-    assert type(found) is error
-    assert "192.0.2.1" in found.message
-    assert found.retryable
+    result = connection_fault(system(code), "192.0.2.1")
+    assert type(result) is error
+    assert "192.0.2.1" in result.message
+    assert result.retryable
 
 
 @pytest.mark.parametrize(
@@ -463,19 +463,19 @@ def test_connection_fault_maps_errno(code: int, error: type[ResolveError]) -> No
     ],
 )
 def test_object_fault_maps_errno(code: int, error: type[ResolveError], status: int) -> None:
-    found = object_fault(system(code), b"/etc/a\nb\xff")
-    assert (type(found), found.exit_code) == (error, status)
-    assert r"'/etc/a\nb\udcff'" in found.message  # escaped, so that the message stays one line
+    result = object_fault(system(code), b"/etc/a\nb\xff")
+    assert (type(result), result.exit_code) == (error, status)
+    assert r"'/etc/a\nb\udcff'" in result.message  # escaped, so that the message stays one line
 
 
 @pytest.mark.parametrize(
     "code", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EFBIG, errno.EIO]
 )
 def test_writing_fault_names_cause_and_path(code: int) -> None:
-    found = writing_fault(system(code), "/home/me/x")
-    assert found.exit_code == 3
-    assert found.message.startswith(f"cannot write '/home/me/x': {os.strerror(code).lower()}")
-    assert found.message.endswith(")") is (code != errno.EIO)  # no advice for a disk error
+    result = writing_fault(system(code), "/home/me/x")
+    assert result.exit_code == 3
+    assert result.message.startswith(f"cannot write '/home/me/x': {os.strerror(code).lower()}")
+    assert result.message.endswith(")") is (code != errno.EIO)  # no advice for a disk error
 
 
 @pytest.mark.parametrize(
@@ -488,17 +488,17 @@ def test_writing_fault_names_cause_and_path(code: int) -> None:
     ],
 )
 def test_tls_fault_distinguishes_disconnect_from_tls_error(error: ssl.SSLError, words: str) -> None:
-    found = tls_fault(error, "h.example")
-    left = words == "handshake"
-    assert type(found) is (Disconnected if left else TlsError)
-    assert words in found.message
-    assert found.retryable is left
+    result = tls_fault(error, "h.example")
+    is_retryable = words == "handshake"
+    assert type(result) is (Disconnected if is_retryable else TlsError)
+    assert words in result.message
+    assert result.retryable is is_retryable
 
 
 def test_refusal_names_rule_and_flag() -> None:
-    found = refusal("S12", "a device", flag="--allow-special")
-    assert (found.rule, found.flag) == ("S12", "--allow-special")
-    assert (found.message, found.setting) == ("S12: a device", "allow_special")
+    result = refusal("S12", "a device", flag="--allow-special")
+    assert (result.rule, result.flag) == ("S12", "--allow-special")
+    assert (result.message, result.setting) == ("S12: a device", "allow_special")
 
 
 def test_reason_has_no_error_number() -> None:

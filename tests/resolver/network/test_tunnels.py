@@ -83,7 +83,7 @@ async def test_password_through_proxy_is_not_treated_as_loopback(nursery: trio.N
         given = {("http", server.host, server.port): Credentials(b"me", b"mine")}
         async with Resolver(proxy=proxy, policy=_policy(server.port), credentials=given) as session:
             assert (await session.fetch(server.url("/"))).content == ABOUT
-        counts.append(["authorization" in dict(each.headers) for each in server.requests[before:]])
+        counts.append(["authorization" in dict(item.headers) for item in server.requests[before:]])
     assert counts == [[True], [False, True], [False, True]]
 
 
@@ -255,10 +255,10 @@ async def test_listing_entry_referrer_is_not_the_proxy_address(nursery: trio.Nur
     proxy = await serve_http_proxy(nursery)
     async with Resolver(proxy=proxy.url(), policy=_policy(server.port)) as session:
         for host, source in (("h.test", None), ("127.0.0.1", "127.0.0.1")):
-            async with session.entries(f"ftp://{host}:{server.port}/pub/") as found:
-                assert {entry.referrer and entry.referrer[1] for entry in [each async for each in found]} == {
-                    source
-                }
+            async with session.entries(f"ftp://{host}:{server.port}/pub/") as result:
+                assert {
+                    entry.referrer and entry.referrer[1] for entry in [item async for item in result]
+                } == {source}
 
 
 async def test_redirect_to_exempt_host_goes_direct_and_is_checked(nursery: trio.Nursery) -> None:
@@ -325,9 +325,9 @@ async def test_ignored_proxy_variable_is_found_each_time_and_warned_once(nursery
     async with Resolver(
         policy=_policy(server.port), on_event=events.append, environment=environment
     ) as session:
-        found = [await session.fetch(server.url(path)) for path in ("/", "/about")]
-    assert [response.content for response in found] == [ABOUT, ABOUT]
-    assert [[finding.rule for finding in response.findings] for response in found] == [["S09"], ["S09"]]
+        responses = [await session.fetch(server.url(path)) for path in ("/", "/about")]
+    assert [response.content for response in responses] == [ABOUT, ABOUT]
+    assert [[finding.rule for finding in response.findings] for response in responses] == [["S09"], ["S09"]]
     warned = [event for event in events if isinstance(event, Warned)]
     assert [(event.url, event.finding.rule) for event in warned] == [(server.url("/"), "S09")]
 

@@ -48,10 +48,10 @@ HERE = "127.0.0.1"
 
 def answers(*found: list[str]) -> Lookup:
     """Return a DNS lookup that gives these answers in turn."""
-    left = list(found)
+    remaining = list(found)
 
     async def look_up(host: str, port: int) -> list[str]:
-        return left.pop(0)
+        return remaining.pop(0)
 
     return look_up
 
@@ -343,11 +343,11 @@ class User:
 
 def user(network: Network, url: str, idle: float) -> User:
     """Return a user with a gate of this network. All users of the network share its connections."""
-    heard: list[Event] = []
-    shared = network._shared._replace(limits=Limits(idle=idle, connect=NEVER), report=heard.append)
+    events: list[Event] = []
+    shared = network._shared._replace(limits=Limits(idle=idle, connect=NEVER), report=events.append)
     options = Options(prompt=True)
     admitted = Admission(shared, parse(url), origin="user", referrer=None, server=None, options=options)
-    return User(UrlGate(admitted), heard)
+    return User(UrlGate(admitted), events)
 
 
 Sharing: TypeAlias = Callable[[AsyncExitStack, User, User], Awaitable[tuple[Stream, Stream]]]
@@ -384,14 +384,14 @@ async def share_concurrently(stack: AsyncExitStack, first: User, second: User) -
 @pytest.fixture
 def checked_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record each URL for which the policy is asked whether a password may be sent; always allow it."""
-    found: list[str] = []
+    result: list[str] = []
 
     def judge(url: Url, address: str, policy: Policy, **more: object) -> Verdict:
-        found.append(url.text)
+        result.append(url.text)
         return Verdict()
 
     monkeypatch.setattr("resolver.network.admission.judge_credentials", judge)
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
