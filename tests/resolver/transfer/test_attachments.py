@@ -56,8 +56,8 @@ async def test_save_attachments_of_mime_never_leaves_directory(server: NewsServe
     async with session(server) as news:
         saved = await news.save_attachments(url_of(server, "mime"), inner)
         saved += await news.save_attachments(url_of(server, "hostile"), inner)
-    assert [os.path.basename(each.path or "") for each in saved] == ["x.png", "notes.txt", "passwd"]
-    assert [each.media_type for each in saved] == ["image/png", "text/plain", None]
+    assert [os.path.basename(item.path or "") for item in saved] == ["x.png", "notes.txt", "passwd"]
+    assert [item.media_type for item in saved] == ["image/png", "text/plain", None]
     expected = {"inner/x.png": bytes(range(5)), "inner/notes.txt": "café ends".encode()}
     assert files_below(tmp_path) == {**expected, "inner/passwd": b"hostile"}
 
@@ -237,10 +237,10 @@ async def test_save_attachments_on_full_disk_leaves_nothing(
 async def test_save_attachments_after_killed_run_starts_over(server: NewsServer, tmp_path: Path) -> None:
     """The partial file of a killed run is used again, and its bytes are not trusted."""
     path = str(tmp_path / "three parts.bin")
-    async with PartialFile(path, source=url_of(server, "part1")) as left:
-        await left.remember(resolver.Validators(size=len(PICTURE)))
-        left.write(b"wrong")
-        left.keep()
+    async with PartialFile(path, source=url_of(server, "part1")) as file:
+        await file.remember(resolver.Validators(size=len(PICTURE)))
+        file.write(b"wrong")
+        file.keep()
     assert sorted(os.listdir(tmp_path)) == ["three parts.bin.part", "three parts.bin.part-state"]
     async with session(server) as news:
         await news.save_attachments(url_of(server, "part1"), tmp_path, parts=True)
@@ -265,5 +265,5 @@ def test_blocking_save_attachments_saves_files(tmp_path: Path) -> None:
         policy = resolver.Policy(allow_port={server.port})
         with resolver.blocking.Resolver(policy=policy) as news:
             saved = news.save_attachments(url_of(server, "mime"), tmp_path)
-    assert [type(each) for each in saved] == [Saved, Saved]
+    assert [type(item) for item in saved] == [Saved, Saved]
     assert sorted(files_below(tmp_path)) == ["notes.txt", "x.png"]

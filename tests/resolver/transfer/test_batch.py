@@ -297,13 +297,13 @@ async def test_slow_hosts_with_data_keep_their_slots(autojump_clock: trio.testin
 
 async def test_source_may_wait_for_result() -> None:
     begun: list[str] = []
-    found = trio.Event()
+    all_done = trio.Event()
 
     async def source() -> AsyncIterator[BatchTask[str]]:
         first = Work("directory", begun)
         first.go.set()
         yield first
-        await found.wait()
+        await all_done.wait()
         second = Work("file", begun)
         second.go.set()
         yield second
@@ -312,7 +312,7 @@ async def test_source_may_wait_for_result() -> None:
 
     async def take(result: TaskResult[str]) -> None:
         await taken.take(result)
-        found.set()
+        all_done.set()
 
     with trio.fail_after(HANG):
         await batch().run(source(), take)
@@ -515,8 +515,8 @@ async def test_pushed_back_tasks_are_repeated_without_counting(
     run = Run(tmp_path, 6)
     await run.save(*map(server.url, paths))
     assert run.errors == []
-    told = [event for event in run.events if isinstance(event, Retrying)]
-    assert len(told) == 12
+    reports = [event for event in run.events if isinstance(event, Retrying)]
+    assert len(reports) == 12
     assert {str(result.value.attempts) for result in run.results if result.value} == {"3"}
 
 
@@ -626,14 +626,14 @@ async def settle() -> None:
 
 def test_running_batch_yields_all_values_and_ends(run: RunningRun) -> None:
     async def main() -> None:
-        count, told = Count(5), []
+        count, reports = Count(5), []
         values = RunningBatch(count.work)
-        values.when_ended = lambda: told.append("ended")
+        values.when_ended = lambda: reports.append("ended")
         assert [value async for value in values] == [0, 1, 2, 3, 4]
         with pytest.raises(StopAsyncIteration):
             await anext(values)
         await values.aclose()
-        assert (count.ended, count.cancelled, told) == (True, False, ["ended"])
+        assert (count.ended, count.cancelled, reports) == (True, False, ["ended"])
 
     run(main)
 

@@ -61,9 +61,9 @@ FEEDS: dict[str, Callable[[int], object]] = {
 
 def modules() -> Iterator[ModuleType]:
     for package in (protocols, resolver):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not found.name.endswith("__main__"):
-                yield importlib.import_module(found.name)
+        for module_info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module_info.name.endswith("__main__"):
+                yield importlib.import_module(module_info.name)
 
 
 def caches() -> dict[str, functools._lru_cache_wrapper[object]]:
@@ -78,12 +78,12 @@ def caches() -> dict[str, functools._lru_cache_wrapper[object]]:
 
 def sizes() -> dict[str, int]:
     """Return the size of each cache and of each unbounded container, by name."""
-    found = {name: cache.cache_info().currsize for name, cache in caches().items() if not _bound(cache)}
+    result = {name: cache.cache_info().currsize for name, cache in caches().items() if not _bound(cache)}
     for module in modules():
         for name, value in vars(module).items():
             if isinstance(value, (dict, list, set)) and not name.startswith("__"):
-                found[f"{module.__name__}.{name}"] = len(value)
-    return {**found, "codecs": len(vars(encodings)["_cache"]), "modules": len(sys.modules)}
+                result[f"{module.__name__}.{name}"] = len(value)
+    return {**result, "codecs": len(vars(encodings)["_cache"]), "modules": len(sys.modules)}
 
 
 def _bound(cache: functools._lru_cache_wrapper[object]) -> int | None:

@@ -175,7 +175,7 @@ def number_of(path: Path) -> int:
 
 
 def names_in(path: Path) -> list[str]:
-    return [each.name for each in path.iterdir()]
+    return [item.name for item in path.iterdir()]
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ async def test_cookie_file_is_shared_with_curl_and_wget(
     if shutil.which(tool.__name__) is None:
         pytest.skip(f"there is no {tool.__name__} here")
     asked: dict[str, set[str]] = {}
-    told = {
+    fields_by_path = {
         "/theirs": (
             "a=1; Max-Age=9000",
             "s=2",
@@ -354,7 +354,7 @@ async def test_cookie_file_is_shared_with_curl_and_wget(
         path = head.split()[1].removeprefix("http://www.example.org")
         cookies = [line[8:] for line in head.split("\r\n") if line.lower().startswith("cookie: ")]
         asked[path] = set(cookies[0].split("; ")) if cookies else set()
-        fields = "".join(f"Set-Cookie: {field}\r\n" for field in told.get(path, ()))
+        fields = "".join(f"Set-Cookie: {field}\r\n" for field in fields_by_path.get(path, ()))
         await stream.send_all(
             f"HTTP/1.1 200 OK\r\n{fields}Connection: close\r\nContent-Length: 0\r\n\r\n".encode()
         )

@@ -151,7 +151,7 @@ async def test_error_body_is_in_no_message(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
     async with Resolver() as session:
         error = await refusal(session, server.url("/json"))
-        outcomes = [each async for each in session.save_all([server.url("/json")])]
+        outcomes = [item async for item in session.save_all([server.url("/json")])]
     again = pickle.loads(pickle.dumps(error))
     assert (again.status, again.body) == (404, REASON)
     assert "item 7" not in f"{error} {error!r} {outcomes[0].as_json()}"

@@ -60,6 +60,6 @@ async def test_results_have_all_facts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [Reply, Response, Saved])
 def test_results_declare_facts_first(kind: type[Reply | Response | Saved]) -> None:
-    declared = [each.name for each in fields(kind)]
+    declared = [item.name for item in fields(kind)]
     facts = list(facts_of(TOLD))
     assert declared[: len(facts)] == facts

@@ -174,17 +174,17 @@ def parameters_of(function: Callable[..., object]) -> dict[str, object]:
 
     Parameters from a record of keyword arguments have `KEYWORD` instead.
     """
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-            found[name] = parameter.default
+            result[name] = parameter.default
             continue
         assert name in ("settings", "wanted")
         record = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
         assert record is not None
-        found |= dict.fromkeys(RECORDS[record[1]].__optional_keys__, KEYWORD)
-    found.pop("self", None)
-    return found
+        result |= dict.fromkeys(RECORDS[record[1]].__optional_keys__, KEYWORD)
+    result.pop("self", None)
+    return result
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -222,7 +222,7 @@ async def sent_along(
     """Return the fields Authorization, Cookie and Accept-Language that the target of a redirect received."""
     async with Resolver(policy=policy, options=options) as session:
         await session.fetch(start.url("/start", "user:password@"))
-    (request,) = [each for each in target.requests if each.path == "/about.txt"]
+    (request,) = [item for item in target.requests if item.path == "/about.txt"]
     assert target.violations == start.violations == []
     return (
         request.values("authorization"),

@@ -207,8 +207,8 @@ async def test_save_all_over_quota_reports_remaining_urls(nursery: trio.Nursery,
     server = await http.serve(nursery)
     urls = [server.url("/about.txt"), server.url("/data/chunked"), server.url("/pub/a")]
     async with Resolver(limits=Limits(quota=len(http.ABOUT) + 10)) as session:
-        found = [each async for each in session.save_all(urls, directory=str(tmp_path), concurrency=1)]
-    assert [(each.status, each.exit) for each in found] == [("done", 0), ("failed", 14), ("failed", 14)]
+        result = [item async for item in session.save_all(urls, directory=str(tmp_path), concurrency=1)]
+    assert [(item.status, item.exit) for item in result] == [("done", 0), ("failed", 14), ("failed", 14)]
     assert [request.target for request in server.requests] == ["/about.txt", "/data/chunked"]
 
 

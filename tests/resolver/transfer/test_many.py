@@ -70,15 +70,15 @@ async def test_save_all_reports_failure_and_continues(server: HttpServer, tmp_pa
         outcomes = await outcomes_of(session, requests, directory=tmp_path, concurrency=1)
     # outcomes arrive in another order, because hosts take turns
     by_url = {str(outcome.url): outcome for outcome in outcomes}
-    told = [by_url[url] for url in requests]
-    assert [(outcome.status, outcome.exit) for outcome in told] == [
+    ordered = [by_url[url] for url in requests]
+    assert [(outcome.status, outcome.exit) for outcome in ordered] == [
         ("refused", 12),
         ("failed", 8),
         ("done", 0),
         ("refused", 9),
     ]
-    assert [type(outcome.error) for outcome in told[:2]] == [InvalidUrl, NotFound]
-    assert [finding.rule for finding in told[3].findings] == ["S04"]
+    assert [type(outcome.error) for outcome in ordered[:2]] == [InvalidUrl, NotFound]
+    assert [finding.rule for finding in ordered[3].findings] == ["S04"]
 
 
 async def test_save_all_checks_size_and_checksum_of_request(server: HttpServer, tmp_path: Path) -> None:

@@ -16,29 +16,29 @@ def _few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_spill_map_returns_stored_numbers() -> None:
-    found = SpillMap()
+    result = SpillMap()
     texts = [*"abcdefgh", "", "\udcff", "\ud800", "é"]
-    assert [found.get(text) for text in texts] == [0] * len(texts)
+    assert [result.get(text) for text in texts] == [0] * len(texts)
     for number, text in enumerate(texts, 1):
-        found.store(text, number)
-    assert [found.get(text) for text in texts] == list(range(1, len(texts) + 1))
+        result.store(text, number)
+    assert [result.get(text) for text in texts] == list(range(1, len(texts) + 1))
     for text in texts:
-        found.store(text, 7)
-    assert [found.get(text) for text in texts] == [7] * len(texts)
+        result.store(text, 7)
+    assert [result.get(text) for text in texts] == [7] * len(texts)
 
 
 def test_spill_map_memory_is_bounded() -> None:
-    found = SpillMap()
+    result = SpillMap()
     for number in range(100):
-        found.store(str(number), 1)
-    assert len(vars(found)["_numbers"]) == 3
+        result.store(str(number), 1)
+    assert len(vars(result)["_numbers"]) == 3
 
 
 def test_reserved_names_are_numbered() -> None:
     names = NameReservations(lambda path, url: True)
     wanted = ["a", "b", "c", "d", "e", "a", "e", "e", "d/x", "d/x", "e.2"]
-    found = [NameReservation(names, number).take(path, "x:") for number, path in enumerate(wanted)]
-    assert found == ["a", "b", "c", "d", "e", "a.2", "e.2", "e.3", "d.2/x", "d.2/x.2", "e.2.2"]
+    result = [NameReservation(names, number).take(path, "x:") for number, path in enumerate(wanted)]
+    assert result == ["a", "b", "c", "d", "e", "a.2", "e.2", "e.3", "d.2/x", "d.2/x.2", "e.2.2"]
 
 
 def test_names_that_differ_in_case_or_form_only_are_numbered() -> None:
@@ -55,8 +55,8 @@ def test_names_that_differ_in_case_or_form_only_are_numbered() -> None:
         "STRASSE",
         "stra\xdfe",
     ]
-    found = [NameReservation(names, number).take(path, "x:") for number, path in enumerate(wanted)]
-    assert found == [
+    result = [NameReservation(names, number).take(path, "x:") for number, path in enumerate(wanted)]
+    assert result == [
         *("README", "readme.2", "Readme.2.2", "d/x", "D/X.2", "D.2"),
         *("caf\xe9", "cafe\u0301.2", "STRASSE", "stra\xdfe.2"),
     ]

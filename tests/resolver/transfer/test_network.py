@@ -26,10 +26,10 @@ async def test_admissions_share_dns_lookups(nursery: trio.Nursery) -> None:
 
 
 def test_network_has_default_limits_and_optional_listener() -> None:
-    heard: list[Event] = []
+    events: list[Event] = []
     event = Started(Masked("http://h.example/"), 1)
     Network(policy=Policy.default()).on_event(event)
-    network = Network(policy=Policy.cautious(), on_event=heard.append)
+    network = Network(policy=Policy.cautious(), on_event=events.append)
     network.on_event(event)
-    assert heard == [event]
+    assert events == [event]
     assert (network.limits, network.policy) == (Limits(), Policy.cautious())

@@ -90,21 +90,21 @@ async def test_commands_are_pipelined(nursery: trio.Nursery) -> None:
 async def test_not_found_names_own_command(nursery: trio.Nursery) -> None:
     """The error names its own command, even if the group is selected and other requests are pending."""
     server = await serve(nursery, SPOOL)
-    told: dict[int, str] = {}
+    messages: dict[int, str] = {}
 
     async def fetch(session: Resolver, number: int) -> None:
         with pytest.raises(resolver.NotFound) as caught:
             await session.fetch(server.url(f"a.b/{number}"))
-        told[number] = caught.value.message
+        messages[number] = caught.value.message
 
     async with session(server) as many, trio.open_nursery() as inner:
         await many.fetch(server.url("a.b/1"))
         for number in range(COUNT + 1, COUNT + 11):
             inner.start_soon(fetch, many, number)
-    assert {number: f"'ARTICLE {number}'" for number in told} == {
-        number: message.partition(":")[0] for number, message in told.items()
+    assert {number: f"'ARTICLE {number}'" for number in messages} == {
+        number: message.partition(":")[0] for number, message in messages.items()
     }
-    assert (server.connections, len(told)) == (1, 10)
+    assert (server.connections, len(messages)) == (1, 10)
 
 
 async def test_wrong_password_is_sent_once(nursery: trio.Nursery) -> None:
@@ -135,18 +135,18 @@ async def test_response_after_smuggling_article_is_correct(nursery: trio.Nursery
 
 async def test_pipelined_responses_after_smuggling_article_are_correct(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
 
     async def fetch(session: Resolver, message_id: str) -> None:
-        found[message_id] = (await session.fetch(f"news:{message_id}")).content
+        result[message_id] = (await session.fetch(f"news:{message_id}")).content
 
     wanted = ["smuggled@example.test", "comp.misc.1230@example.test", "comp.misc.1234@example.test"]
     async with session(server) as many, trio.open_nursery() as inner:
         for message_id in wanted:
             inner.start_soon(fetch, many, message_id)
-    assert found["smuggled@example.test"].endswith(SMUGGLING)
-    assert found["comp.misc.1230@example.test"].endswith(b"number 1230\r\n")
-    assert found["comp.misc.1234@example.test"].endswith(b"number 1234\r\n")
+    assert result["smuggled@example.test"].endswith(SMUGGLING)
+    assert result["comp.misc.1230@example.test"].endswith(b"number 1230\r\n")
+    assert result["comp.misc.1234@example.test"].endswith(b"number 1234\r\n")
     assert server.connections == 1
 
 
@@ -246,23 +246,23 @@ async def test_articles_of_two_groups_are_not_mixed(nursery: trio.Nursery) -> No
         }
     )
     server = await serve(nursery, spool)
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
 
     async def fetch(session: Resolver, path: str) -> None:
         try:
             extra = (await session.fetch(server.url(path))).extra
-            found[path] = None if extra is None else extra["message_id"]
+            result[path] = None if extra is None else extra["message_id"]
         except resolver.NotFound:
-            found[path] = "gone"
+            result[path] = "gone"
 
     async with session(server) as many, trio.open_nursery() as inner:
         for number in range(1, 21):
             for group in ("a.b", "c.d", "no.such"):
                 inner.start_soon(fetch, many, f"{group}/{number}")
     for number in range(1, 21):
-        assert found[f"a.b/{number}"] == f"a.b.{number}@example.test"
-        assert found[f"c.d/{number}"] == f"c.d.{number}@example.test"
-        assert found[f"no.such/{number}"] == "gone"
+        assert result[f"a.b/{number}"] == f"a.b.{number}@example.test"
+        assert result[f"c.d/{number}"] == f"c.d.{number}@example.test"
+        assert result[f"no.such/{number}"] == "gone"
     assert (server.connections, server.violations) == (1, [])
 
 
@@ -278,7 +278,7 @@ async def test_mixed_urls_on_shared_connection_are_correct(
     spool = Spool({name.encode(): Group(numbered(name.encode(), list(range(1, 11)))) for name in names})
     server = await serve(nursery, spool)
     turns = trio.CapacityLimiter(at_once)
-    found: list[tuple[object, object]] = []
+    result: list[tuple[object, object]] = []
 
     async def fetch(session: Resolver, path: str, expected: str) -> None:
         async with turns:
@@ -287,9 +287,9 @@ async def test_mixed_urls_on_shared_connection_are_correct(
                     await session.fetch(server.url(path, scheme="news" if "@" in path else "nntp"))
                 ).extra
                 assert extra is not None
-                found.append((extra.get("message_id", extra.get("name")), expected))
+                result.append((extra.get("message_id", extra.get("name")), expected))
             except resolver.NotFound:
-                found.append(("", expected))
+                result.append(("", expected))
 
     mix = [(f"{name}/{n}", f"{name}.{n}@example.test") for name in names for n in range(1, 11)]
     mix += [(expected, expected) for _, expected in mix[::4]]
@@ -298,8 +298,8 @@ async def test_mixed_urls_on_shared_connection_are_correct(
     async with session(server) as many, trio.open_nursery() as inner:
         for path, expected in mix:
             inner.start_soon(fetch, many, path, expected)
-    assert len(found) == len(mix)
-    assert [pair for pair in found if pair[0] != pair[1]] == []
+    assert len(result) == len(mix)
+    assert [pair for pair in result if pair[0] != pair[1]] == []
     assert (server.connections, server.violations) == (1, [])
 
 
@@ -330,7 +330,7 @@ async def test_login_of_nntp_is_not_used_for_news(at_once: int, nursery: trio.Nu
     groups = {b"a.b": Group(numbered(b"a.b", [1])), b"c.d": Group(numbered(b"c.d", [1]), locked=True)}
     server = await serve(nursery, Spool(groups))
     turns = trio.CapacityLimiter(at_once)
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
 
     async def ask(scheme: str, host: str, port: int, user: bytes | None) -> resolver.Credentials | None:
         return resolver.Credentials(b"alice", b"secret") if scheme == "nntp" else None
@@ -341,14 +341,14 @@ async def test_login_of_nntp_is_not_used_for_news(at_once: int, nursery: trio.Nu
                 outcome = (await session.fetch(url)).kind.value
             except resolver.ResolveError as error:
                 outcome = type(error).__name__
-            found.setdefault(url.replace(str(server.port), "P"), set()).add(outcome)
+            result.setdefault(url.replace(str(server.port), "P"), set()).add(outcome)
 
     async with session(server, credentials=ask) as many, trio.open_nursery() as inner:
         for _ in range(10):
             for path in ("a.b", "c.d"):
                 inner.start_soon(fetch, many, server.url(path, scheme="news"))
                 inner.start_soon(fetch, many, server.url(f"{path}/1"))
-    assert found == {
+    assert result == {
         "news://127.0.0.1:P/a.b": {"group"},
         "news://127.0.0.1:P/c.d": {"LoginRequired"},
         "nntp://127.0.0.1:P/a.b/1": {"article"},
@@ -544,17 +544,17 @@ async def test_login_of_url_precedes_compression(nursery: trio.Nursery) -> None:
 async def test_concurrent_fetches_during_compression_are_correct(nursery: trio.Nursery) -> None:
     """Requests pipelined on a connection that changes to compression get their responses."""
     server = await serve(nursery, COMPRESSED_SPOOL, flavor=COMPRESSING)
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     async with compressed_session(server) as many:
 
         async def fetch(path: str) -> None:
-            found[path] = len((await many.fetch(server.url(path))).content.split(b"\r\n"))
+            result[path] = len((await many.fetch(server.url(path))).content.split(b"\r\n"))
 
         async with trio.open_nursery() as inner:
             for path in ("many/1", "many", "few", "many/2", "few/3", "many/900"):
                 inner.start_soon(fetch, path)
-    assert found["many"] == MIN_TO_COMPRESS + 1
-    assert found["few"] == MIN_TO_COMPRESS
+    assert result["many"] == MIN_TO_COMPRESS + 1
+    assert result["few"] == MIN_TO_COMPRESS
     assert server.violations == []
     assert server.connections == 1
 

@@ -27,7 +27,7 @@ def fill(hosts: HostScheduler[str], host: str, scheme: str, count: int) -> list[
     for number in range(count):
         hosts.add(host, scheme, f"{host}{number}")
     started = [hosts.take(0) for _ in range(count)]
-    return [each for each in started if each is not None]
+    return [item for item in started if item is not None]
 
 
 def test_host_limit_is_that_of_scheme() -> None:
@@ -223,7 +223,7 @@ def test_silent_hosts_do_not_block_live_hosts(
         while len(under_way) - min(hosts.silent_count, most) < most and (task := hosts.take(now)) is not None:
             under_way.append(task)
         assert len(under_way) <= 2 * most
-        assert all(sum(each.task == name for each in under_way) <= 2 for name in {*mute, *live})
+        assert all(sum(item.task == name for item in under_way) <= 2 for name in {*mute, *live})
         living = [task for task in under_way if task.task in live]
         if living:
             ends = chance.choice(living)
@@ -261,7 +261,7 @@ def test_limits_hold_and_tasks_start_in_order(
         if task is None:
             return False
         place = task.state.name
-        beside = sum(each.state is task.state for each in under_way)
+        beside = sum(item.state is task.state for item in under_way)
         if place:
             cap = hosts.cap(place, task.scheme)
             assert cap is not None
@@ -400,9 +400,9 @@ def test_queue_continues_lane_with_later_task() -> None:
 def test_put_back_task_keeps_order_in_lane() -> None:
     line = line_of(*"aaa")
     first, second = line.take(), line.take()
-    for each in (second, first):
-        line.put_back(each)
-        line.leave(each)
+    for item in (second, first):
+        line.put_back(item)
+        line.leave(item)
     assert [line.take().number for _ in range(3)] == [0, 1, 2]
 
 
@@ -424,17 +424,17 @@ def test_queue_yields_all_tasks_in_order_of_lane(events: list[tuple[str, int]]) 
         elif what == "take" and line.count:
             take()
         elif under_way and what in ("leave", "back"):
-            each = under_way.pop(number % len(under_way))
+            item = under_way.pop(number % len(under_way))
             if what == "back":
-                line.put_back(each)
-                came.remove(each)
-            line.leave(each)
+                line.put_back(item)
+                came.remove(item)
+            line.leave(item)
         waiting = count - len(came)
         assert line.count == waiting
     while line.count:
         take()
-    assert sorted(each.number for each in came) == list(range(count))
+    assert sorted(item.number for item in came) == list(range(count))
     if all(what != "back" for what, _ in events):
         for lane in (None, "a", "b", "c"):
-            numbers = [each.number for each in came if each.lane == lane]
+            numbers = [item.number for item in came if item.lane == lane]
             assert numbers == sorted(numbers)

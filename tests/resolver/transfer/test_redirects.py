@@ -32,7 +32,7 @@ def step(
 ) -> RetrievalRequest:
     request = RetrievalRequest(parse(start), options=Options() if options is None else options)
     return next_request(
-        request, Moved(location, "302"), "192.0.2.1", [parse(each) for each in earlier], policy, hops
+        request, Moved(location, "302"), "192.0.2.1", [parse(item) for item in earlier], policy, hops
     )
 
 
@@ -164,7 +164,7 @@ async def test_page_of_another_host_instead_of_data_is_a_finding(
     async with resolver.Resolver(policy=policy) as session:
         response = await session.fetch(f"http://127.0.0.1:{data.port}{path}")
         direct = await session.fetch(f"http://127.0.0.1:{login.port}/login")
-    found = [finding for finding in response.findings if finding.rule == "http:landed-elsewhere"]
-    assert len(found) == (told and host == "localhost")
-    assert all("localhost" in finding.detail for finding in found)
+    result = [finding for finding in response.findings if finding.rule == "http:landed-elsewhere"]
+    assert len(result) == (told and host == "localhost")
+    assert all("localhost" in finding.detail for finding in result)
     assert direct.findings == ()

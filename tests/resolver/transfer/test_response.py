@@ -93,7 +93,7 @@ def response(**changed: object) -> Response:
 
 def test_response_of_its_members_equals_a_constructed_response() -> None:
     made = replace(response(), raw=b"caf", peer="127.0.0.1")
-    same = Response.of({each.name: getattr(made, each.name) for each in fields(Response)})
+    same = Response.of({item.name: getattr(made, item.name) for item in fields(Response)})
     assert same == made
     assert pickle.loads(pickle.dumps(same)) == made
     with pytest.raises(FrozenInstanceError):

@@ -199,8 +199,8 @@ async def test_alternatives_are_limited_by_hops(build: type[World]) -> None:
 async def test_alternative_is_checked_against_its_referrer(build: type[World]) -> None:
     """The alternatives are checked against the referrer that the reply gives with them (S08)."""
     private = "gopher://10.0.0.1/0b"
-    told = Moved(private, "code", (), Referrer(f"{H}z", "10.0.0.9"))
-    world = build({"a": told, "b": b"B"})
+    moved = Moved(private, "code", (), Referrer(f"{H}z", "10.0.0.9"))
+    world = build({"a": moved, "b": b"B"})
     async with Resolver() as session:
         assert (await session.fetch(f"{H}a")).content == b"B"
     world = build({"a": Moved(private, "code"), "b": b"B"})

@@ -104,8 +104,8 @@ SAID: Mapping[str, tuple[str, ...]] = {
     ],
 )
 def test_longest_mirror_prefix_is_used(url: str, expected: list[str] | None) -> None:
-    found = MirrorPrefixes(SAID).find(parse(url))
-    assert (None if found is None else list(found[1])) == expected
+    result = MirrorPrefixes(SAID).find(parse(url))
+    assert (None if result is None else list(result[1])) == expected
 
 
 @pytest.mark.parametrize(

@@ -589,8 +589,8 @@ META_PAGE = Page(
 
 
 def sidecar(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "object.meta.json").read_bytes())
-    return found
+    result: dict[str, Any] = json.loads((folder / "object.meta.json").read_bytes())
+    return result
 
 
 async def test_sidecar_has_complete_record_without_secrets(nursery: trio.Nursery, tmp_path: Path) -> None:
@@ -602,18 +602,18 @@ async def test_sidecar_has_complete_record_without_secrets(nursery: trio.Nursery
     before = datetime.now(UTC).replace(microsecond=0)
     async with Resolver() as session:
         saved = await session.save(url, tmp_path / "object", meta=True, checksum=f"md5:{MD5}")
-    found = sidecar(tmp_path)
+    result = sidecar(tmp_path)
     assert "sekret" not in (tmp_path / "object.meta.json").read_text()
-    assert before <= datetime.fromisoformat(found.pop("retrieved")) <= datetime.now(UTC)
-    headers = {name.lower(): value for name, value in found.pop("headers")}
+    assert before <= datetime.fromisoformat(result.pop("retrieved")) <= datetime.now(UTC)
+    headers = {name.lower(): value for name, value in result.pop("headers")}
     assert headers["set-cookie"] == "session=****; Path=/"
     assert headers["x-octet"] == "\xe9"
-    assert found == {
+    assert result == {
         "format": "url-resolver meta 1",
         "version": VERSION,
         "url": shown,
-        "final_url": found["final_url"],
-        "chain": [shown, found["chain"][1]],
+        "final_url": result["final_url"],
+        "chain": [shown, result["chain"][1]],
         "addresses": ["127.0.0.1"] * 3,
         "proxy": None,
         "mirror": None,
@@ -631,13 +631,13 @@ async def test_sidecar_has_complete_record_without_secrets(nursery: trio.Nursery
         "extra": {"status": 200},
         "findings": [],
     }
-    assert found["final_url"].endswith("/object")
-    assert found["chain"][1].endswith("/second")
+    assert result["final_url"].endswith("/object")
+    assert result["chain"][1].endswith("/second")
     assert saved.digest == f"sha256:{SHA256}"
 
 
 def test_sidecar_members_are_documented() -> None:
-    told = CONTRACT.read_text().partition("with these members:")[2].partition(".\n")[0].split()
+    members = CONTRACT.read_text().partition("with these members:")[2].partition(".\n")[0].split()
     saved = Saved(
         url=Masked("x:"),
         requested_url=Masked("x:"),
@@ -651,7 +651,7 @@ def test_sidecar_members_are_documented() -> None:
         digest=None,
         attempts=1,
     )
-    assert told == list(json.loads(meta_octets(saved, ("127.0.0.1",), None)))
+    assert members == list(json.loads(meta_octets(saved, ("127.0.0.1",), None)))
 
 
 async def test_sidecar_of_gopher_omits_unknown_facts(nursery: trio.Nursery, tmp_path: Path) -> None:
@@ -660,10 +660,10 @@ async def test_sidecar_of_gopher_omits_unknown_facts(nursery: trio.Nursery, tmp_
         saved = await session.save(
             f"gopher://127.0.0.1:{server.port}/00/about", tmp_path / "object", meta=True
         )
-    found = sidecar(tmp_path)
-    assert (found["addresses"], found["chain"], found["validators"]["etag"]) == (["127.0.0.1"], [], None)
-    assert [finding["rule"] for finding in found["findings"]] == ["S04"]
-    assert found["bytes"] == saved.bytes == (tmp_path / "object").stat().st_size
+    result = sidecar(tmp_path)
+    assert (result["addresses"], result["chain"], result["validators"]["etag"]) == (["127.0.0.1"], [], None)
+    assert [finding["rule"] for finding in result["findings"]] == ["S04"]
+    assert result["bytes"] == saved.bytes == (tmp_path / "object").stat().st_size
 
 
 @pytest.mark.parametrize("exists", ["skip", "newer"])

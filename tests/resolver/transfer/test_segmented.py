@@ -92,7 +92,7 @@ def ranges(server: HttpServer) -> list[str]:
 
 def requested_bytes(server: HttpServer) -> int:
     """Return the total number of bytes in the ranges that the client requested."""
-    asked = [each.removeprefix("bytes=").split("-") for each in ranges(server)]
+    asked = [item.removeprefix("bytes=").split("-") for item in ranges(server)]
     return sum(int(last) - int(first) + 1 for first, last in asked)
 
 
@@ -122,8 +122,8 @@ async def test_segments_fetch_each_byte_once(nursery: trio.Nursery, tmp_path: Pa
     assert (saved.attempts, saved.resumed_from, saved.mirror, rules(saved)) == (1, 0, None, [])
     assert "length" in saved.verified
     assert saved.bytes == saved.size == len(OBJECT)
-    told = [event for event in events if isinstance(event, (Started, Finished))]
-    assert [type(event) for event in told] == [Started, Finished]
+    reports = [event for event in events if isinstance(event, (Started, Finished))]
+    assert [type(event) for event in reports] == [Started, Finished]
     progress = [event for event in events if isinstance(event, Progress)]
     assert (progress[-1].received, progress[-1].expected) == (len(OBJECT), len(OBJECT))
 
@@ -216,18 +216,18 @@ async def max_concurrent_ranges(nursery: trio.Nursery, folder: Path, per_host: i
         async def answer(self, peer: trio.SocketStream) -> None:
             async with peer:
                 while request := await peer.receive_some():
-                    head, found = HEAD, re.search(rb"bytes=([0-9]+)-([0-9]+)", request)
-                    if found is None:
+                    head, match = HEAD, re.search(rb"bytes=([0-9]+)-([0-9]+)", request)
+                    if match is None:
                         await peer.send_all(head % (b"200 OK", len(OBJECT), b""))
                         continue
-                    first, last = int(found[1]), int(found[2])
-                    told = b"Content-Range: bytes %d-%d/%d\r\n" % (first, last, len(OBJECT))
+                    first, last = int(match[1]), int(match[2])
+                    content_range = b"Content-Range: bytes %d-%d/%d\r\n" % (first, last, len(OBJECT))
                     self.busy += 1
                     self.most = max(self.most, self.busy)
                     await trio.sleep(0.01)
                     self.busy -= 1
                     octets = OBJECT[first : last + 1]
-                    await peer.send_all(head % (b"206 Part", len(octets), told) + octets)
+                    await peer.send_all(head % (b"206 Part", len(octets), content_range) + octets)
 
     counting = Counting()
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -338,7 +338,7 @@ async def test_mirror_with_other_validators_is_dropped(
     saved = await save(tmp_path, one.url("/object"), two.url("/object"))
     assert is_whole(tmp_path)
     assert rules(saved) == ["save:mirror"]
-    assert two.url("/object") in next(each.detail for each in saved.findings if each.rule == "save:mirror")
+    assert two.url("/object") in next(item.detail for item in saved.findings if item.rule == "save:mirror")
 
 
 async def test_digest_mismatch_is_fetched_in_one_stream(nursery: trio.Nursery, tmp_path: Path) -> None:

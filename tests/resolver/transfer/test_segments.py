@@ -81,15 +81,15 @@ def test_plan_without_end_has_one_segment_per_connection() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
 def test_ranges_behave_like_sets(ranges: list[tuple[int, int]]) -> None:
-    octets = {each for begin, end in ranges for each in range(begin, end)}
-    found = join_ranges(ranges)
-    assert parse_ranges([list(each) for each in found]) == found
-    assert {each for begin, end in found for each in range(begin, end)} == octets
-    assert octets_of(found) == len(octets)
-    assert prefix_of(found) == next(each for each in range(61) if each not in octets)
-    gaps = {each for begin, end in find_missing(found, 60) for each in range(begin, end)}
+    octets = {item for begin, end in ranges for item in range(begin, end)}
+    result = join_ranges(ranges)
+    assert parse_ranges([list(item) for item in result]) == result
+    assert {item for begin, end in result for item in range(begin, end)} == octets
+    assert octets_of(result) == len(octets)
+    assert prefix_of(result) == next(item for item in range(61) if item not in octets)
+    gaps = {item for begin, end in find_missing(result, 60) for item in range(begin, end)}
     assert gaps == set(range(60)) - octets
-    assert octets_of(clip_ranges(found, 30)) == len([each for each in octets if each < 30])
+    assert octets_of(clip_ranges(result, 30)) == len([item for item in octets if item < 30])
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,11 @@ ENTRIES: dict[str, Entry] = {
 
 def waits(function: object) -> bool:
     """Return whether the function must be awaited or entered with `async with`."""
-    found = inspect.unwrap(function) if callable(function) else None
-    if not inspect.isfunction(found):
+    inner = inspect.unwrap(function) if callable(function) else None
+    if not inspect.isfunction(inner):
         return False
     given = str(inspect.signature(function).return_annotation) if callable(function) else ""
-    return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found) or "AsyncContext" in given
+    return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner) or "AsyncContext" in given
 
 
 def test_entries_list_every_public_async_function() -> None:
@@ -107,8 +107,8 @@ def test_fetch_in_thread_of_asyncio(tmp_path: Path) -> None:
 
     async def main() -> bytes:
         fetch = partial(resolver.fetch, (tmp_path / "a").as_uri())
-        found: resolver.Response = await asyncio.to_thread(trio.run, fetch)
-        return found.content
+        result: resolver.Response = await asyncio.to_thread(trio.run, fetch)
+        return result.content
 
     assert asyncio.run(main()) == b"here"
 
@@ -126,8 +126,8 @@ def test_fetch_as_guest_of_asyncio(tmp_path: Path) -> None:
             done_callback=done.set_result,
             host_uses_signal_set_wakeup_fd=True,
         )
-        found: resolver.Response = (await done).unwrap()
-        return found.content
+        result: resolver.Response = (await done).unwrap()
+        return result.content
 
     assert asyncio.run(main()) == b"here"
 

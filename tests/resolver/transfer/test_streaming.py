@@ -114,9 +114,9 @@ async def exhaust(stream: AsyncIterator[object]) -> None:
 def test_settle_does_not_parse_built_url() -> None:
     url = BuiltUrl("no URL")
     entry = Entry(name="n", url=url, kind=Kind.LINK, size=1, title="t", raw=b"r", extra={"a": 1})
-    found = add_provenance(entry, FOUND_IN)
-    assert found == replace(entry, referrer=FOUND_IN)
-    assert type(found.url) is str, "nobody else is to take it for vouched for"
+    result = add_provenance(entry, FOUND_IN)
+    assert result == replace(entry, referrer=FOUND_IN)
+    assert type(result.url) is str, "nobody else is to take it for vouched for"
 
 
 async def test_entries_before_error_are_yielded() -> None:

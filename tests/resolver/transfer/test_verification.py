@@ -133,8 +133,8 @@ def test_find_digest_in_checksum_files(text: str, listed: bool, found: bool) -> 
 def test_find_digest_name_of_other_file_is_no_line(end: str) -> None:
     """`sha256sum` escapes only LF, backslash and, since version 9.0, CR in a name."""
     planted = f"{'0' * 64}  a{end}{'1' * 64}  file.tar\n"
-    found = find_digest(f"{planted}{SHA256}  file.tar\n", "file.tar", "sha256", listed=True)
-    assert found == Checksum("sha256", SHA256)
+    result = find_digest(f"{planted}{SHA256}  file.tar\n", "file.tar", "sha256", listed=True)
+    assert result == Checksum("sha256", SHA256)
 
 
 # A file gets its name only if the digest matches. With `auto`, the client asks the object's server in a fixed
