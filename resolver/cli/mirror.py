@@ -31,7 +31,7 @@ from resolver.transfer.session import Resolver
 from resolver.trees.mirror import Inventory, Pruner
 from resolver.trees.robots import Robots
 from resolver.trees.saving import with_rows
-from resolver.trees.scope import DEEPEST, Selection, path_of_top, split_pattern, tree_of, walked_as
+from resolver.trees.scope import MAX_DEPTH, Selection, path_of_top, split_pattern, tree_of, walked_as
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 from resolver.url.registry import is_web
 
@@ -108,7 +108,7 @@ class Trees:
 
         An error of the root URL is reported, and is not raised.
         """
-        await self._walk.room(_MAX_TREES)
+        await self._walk.wait_for_room(_MAX_TREES)
         number = self._tally.add_tree(target)
         try:
             root = self._root(target, walked_as(target.parse(self._command)), PlannedTree(target, number))
@@ -119,14 +119,14 @@ class Trees:
             return
         if self._inventory is not None:
             self._roots.append(root)
-            self._inventory.keep([root.path])
+            self._inventory.record([root.path])
         if not self._is_notice_sent and is_web(root.url.scheme):
             self._is_notice_sent = True
             streams.complain(Masked("robots.txt is ignored (--ignore-robots)"))
-        self._walk.plant(root)
+        self._walk.add_tree(root)
 
     def end_roots(self) -> None:
-        self._walk.no_more()
+        self._walk.close_input()
 
     def close(self) -> None:
         self._walk.close()
@@ -149,7 +149,7 @@ class Trees:
         """Return the request for the root of a tree. Raises `ResolveError` if the URL has no file name."""
         command = self._command
         assert target.reservation is not None
-        below, depth = os.path.join(command.directory or "", ""), command.depth or DEEPEST
+        below, depth = os.path.join(command.directory or "", ""), command.depth or MAX_DEPTH
         selection = Selection(tuple(command.accept), tuple(command.reject), command.accept_regex)
         if command.glob:
             path = local_directory(url, host=command.host_directories, cut=command.cut_dirs)

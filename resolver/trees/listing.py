@@ -28,26 +28,26 @@ from resolver.transfer.session import ConfinedSession
 from resolver.transfer.streaming import StreamingResponse
 from resolver.trees.mirror import Inventory
 from resolver.trees.scope import (
-    DEEPEST,
+    MAX_DEPTH,
     DirectoryDigest,
     Selection,
     TreeScope,
     identity_of,
-    is_too_alike,
+    is_repeated,
     leads_up,
     mark_of,
     name_for,
     names_of,
-    place_of,
+    server_of,
     tree_of,
 )
 from resolver.trees.spool import (
     DIRECTORY,
-    FEW,
     FILE,
     LINKED,
     LISTED,
-    PERHAPS,
+    MAX_IN_MEMORY,
+    UNDECIDED,
     DirectoryNames,
     EntrySpool,
     SpooledEntry,
@@ -62,7 +62,7 @@ _DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})
 _FILES = frozenset({Kind.DOCUMENT, Kind.ARTICLE})
 #: The kinds of entries that may be a directory or a file. Only a request shows whether such an entry is a
 #: directory.
-_EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
+_AMBIGUOUS = frozenset({Kind.LINK, Kind.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ListedDirectory:
     findings: tuple[Finding, ...] = ()
 
 
-class TreePlace(Protocol):
+class ListingTarget(Protocol):
     """The interface of a directory that is to be listed, with the settings of its tree."""
 
     @property
@@ -86,7 +86,7 @@ class TreePlace(Protocol):
     @property
     def below(self) -> str: ...
     @property
-    def deepest(self) -> int: ...
+    def max_depth(self) -> int: ...
     @property
     def scope(self) -> TreeScope: ...
     @property
@@ -112,30 +112,30 @@ class DirectoryListing:
     """The listing of a directory while the listing is read; implements `Store` for retries.
 
     Attributes:
-        is_none: Whether the response is not a listing.
+        is_document: Whether the response is not a listing.
         media_type: The media type of a response that is not a listing.
     """
 
     final = False
 
-    def __init__(self, place: TreePlace, spool: EntrySpool) -> None:
-        self._place = place
+    def __init__(self, target: ListingTarget, spool: EntrySpool) -> None:
+        self._target = target
         self._spool = spool
-        self._number = place.row.number
-        self._few: list[SpooledEntry] = []
-        self._names = names_of(place.url)
-        self._server = place_of(place.url)
-        self._likeness = DirectoryDigest()
+        self._number = target.row.number
+        self._rows: list[SpooledEntry] = []
+        self._names = names_of(target.url)
+        self._server = server_of(target.url)
+        self._digest = DirectoryDigest()
         self._findings: list[Finding] = []
-        self._failed: ResolveError | None = None
-        self._is_known = place.row.mark is not None
+        self._error: ResolveError | None = None
+        self._has_identity = target.row.mark is not None
         self._is_loop = False
         self._is_too_deep = False
         self._is_partial = False
-        self._left_out: list[str] = []
+        self._excluded: list[str] = []
         self.known = Validators()
         self.position = 0
-        self.is_none = False
+        self.is_document = False
         self.media_type: str | None = None
 
     async def read(self) -> ListedDirectory:
@@ -145,65 +145,65 @@ class DirectoryListing:
             Declined: The response is not a listing.
             ResolveError: The listing failed; the entries received before the failure are in the spool.
         """
-        place = self._place
+        target = self._target
         self.restart()  # A task that was queued again may already have stored some entries.
         try:
-            reply = await place.session.read_listing(
-                self._asked, self, self._fill, place.origin, place.referrer
+            reply = await target.session.read_listing(
+                self._request_url, self, self._fill, target.origin, target.referrer
             )
         except ResolveError as error:
-            if not self.is_none and self.position:
-                await self._give_out()
+            if not self.is_document and self.position:
+                await self._assign_names()
             raise error from error.__cause__
-        if self._leads_back():
-            self._drop()
+        if self._is_repeated_directory():
+            self._drop_rows()
             return self._list_directory(reply)
-        await self._give_out()
+        await self._assign_names()
         if any(finding.rule.endswith(":listing-cut") for finding in reply.findings):
             words = "the server truncated the listing: the missing entries are not fetched"
-            raise LimitExceeded("entries", words, url=place.url.shown)
-        if self._failed is not None:
-            raise self._failed.at(place.url.shown)
-        self._take_stock(reply)
+            raise LimitExceeded("entries", words, url=target.url.shown)
+        if self._error is not None:
+            raise self._error.at(target.url.shown)
+        self._record_listing(reply)
         return self._list_directory(reply)
 
-    def _take_stock(self, reply: StreamingResponse) -> None:
+    def _record_listing(self, reply: StreamingResponse) -> None:
         """Record the listing in the inventory if it is proven to be complete.
 
         If the protocol cannot prove that a listing is complete, a finding is reported.
         """
-        place, inventory = self._place, self._place.inventory
+        target, inventory = self._target, self._target.inventory
         if inventory is None:
             return
-        inventory.keep([f"{place.path}/{name}" for name in self._left_out])
+        inventory.record([f"{target.path}/{name}" for name in self._excluded])
         listing = Proven.of(
-            f"{self._asked.shown.removesuffix('/')}/",
+            f"{self._request_url.shown.removesuffix('/')}/",
             reply.verified,
             reply.findings,
             entries=self.position,
             skipped=self._is_partial,
-            certain=not registry.is_web(place.url.scheme),
+            certain=not registry.is_web(target.url.scheme),
         )
         if listing is not None:
-            inventory.list_whole(place.path, listing)
+            inventory.record_listing(target.path, listing)
         elif self.position and not self._is_partial:
             words = "the listing is not proven complete: no file is removed from this directory"
             self._report("listing-unproven", words)
 
     @property
-    def _asked(self) -> Url:
+    def _request_url(self) -> Url:
         """Return the URL to request.
 
         If the parent listing describes the entry as a directory, the URL has the form of a directory URL.
         """
-        url, tree = self._place.url, tree_of(self._place.url)
-        if tree is None or self._place.row.parent is None or (directory := tree.directory(url)) is url:
+        url, tree = self._target.url, tree_of(self._target.url)
+        if tree is None or self._target.row.parent is None or (directory := tree.directory(url)) is url:
             return url
         return parse(build(directory))
 
     def _list_directory(self, reply: StreamingResponse) -> ListedDirectory:
         findings = (*reply.findings, *self._findings)
-        return ListedDirectory(self._place.url.shown, self.position, findings)
+        return ListedDirectory(self._target.url.shown, self.position, findings)
 
     # -- the store interface of retries
 
@@ -214,25 +214,25 @@ class DirectoryListing:
         """Ignore the validators, because each attempt reads the listing from the start."""
 
     def restart(self) -> None:
-        self._drop()
-        self._likeness = DirectoryDigest()
+        self._drop_rows()
+        self._digest = DirectoryDigest()
         self._is_partial = False
-        self._left_out.clear()
+        self._excluded.clear()
         self.position = 0
 
     # -- reading
 
     async def _fill(self, reply: StreamingResponse) -> None:
         self._refuse_own_directory(reply)
-        own = identity_of(self._server, reply.extra)
-        self._is_known |= own is not None
-        if own is not None and not self._spool.visit(self._place.row.tree, self._number, own):
+        identity = identity_of(self._server, reply.extra)
+        self._has_identity |= identity is not None
+        if identity is not None and not self._spool.visit(self._target.row.tree, self._number, identity):
             self._is_loop = True
             return
         try:
             await self._read(reply)
         except Declined:
-            self.is_none, self.media_type = True, reply.media_type
+            self.is_document, self.media_type = True, reply.media_type
             raise
 
     def _refuse_own_directory(self, reply: StreamingResponse) -> None:
@@ -240,8 +240,8 @@ class DirectoryListing:
 
         Otherwise, the renamed copy of a file would be new, and `--delete` would remove the original file.
         """
-        url, facts = self._place.url, reply.extra or {}
-        if rules_of(url.scheme).local and is_directory_at(self._place.path, facts.get("unique")):
+        url, facts = self._target.url, reply.extra or {}
+        if rules_of(url.scheme).local and is_directory_at(self._target.path, facts.get("unique")):
             words = "the directory cannot be saved into itself (choose another one with -d DIR)"
             raise LocalError(words, url=url.shown)
 
@@ -249,31 +249,31 @@ class DirectoryListing:
         async for entry in reply.entries():
             row = self._row(entry)
             if row is not None:
-                self._likeness.add(row.raw, entry)
-                self._few.append(row)
+                self._digest.add(row.raw, entry)
+                self._rows.append(row)
                 self.position += 1
-            if len(self._few) == FEW:
-                self._put_down()
+            if len(self._rows) == MAX_IN_MEMORY:
+                self._store_rows()
 
-    def _put_down(self) -> None:
-        self._spool.add(self._few, LISTED)
-        self._few.clear()
+    def _store_rows(self) -> None:
+        self._spool.add(self._rows, LISTED)
+        self._rows.clear()
 
-    def _drop(self) -> None:
-        self._few.clear()
+    def _drop_rows(self) -> None:
+        self._rows.clear()
         self._spool.drop_listed(self._number)
 
     def _take_rows(self) -> Iterator[list[SpooledEntry]]:
         """Return all entries in the order in which names are assigned; a large listing is in the database."""
-        if self.position > len(self._few):
-            self._put_down()
+        if self.position > len(self._rows):
+            self._store_rows()
             return self._spool.take_listed(self._number, _AT_ONCE)
-        rows = sorted(self._few, key=lambda row: (row.role, row.raw))
+        rows = sorted(self._rows, key=lambda row: (row.role, row.raw))
         return (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE))
 
     def _row(self, entry: Entry) -> SpooledEntry | None:
         """Return the spool row of an entry, or None if the entry is outside the tree or not selected."""
-        if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
+        if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _AMBIGUOUS:
             if entry.kind in _DIRECTORIES | _FILES | {Kind.UNKNOWN, Kind.ERROR}:  # perhaps part of the tree
                 self._is_partial = True
                 reason = (entry.extra or {}).get("unusable")
@@ -285,13 +285,13 @@ class DirectoryListing:
         except InvalidUrl:  # The listing reader already reports this error.
             return None
         names = names_of(url)
-        leads_back = names == self._names[: len(names)]
-        if leads_back or not self._place.scope.covers(url, names):
+        is_parent = names == self._names[: len(names)]
+        if is_parent or not self._target.scope.covers(url, names):
             return None
         role = self._role(entry, names[-1])
         if role is None or leads_up(entry, self._names):
             return None
-        row, found_in = self._place.row, entry.referrer
+        row, found_in = self._target.row, entry.referrer
         return SpooledEntry(
             number=next(self._spool.numbers),
             tree=row.tree,
@@ -311,77 +311,77 @@ class DirectoryListing:
     def _role(self, entry: Entry, name: bytes) -> int | None:
         assert entry.url is not None
         if entry.kind not in _DIRECTORIES:
-            if self._place.selection.takes(name, entry.url):
+            if self._target.selection.takes(name, entry.url):
                 return FILE
-            self._leave_out(name)
+            self._exclude(name)
             if entry.kind in _FILES:
                 return None
-        if self._place.row.depth >= self._place.deepest:
+        if self._target.row.depth >= self._target.max_depth:
             self._is_partial = True
-            self._is_too_deep |= self._place.deepest == DEEPEST
+            self._is_too_deep |= self._target.max_depth == MAX_DEPTH
             return None
         if entry.kind not in _DIRECTORIES:
-            return PERHAPS
+            return UNDECIDED
         return LINKED if (entry.extra or {}).get("link") else DIRECTORY
 
-    def _leave_out(self, name: bytes) -> None:
+    def _exclude(self, name: bytes) -> None:
         """Record a file that the user's patterns exclude, so that its local copy is not removed."""
-        if self._place.inventory is not None:
+        if self._target.inventory is not None:
             with suppress(Refused):
-                self._left_out.append(local_name(name))
+                self._excluded.append(local_name(name))
 
-    def _leads_back(self) -> bool:
+    def _is_repeated_directory(self) -> bool:
         """Return whether the directory is the same as one of its parents (loop detection)."""
         if self._is_too_deep:
-            self._report("index-loop", f"{DEEPEST} nested directories: deeper ones are not entered")
-        if self._is_known or not self.position:
+            self._report("index-loop", f"{MAX_DEPTH} nested directories: deeper ones are not entered")
+        if self._has_identity or not self.position:
             return self._is_loop
-        self._spool.describe(self._number, self._likeness.text)
-        if not is_too_alike(self._spool.count_above(self._number, self._likeness.text)):
+        self._spool.describe(self._number, self._digest.text)
+        if not is_repeated(self._spool.count_above(self._number, self._digest.text)):
             return False
         self._report("index-loop", "third directory with the same listing on this path: not entered")
         return True
 
     def _report(self, word: str, detail: str) -> None:
-        self._findings.append(Finding(f"{self._place.url.scheme}:{word}", "warn", detail))
+        self._findings.append(Finding(f"{self._target.url.scheme}:{word}", "warn", detail))
 
     # -- names
 
-    async def _give_out(self) -> None:
+    async def _assign_names(self) -> None:
         """Assign local names to all entries of the listing, then mark the entries as ready.
 
         Raises:
             LocalError: The local directory cannot be created.
         """
         try:
-            if not self._place.is_dry and self._place.path != os.curdir:
-                make_directory(self._place.path, self._place.below)
+            if not self._target.is_dry and self._target.path != os.curdir:
+                make_directory(self._target.path, self._target.below)
         except ResolveError:
-            self._drop()
+            self._drop_rows()
             raise
-        loop, taken = running(), DirectoryNames(self._spool, self._number)
-        above = "" if self._place.path == os.curdir else os.path.join(self._place.path, "")
-        before: set[str] = set()
+        loop, names = running(), DirectoryNames(self._spool, self._number)
+        prefix = "" if self._target.path == os.curdir else os.path.join(self._target.path, "")
+        urls: set[str] = set()
         raw: bytes | None = None
         for rows in self._take_rows():
             ready: list[SpooledEntry] = []
             for row in rows:
                 assert row.url is not None
                 if row.raw != raw:
-                    raw, before = row.raw, set()
-                name = None if row.url.text in before else self._name(row, taken)
-                before.add(row.url.text)
+                    raw, urls = row.raw, set()
+                name = None if row.url.text in urls else self._name(row, names)
+                urls.add(row.url.text)
                 if name is not None:
-                    ready.append(row._replace(path=above + name))
+                    ready.append(row._replace(path=prefix + name))
             self._spool.add_ready(ready)
             self._is_partial |= len(ready) < len(rows)
-            if self._place.inventory is not None:
-                self._place.inventory.keep([row.path for row in ready])
-            self._place.announce(len(ready))
+            if self._target.inventory is not None:
+                self._target.inventory.record([row.path for row in ready])
+            self._target.announce(len(ready))
             await loop.checkpoint()
         self._spool.forget_names(self._number)
 
-    def _name(self, row: SpooledEntry, taken: DirectoryNames) -> str | None:
+    def _name(self, row: SpooledEntry, names: DirectoryNames) -> str | None:
         """Return the local name of an entry, or None if the entry was already visited."""
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
@@ -389,9 +389,9 @@ class DirectoryListing:
         elif row.role == DIRECTORY and not self._spool.visit(row.tree, row.number, *marks_of(row)):
             return None
         try:
-            return name_for(row.raw, taken)
+            return name_for(row.raw, names)
         except Refused as error:
-            self._failed = self._failed or error
+            self._error = self._error or error
             return None
 
 
@@ -401,13 +401,13 @@ def marks_of(row: SpooledEntry) -> list[str]:
     return [mark_of(row.url), *([] if row.mark is None else [row.mark])]
 
 
-def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
+def index_file(item: ListingTarget, media_type: str | None) -> SpooledEntry | None:
     """Return a file entry with the name `index`, for a document that came instead of a listing.
 
     Returns None if the selection excludes this name.
     """
     name = f"index{index_suffix(media_type)}"
-    if place.row.role not in (DIRECTORY, LINKED) or not place.selection.takes(name.encode(), place.url.text):
+    if item.row.role not in (DIRECTORY, LINKED) or not item.selection.takes(name.encode(), item.url.text):
         return None
-    path = f"{place.path}/{name}"
-    return place.row._replace(role=FILE, kind=Kind.DOCUMENT.value, path=path)
+    path = f"{item.path}/{name}"
+    return item.row._replace(role=FILE, kind=Kind.DOCUMENT.value, path=path)

@@ -137,17 +137,17 @@ _OLD_NAMESPACE = "http://www.metalinker.org/"
 #: Matches the start of an XML file. A URL never matches, even in angle brackets.
 _XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml\s|!--|(?:[A-Za-z_][\w.-]{0,63}:)?metalink[\s>/])")
 
-_DEEPEST = 32  # Maximum nesting depth of elements. A Metalink file has five levels.
-_LONGEST_TEXT = 65_536  # Maximum number of characters in a text, which equals the maximum of a URL.
-_MOST_PLACES = 1_000  # Maximum number of URLs (mirrors) of one file.
+_MAX_DEPTH = 32  # Maximum nesting depth of elements. A Metalink file has five levels.
+_MAX_TEXT = 65_536  # Maximum number of characters in a text, which equals the maximum of a URL.
+_MAX_URLS = 1_000  # Maximum number of URLs (mirrors) of one file.
 #: Maximum size in bytes of one tag, comment or text, which the parser must buffer completely.
-_MOST_HELD = 1_048_576
+_MAX_BUFFERED = 1_048_576
 #: Maximum number of bytes per call of the parser. Before 2.6, expat rescanned its complete buffer in each
 #: call, which takes quadratic time (CVE-2023-52425). So each call passes at least as many bytes as the parser
 #: has already buffered, but not more than this maximum.
-_AT_ONCE = 65_536
-_MOST_TOLD = 8  # Maximum number of unknown digest types that a finding lists.
-_LAST = 1_000_000  # The default priority of a URL, after all others (RFC 5854 section 4.2.16).
+_MAX_PARSED = 65_536
+_MAX_UNKNOWN = 8  # Maximum number of unknown digest types that a finding lists.
+_LAST_PRIORITY = 1_000_000  # The default priority of a URL, after all others (RFC 5854 section 4.2.16).
 
 #: The supported digest algorithms by IANA name, in order of preference.
 _ALGORITHM_BY_HASH_TYPE = {
@@ -182,9 +182,9 @@ class MetalinkReader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
         self._parser.DefaultHandler = self._other
-        self._held = 0
-        self._waiting = bytearray()
-        self._inside: list[str] = []
+        self._buffered = 0
+        self._pending = bytearray()
+        self._elements: list[str] = []
         self._file: _MetalinkFile | None = None
         self._attributes: Mapping[str, str] = {}
         self._words: list[str] = []
@@ -198,9 +198,9 @@ class MetalinkReader:
             BrokenList: The XML is invalid. The files before the error are yielded first.
         """
         view = memoryview(octets)
-        for start in range(0, len(view), _AT_ONCE):
-            self._waiting += view[start : start + _AT_ONCE]
-            if len(self._waiting) >= min(self._held, _AT_ONCE):
+        for start in range(0, len(view), _MAX_PARSED):
+            self._pending += view[start : start + _MAX_PARSED]
+            if len(self._pending) >= min(self._buffered, _MAX_PARSED):
                 yield from self._parse(last=False)
 
     def finish(self) -> Iterator[Item]:
@@ -208,68 +208,68 @@ class MetalinkReader:
         yield from self._parse(last=True)
 
     def _parse(self, *, last: bool) -> Iterator[Item]:
-        failed: BrokenList | None = None
-        octets, self._waiting = bytes(self._waiting), bytearray()
-        self._held += len(octets)
+        broken: BrokenList | None = None
+        octets, self._pending = bytes(self._pending), bytearray()
+        self._buffered += len(octets)
         try:
             self._parser.Parse(octets, last)
-            if self._held > _MOST_HELD:
-                self._break(f"a tag, comment or text is longer than {_MOST_HELD} bytes")
+            if self._buffered > _MAX_BUFFERED:
+                self._fail(f"a tag, comment or text is longer than {_MAX_BUFFERED} bytes")
         except BrokenList as error:
-            failed = error
+            broken = error
         # An unknown or invalid encoding raises LookupError or ValueError.
         except (expat.ExpatError, LookupError, ValueError) as error:
-            failed = BrokenList(f"not well-formed XML: {error}")
+            broken = BrokenList(f"not well-formed XML: {error}")
         complete, self._complete = self._complete, []
         yield from complete
-        if failed is not None:
-            raise failed
+        if broken is not None:
+            raise broken
 
-    def _break(self, why: str) -> NoReturn:
-        raise BrokenList(f"line {self._parser.CurrentLineNumber}: {why}")
+    def _fail(self, reason: str) -> NoReturn:
+        raise BrokenList(f"line {self._parser.CurrentLineNumber}: {reason}")
 
     def _doctype(self, *_: object) -> NoReturn:
-        self._break("a Metalink must not have a document type")
+        self._fail("a Metalink must not have a document type")
 
     def _other(self, _: str) -> None:
-        self._held = 0
+        self._buffered = 0
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
-        self._held = 0
-        if not self._inside and name != f"{_NAMESPACE} metalink":
+        self._buffered = 0
+        if not self._elements and name != f"{_NAMESPACE} metalink":
             old = f"{_OLD_NAMESPACE} metalink"
-            self._break("expected Metalink 4 (RFC 5854), got Metalink 3" if name == old else "not a Metalink")
-        if len(self._inside) == _DEEPEST:
-            self._break(f"more than {_DEEPEST} nested elements")
+            self._fail("expected Metalink 4 (RFC 5854), got Metalink 3" if name == old else "not a Metalink")
+        if len(self._elements) == _MAX_DEPTH:
+            self._fail(f"more than {_MAX_DEPTH} nested elements")
         space, _, plain = name.rpartition(" ")
-        self._inside.append(plain if space == _NAMESPACE else "")
-        if self._inside == ["metalink", "file"]:
+        self._elements.append(plain if space == _NAMESPACE else "")
+        if self._elements == ["metalink", "file"]:
             self._file = _MetalinkFile(attributes.get("name"))
-        if len(self._inside) == 3:
+        if len(self._elements) == 3:
             self._attributes = attributes
             self._words.clear()
             self._length = 0
 
     def _text(self, text: str) -> None:
-        self._held = 0
-        if len(self._inside) != 3 or self._inside[2] not in _MetalinkFile.TEXTS:
+        self._buffered = 0
+        if len(self._elements) != 3 or self._elements[2] not in _MetalinkFile.TEXTS:
             return
         self._length += len(text)
-        if self._length > _LONGEST_TEXT:
-            self._break(f"a text is longer than {_LONGEST_TEXT} characters")
+        if self._length > _MAX_TEXT:
+            self._fail(f"a text is longer than {_MAX_TEXT} characters")
         self._words.append(text)
 
     def _end(self, _: str) -> None:
-        self._held = 0
-        inside, self._inside = self._inside, self._inside[:-1]
-        if self._file is None or inside[:2] != ["metalink", "file"]:
+        self._buffered = 0
+        elements, self._elements = self._elements, self._elements[:-1]
+        if self._file is None or elements[:2] != ["metalink", "file"]:
             return
-        if len(inside) == 2:
+        if len(elements) == 2:
             self._complete.append(self._file.make_item())
             self._file = None
-        elif len(inside) == 3:
+        elif len(elements) == 3:
             # Pretty-printed Metalinks have white space around the texts. wget ignores this white space, too.
-            self._file.add(inside[2], self._attributes, "".join(self._words).strip())
+            self._file.add(elements[2], self._attributes, "".join(self._words).strip())
             self._words.clear()
 
 
@@ -288,7 +288,7 @@ class _MetalinkFile:
         self._digests: dict[str, Checksum] = {}
         self._unknown: list[str] = []
         self._metaurls = 0
-        self._wrong: BadItem | None = None
+        self._error: BadItem | None = None
 
     def add(self, element: str, attributes: Mapping[str, str], text: str) -> None:
         """Process a complete child element."""
@@ -303,23 +303,23 @@ class _MetalinkFile:
                 case "metaurl":
                     self._metaurls += 1
         except BadItem as error:
-            self._wrong = self._wrong or error
+            self._error = self._error or error
 
     def _add_place(self, priority: str | None, url: str) -> None:
-        if len(self._places) == _MOST_PLACES:
-            raise BadItem(f"more than {_MOST_PLACES} URLs")
-        self._places.append((_LAST if priority is None else _number(priority, "priority"), url))
+        if len(self._places) == _MAX_URLS:
+            raise BadItem(f"more than {_MAX_URLS} URLs")
+        self._places.append((_LAST_PRIORITY if priority is None else _number(priority, "priority"), url))
 
     def _add_digest(self, kind: str | None, digest: str) -> None:
         algorithm = _ALGORITHM_BY_HASH_TYPE.get((kind or "").lower())
         if algorithm is None:
-            self._unknown += [(kind or "none")[:64]] if len(self._unknown) < _MOST_TOLD else []
+            self._unknown += [(kind or "none")[:64]] if len(self._unknown) < _MAX_UNKNOWN else []
             return
         try:
-            found = Checksum.parse(f"{algorithm}:{digest}")
+            checksum = Checksum.parse(f"{algorithm}:{digest}")
         except ValueError as error:
             raise BadItem(f"invalid hash: {error}") from error
-        if self._digests.setdefault(algorithm, found) != found:
+        if self._digests.setdefault(algorithm, checksum) != checksum:
             raise BadItem(f"two different hashes of {kind}")
 
     def _set_size(self, text: str) -> None:
@@ -337,18 +337,18 @@ class _MetalinkFile:
             return BadItem(f"{name}: {error}")
 
     def _make_file(self) -> ListedFile:
-        if self._wrong is not None:
-            raise self._wrong
+        if self._error is not None:
+            raise self._error
         if self._name is None:
             raise BadItem("the attribute name is missing (RFC 5854)")
         if not self._places:
             raise BadItem("the url is missing" + (" (a metaurl is not followed)" if self._metaurls else ""))
-        known = (self._digests[each] for each in _ALGORITHM_BY_HASH_TYPE.values() if each in self._digests)
+        digests = (self._digests[kind] for kind in _ALGORITHM_BY_HASH_TYPE.values() if kind in self._digests)
         return ListedFile(
-            urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda place: place[0]))),
+            urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda item: item[0]))),
             name=safe_path(parts_of(self._name)),
             size=self._size,
-            checksum=next(known, None),
+            checksum=next(digests, None),
             findings=tuple(self._findings()),
         )
 
@@ -361,8 +361,8 @@ class _MetalinkFile:
             yield Finding("metalink:no-hash", "warn", f"the Metalink has no hash to compare{kinds}")
 
 
-def _number(text: str, what: str) -> int:
+def _number(text: str, name: str) -> int:
     """Parse a number of at most 18 digits, which is sufficient for all file sizes."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise BadItem(f"the {what} is not a number: {text[:64]!r}")
+        raise BadItem(f"the {name} is not a number: {text[:64]!r}")
     return int(text)

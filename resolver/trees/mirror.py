@@ -22,7 +22,7 @@ from contextlib import closing
 from resolver.files.directory import DirectoryItem, Proven, SurplusFile, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
 from resolver.policy.files import META_SUFFIX, is_companion_name
-from resolver.trees.spool import faults
+from resolver.trees.spool import convert_errors
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -32,7 +32,7 @@ CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT N
 """
 
 #: The suffixes of the files that SQLite creates next to a database.
-_OF_SQLITE = ("-wal", "-shm", "-journal")
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 
 
 class Inventory:
@@ -43,23 +43,23 @@ class Inventory:
     """
 
     def __init__(self) -> None:
-        with faults():
+        with convert_errors():
             self._database = sqlite3.connect("", check_same_thread=False)
             self._database.executescript(_SCHEMA)
 
     def close(self) -> None:
         self._database.close()
 
-    def keep(self, paths: Collection[str]) -> None:
+    def record(self, paths: Collection[str]) -> None:
         """Record local paths of entries that the server has."""
         values = [(os.fsencode(path),) for path in paths]
-        with faults():
+        with convert_errors():
             self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", values)
 
-    def list_whole(self, path: str, listing: Proven) -> None:
+    def record_listing(self, path: str, listing: Proven) -> None:
         """Record the complete listing of the directory with the local path `path`."""
         values = (os.fsencode(path), listing.certain, listing.url)
-        with faults():
+        with convert_errors():
             self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
 
     def has(self, path: str) -> bool:
@@ -67,15 +67,15 @@ class Inventory:
 
     def find_listing(self, path: str) -> Proven | None:
         """Return the complete listing of a directory, or None if it was not recorded."""
-        found = self._find("SELECT url, certain FROM listed WHERE path = ?", path)
-        return None if found is None else Proven(str(found[0]), bool(found[1]))
+        row = self._find("SELECT url, certain FROM listed WHERE path = ?", path)
+        return None if row is None else Proven(str(row[0]), bool(row[1]))
 
     def _find(self, statement: str, path: str) -> tuple[object, ...] | None:
-        with faults():
-            found: tuple[object, ...] | None = self._database.execute(
+        with convert_errors():
+            row: tuple[object, ...] | None = self._database.execute(
                 statement, (os.fsencode(path),)
             ).fetchone()
-        return found
+        return row
 
 
 class Pruner:
@@ -102,63 +102,63 @@ class Pruner:
 
     def list_surplus(self) -> Iterator[SurplusFile]:
         """Yield the surplus files and directories; the entries of a directory precede the directory."""
-        with closing(SurplusWalk(self._path)) as below:
-            yield from self._list_surplus(below, ())
+        with closing(SurplusWalk(self._path)) as walk:
+            yield from self._list_surplus(walk, ())
 
-    def drop(self, each: SurplusFile) -> bool:
+    def drop(self, surplus: SurplusFile) -> bool:
         """Remove a surplus file or directory, and return whether it was removed. Raises `LocalError`."""
-        with closing(SurplusWalk(self._path)) as below:
-            return below.drop(each)
+        with closing(SurplusWalk(self._path)) as walk:
+            return walk.drop(surplus)
 
     def _join_path(self, *parts: str) -> str:
         return "/".join((self._path, *parts))
 
-    def _list_surplus(self, below: SurplusWalk, parts: tuple[str, ...]) -> Iterator[SurplusFile]:
+    def _list_surplus(self, walk: SurplusWalk, parts: tuple[str, ...]) -> Iterator[SurplusFile]:
         listed = self._inventory.find_listing(self._join_path(*parts))
-        for found in below.names(parts) or ():
-            here = (*parts, found.name)
-            if self._inventory.has(self._join_path(*here)):
-                if found.is_directory:
-                    yield from self._list_surplus(below, here)
+        for item in walk.names(parts) or ():
+            path = (*parts, item.name)
+            if self._inventory.has(self._join_path(*path)):
+                if item.is_directory:
+                    yield from self._list_surplus(walk, path)
             elif listed is not None:
-                yield from self._remove_item(below, here, found, listed)
+                yield from self._remove_item(walk, path, item, listed)
 
     def _remove_item(
-        self, below: SurplusWalk, parts: tuple[str, ...], found: DirectoryItem, listed: Proven
+        self, walk: SurplusWalk, parts: tuple[str, ...], item: DirectoryItem, listed: Proven
     ) -> Generator[SurplusFile, None, bool]:
         """Yield a surplus entry and the entries in it; return whether all of them are surplus."""
-        if self._inventory.has(self._join_path(*parts)) or self._stays(parts, found, listed.url):
+        if self._inventory.has(self._join_path(*parts)) or self._is_protected(parts, item, listed.url):
             return False  # Another tree of the same run may use this directory.
-        if found.is_file and self._is_account(below, parts):
+        if item.is_file and self._is_ledger_file(walk, parts):
             return False
-        goes = True
-        if found.is_directory:
-            inside = below.names(parts)
-            if inside is None:
+        is_surplus = True
+        if item.is_directory:
+            inner_items = walk.names(parts)
+            if inner_items is None:
                 return False
-            for each in inside:
-                here = listed._replace(url=f"{listed.url}{found.name}/")
-                within = self._remove_item(below, (*parts, each.name), each, here)
-                goes &= yield from within
-        if goes:
-            yield SurplusFile(parts, found.is_directory, found.device, found.inode, listed)
-        return goes
+            for inner in inner_items:
+                inner_listing = listed._replace(url=f"{listed.url}{item.name}/")
+                removal = self._remove_item(walk, (*parts, inner.name), inner, inner_listing)
+                is_surplus &= yield from removal
+        if is_surplus:
+            yield SurplusFile(parts, item.is_directory, item.device, item.inode, listed)
+        return is_surplus
 
-    def _is_account(self, below: SurplusWalk, parts: tuple[str, ...]) -> bool:
+    def _is_ledger_file(self, walk: SurplusWalk, parts: tuple[str, ...]) -> bool:
         """Return whether the file is a ledger, or a file that SQLite creates next to a ledger."""
-        *above, name = parts
-        stem = next((name.removesuffix(each) for each in _OF_SQLITE if name.endswith(each)), name)
-        return is_ledger(below.head((*above, stem), HEAD))
+        *directory, name = parts
+        stem = next((name.removesuffix(suffix) for suffix in _SQLITE_SUFFIXES if name.endswith(suffix)), name)
+        return is_ledger(walk.head((*directory, stem), HEAD))
 
-    def _stays(self, parts: tuple[str, ...], found: DirectoryItem, url: str) -> bool:
-        name = found.name
-        if name.startswith(".") or (found.device, found.inode) in self._spared:
+    def _is_protected(self, parts: tuple[str, ...], item: DirectoryItem, url: str) -> bool:
+        name = item.name
+        if name.startswith(".") or (item.device, item.inode) in self._spared:
             return True
-        if found.is_directory:
+        if item.is_directory:
             return is_companion_name(name)
         stem = name.removesuffix(META_SUFFIX)
         if stem != name and not self._inventory.has(self._join_path(*parts[:-1], stem)):
             name = stem  # A sidecar is surplus if its file is surplus.
         elif is_companion_name(name):
             return True
-        return not found.is_file or not self._takes(name, f"{url}{name}")
+        return not item.is_file or not self._takes(name, f"{url}{name}")

@@ -23,7 +23,7 @@ from resolver.network.clock import Clock
 from resolver.policy.subject import host_key
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import MemoryStore, StreamingResponse
-from resolver.trees.scope import names_of, place_of
+from resolver.trees.scope import names_of, server_of
 from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 TOKEN = "resolve"
 
 #: Maximum number of bytes of robots.txt that are parsed. RFC 9309 section 2.5 requires at least 500 KiB.
-MOST = 512_000
+MAX_SIZE = 512_000
 
 #: Cache lifetime of the rules in seconds (RFC 9309 section 2.4).
-_KEPT = 86_400.0
+_LIFETIME = 86_400.0
 
 #: The path of robots.txt, which is always allowed.
-_ITSELF = (b"robots.txt",)
+_ROBOTS_PATH = (b"robots.txt",)
 
 #: Maximum Crawl-delay in seconds. A larger Crawl-delay is reduced to this value.
-LONGEST_DELAY = 60.0
+MAX_DELAY = 60.0
 
 #: Maximum number of robots.txt lines that are searched for the rule that forbids a URL.
-_MOST_SHOWN = 256
+_MAX_SEARCHED = 256
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -61,30 +61,30 @@ class RobotsRules:
         from protego import Protego  # Imported lazily: few runs retrieve web pages recursively.
 
         octets = octets.removeprefix(_BOM)  # After a byte order mark, Protego would ignore the first group.
-        if len(octets) > MOST:
-            octets = octets[: octets.rfind(b"\n", 0, MOST) + 1]
+        if len(octets) > MAX_SIZE:
+            octets = octets[: octets.rfind(b"\n", 0, MAX_SIZE) + 1]
         self._text = octets.decode("utf-8", "replace")
         self._rules = Protego.parse("\n".join(map(_merge_agent, self._text.splitlines())))
         delay = self._rules.crawl_delay(TOKEN)
-        self.wanted_delay = max(0.0, delay) if delay is not None and delay == delay else 0.0
+        self.requested_delay = max(0.0, delay) if delay is not None and delay == delay else 0.0
 
     @property
     def delay(self) -> float:
         """Return the Crawl-delay in seconds; 0 if the rules do not contain a Crawl-delay."""
-        return min(self.wanted_delay, LONGEST_DELAY)
+        return min(self.requested_delay, MAX_DELAY)
 
     def allows(self, url: str) -> bool:
         """Return whether the rules allow a request for `url`, in the form that is sent."""
         return self._rules.can_fetch(url, TOKEN)
 
-    def line(self, url: str) -> str | None:
+    def find_rule(self, url: str) -> str | None:
         """Return the longest rule among the first 256 lines that forbids the URL, or None."""
-        found = [
+        paths = [
             path
-            for path in islice(self._paths(), _MOST_SHOWN)
+            for path in islice(self._paths(), _MAX_SEARCHED)
             if not _disallow_path(path).can_fetch(url, TOKEN)
         ]
-        return f"Disallow: {max(found, key=len)}" if found else None
+        return f"Disallow: {max(paths, key=len)}" if paths else None
 
     def _paths(self) -> list[str]:
         pairs = (line.partition("#")[0].partition(":") for line in self._text.splitlines())
@@ -116,13 +116,13 @@ def _disallow_path(path: str) -> Protego:
 class _RobotsServer:
     """A server (scheme, host and port) with its rules.
 
-    `failed` is the error of the request for robots.txt if the rules are unknown.
+    `error` is the error of the request for robots.txt if the rules are unknown.
     """
 
     lock: AbstractAsyncContextManager[object]
-    asked: float | None = None
+    requested_at: float | None = None
     rules: RobotsRules | None = None
-    failed: ResolveError | None = None
+    error: ResolveError | None = None
 
 
 class Robots:
@@ -156,54 +156,54 @@ class Robots:
         Raises:
             TryLater: The rules are unknown.
         """
-        place = place_of(url)
+        place = server_of(url)
         server = self._servers.get(place)
         if server is None:
             server = self._servers[place] = _RobotsServer(self._loop.lock())
         if self._is_due(server):
             async with server.lock:
                 if self._is_due(server):
-                    await self._ask(server, parse(f"{place}/robots.txt", origin=origin), origin, referrer)
-        is_allowed = server.failed is None and (server.rules is None or server.rules.allows(url.text))
-        if is_allowed or names_of(url) == _ITSELF:
+                    await self._load(server, parse(f"{place}/robots.txt", origin=origin), origin, referrer)
+        is_allowed = server.error is None and (server.rules is None or server.rules.allows(url.text))
+        if is_allowed or names_of(url) == _ROBOTS_PATH:
             return None
-        if server.failed is not None:
-            words = f"cannot get /robots.txt of this server: {server.failed.message}"
-            raise TryLater(words, url=url.shown) from server.failed
-        line = None if server.rules is None else server.rules.line(url.text)
-        detail = "/robots.txt disallows this URL" + ("" if line is None else f": {line}")
+        if server.error is not None:
+            words = f"cannot get /robots.txt of this server: {server.error.message}"
+            raise TryLater(words, url=url.shown) from server.error
+        rule = None if server.rules is None else server.rules.find_rule(url.text)
+        detail = "/robots.txt disallows this URL" + ("" if rule is None else f": {rule}")
         return Finding("http:robots", "warn", detail)
 
     def _is_due(self, server: _RobotsServer) -> bool:
-        return server.asked is None or self._loop.current_time() - server.asked > _KEPT
+        return server.requested_at is None or self._loop.current_time() - server.requested_at > _LIFETIME
 
-    async def _ask(self, server: _RobotsServer, url: Url, origin: Origin, referrer: Referrer | None) -> None:
-        server.rules = server.failed = None
+    async def _load(self, server: _RobotsServer, url: Url, origin: Origin, referrer: Referrer | None) -> None:
+        server.rules = server.error = None
         try:
             server.rules = RobotsRules(await self._read(url, origin, referrer))
         except Declined as error:
             if not (error.code or "").startswith("4"):
-                server.failed = error
+                server.error = error
         except Refused:
             # If robots.txt causes too many redirects, the server counts as a server without rules (RFC 9309
             # section 2.3.1.2). If the policy refuses the address of the server, the policy refuses all URLs
             # of the server anyway.
             pass
         except ResolveError as error:
-            server.failed = error
-        server.asked = self._loop.current_time()
+            server.error = error
+        server.requested_at = self._loop.current_time()
         if server.rules is not None and server.rules.delay:
             self._slow(host_key(url), server.rules.delay)
-            if server.rules.wanted_delay > LONGEST_DELAY:
-                words = f"Crawl-delay of {server.rules.wanted_delay:g} s: reduced to {LONGEST_DELAY:g} s"
+            if server.rules.requested_delay > MAX_DELAY:
+                words = f"Crawl-delay of {server.rules.requested_delay:g} s: reduced to {MAX_DELAY:g} s"
                 self._report(url.shown, Finding("http:crawl-delay", "warn", words))
 
     async def _read(self, url: Url, origin: Origin, referrer: Referrer | None) -> bytes:
-        """Fetch robots.txt, and return at most `MOST` + 1 bytes. Raises `ResolveError`."""
+        """Fetch robots.txt, and return at most `MAX_SIZE` + 1 bytes. Raises `ResolveError`."""
         memory = MemoryStore()
 
         async def fill(reply: StreamingResponse) -> None:
-            octets = await reply.body.take(MOST + 1 - memory.position)
+            octets = await reply.body.take(MAX_SIZE + 1 - memory.position)
             await memory.fill(_iterate_once(octets))
 
         retrier = self._session.retrier(url, memory, fill, origin=origin, referrer=referrer)

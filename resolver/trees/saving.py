@@ -40,7 +40,7 @@ from resolver.transfer.response import Response, Saved
 from resolver.transfer.saving import Exists
 from resolver.transfer.session import Resolver
 from resolver.trees.robots import Robots
-from resolver.trees.scope import DEEPEST, Selection, path_of_top, tree_of, walked_as
+from resolver.trees.scope import MAX_DEPTH, Selection, path_of_top, tree_of, walked_as
 from resolver.trees.spool import ArticleSpool, SpooledArticle
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 from resolver.url.parsing import UrlLike, url_of
@@ -68,7 +68,7 @@ async def with_rows(
         if ledger is None or isinstance(item, TreeDirectory):
             yield item, None
             continue
-        files = [item, *walk.at_hand()]
+        files = [item, *walk.take_files()]
         rows = await running().in_thread(ledger.admit, [_make_row(file) for file in files])
         for file, row in zip(files, rows, strict=True):
             yield file, row
@@ -126,16 +126,16 @@ def save_tree(
     """
     if depth is not None and depth < 1:
         raise ValueError("depth must be at least 1")
-    wish = TreeRequest(
+    tree = TreeRequest(
         below=os.path.join(directory, ""),
-        depth=DEEPEST if depth is None else depth,
+        depth=MAX_DEPTH if depth is None else depth,
         selection=Selection(accept, reject, accept_regex),
         **others,
     )
-    return RunningBatch(partial(_save_tree, url, wish))
+    return RunningBatch(partial(_save_tree, url, tree))
 
 
-async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> None:
+async def _save_tree(url: UrlLike, tree: TreeRequest, hand_over: HandOver) -> None:
     async def take(result: TaskResult[Outcome | None]) -> None:
         if result.error is not None:  # stop, because the ledger failed
             raise result.error
@@ -143,46 +143,46 @@ async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> No
             await hand_over(result.value)
 
     try:
-        parsed = walked_as(url_of(url, origin=wish.origin))
-        top = _top(parsed, wish)
+        parsed = walked_as(url_of(url, origin=tree.origin))
+        top = _top(parsed, tree)
     except ResolveError as error:
         await hand_over(
-            _make_failed_outcome(error, url.text if isinstance(url, Url) else str(url), 0.0, wish)
+            _make_failed_outcome(error, url.text if isinstance(url, Url) else str(url), 0.0, tree)
         )
         return
-    hosts = hosts_for(wish.per_host, wish.host_rate, lane_of)
-    batch: Batch[Outcome | None] = Batch(hosts, concurrency=wish.concurrency)
-    robots = None if wish.ignore_robots else Robots(wish.session, hosts.slow_down, wish.network.warn)
-    async with ledger_of(wish.ledger) as book:
-        with closing(TreeWalk(wish.session, robots=robots)) as walk:
-            walk.plant(top)
-            walk.no_more()
-            await batch.run(_tasks(walk, book, wish, hand_over), take)
+    hosts = hosts_for(tree.per_host, tree.host_rate, lane_of)
+    batch: Batch[Outcome | None] = Batch(hosts, concurrency=tree.concurrency)
+    robots = None if tree.ignore_robots else Robots(tree.session, hosts.slow_down, tree.network.warn)
+    async with ledger_of(tree.ledger) as book:
+        with closing(TreeWalk(tree.session, robots=robots)) as walk:
+            walk.add_tree(top)
+            walk.close_input()
+            await batch.run(_tasks(walk, book, tree, hand_over), take)
 
 
-def _top(url: Url, wish: TreeRequest) -> WalkRequest:
+def _top(url: Url, tree: TreeRequest) -> WalkRequest:
     """Return the walk request for the top URL. Raises `Refused` (S14) for a URL without a file name."""
     name = local_file_name(url) if tree_of(url) is None else path_of_top(url, host=False, cut=None)
     return WalkRequest(
         url=url,
-        below=wish.below,
-        path=wish.below + name,
-        origin=wish.origin,
-        referrer=wish.referrer,
-        depth=wish.depth,
-        selection=wish.selection,
+        below=tree.below,
+        path=tree.below + name,
+        origin=tree.origin,
+        referrer=tree.referrer,
+        depth=tree.depth,
+        selection=tree.selection,
     )
 
 
 async def _tasks(
-    walk: TreeWalk, book: Ledger | None, wish: TreeRequest, hand_over: HandOver
+    walk: TreeWalk, book: Ledger | None, tree: TreeRequest, hand_over: HandOver
 ) -> AsyncIterator[BatchTask[Outcome | None]]:
     async for item, row in with_rows(walk, book):
         if row is not None and row.is_done:
             await hand_over(_make_earlier_outcome(item, row))
             item.close()
         else:
-            yield _TreeSaveTask(item, row, wish)
+            yield _TreeSaveTask(item, row, tree)
 
 
 def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> Outcome:
@@ -210,10 +210,10 @@ class _TreeSaveTask:
     A directory has an outcome only if it failed or was skipped.
     """
 
-    def __init__(self, item: TreeFile | TreeDirectory, row: LedgerEntry | None, wish: TreeRequest) -> None:
+    def __init__(self, item: TreeFile | TreeDirectory, row: LedgerEntry | None, tree: TreeRequest) -> None:
         self._item = item
         self._row = row
-        self._wish = wish
+        self._tree = tree
         self.host, self.scheme, self.lane = item.host, item.scheme, item.lane
 
     async def run(self) -> Outcome | None:
@@ -222,14 +222,14 @@ class _TreeSaveTask:
         Raises `LedgerFault` and `Requeue`; other errors become outcomes.
         """
         current_row.set(self._row)
-        item, began = self._item, running().current_time()
+        item, start = self._item, running().current_time()
         try:
             saved = await self._list(item) if isinstance(item, TreeDirectory) else await self._save(item)
         except LedgerFault:
             raise
         except ResolveError as error:
-            elapsed = running().current_time() - began
-            outcome = _make_failed_outcome(error, item.url.text, elapsed, self._wish, item)
+            elapsed = running().current_time() - start
+            outcome = _make_failed_outcome(error, item.url.text, elapsed, self._tree, item)
         else:
             if saved is None:
                 await self._forget()
@@ -249,18 +249,18 @@ class _TreeSaveTask:
         if listed is None or isinstance(listed, Saved):
             return listed
         for finding in listed.findings:
-            self._wish.network.warn(listed.url, finding)
+            self._tree.network.warn(listed.url, finding)
         return None
 
     async def _save(self, file: TreeFile) -> Saved | None:
-        wish = self._wish
+        tree = self._tree
         return await file.fetch(
             lambda: file.session.save(
                 file.url,
                 file.path,
-                exists=wish.exists,
+                exists=tree.exists,
                 make_directory=True,
-                digest=wish.digest,
+                digest=tree.digest,
                 listings=False,
                 listed=file.listed,
                 origin=file.origin,
@@ -273,11 +273,11 @@ def _make_failed_outcome(
     error: ResolveError,
     url: str,
     elapsed: float,
-    wish: TreeRequest,
+    tree: TreeRequest,
     item: TreeFile | TreeDirectory | None = None,
 ) -> Outcome:
-    origin, referrer = (wish.origin, wish.referrer) if item is None else (item.origin, item.referrer)
-    return outcome_of_failure(error, url, elapsed, judge_failed(error, url, wish.network, origin, referrer))
+    origin, referrer = (tree.origin, tree.referrer) if item is None else (item.origin, item.referrer)
+    return outcome_of_failure(error, url, elapsed, judge_failed(error, url, tree.network, origin, referrer))
 
 
 # A mailbox (mbox) with the articles of a newsgroup. Articles that are missing in the mailbox are appended in
@@ -285,15 +285,15 @@ def _make_failed_outcome(
 # counted.
 
 #: Number of articles that are requested concurrently.
-_AHEAD = 16
+_CONCURRENT_ARTICLES = 16
 
 
 def source_of(url: Url) -> str:
     """Return newsgroup and server of a URL; article numbers are unique within this pair."""
-    place = url.scheme
+    server = url.scheme
     if isinstance(url, HostUrl):
-        place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")
-    return f"{last_part(url).decode('ascii', 'replace')}@{place}"
+        server = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")
+    return f"{last_part(url).decode('ascii', 'replace')}@{server}"
 
 
 class GroupMailbox:
@@ -317,7 +317,7 @@ class GroupMailbox:
         self._path = path
         self._origin = origin
         self._referrer = referrer
-        self._gone = 0
+        self._missing = 0
         self._listed: Entry | None = None  # an entry of the listing; all have the same origin and referrer
         self._loop = running()
 
@@ -332,12 +332,12 @@ class GroupMailbox:
             before, number = self._box.size, -1
             with closing(ArticleSpool()) as missing:
                 await self._list_missing(missing)
-                while articles := missing.read_after(number, _AHEAD):
+                while articles := missing.read_after(number, _CONCURRENT_ARTICLES):
                     await self._take(articles)
                     number = articles[-1].number
         finally:
             await self._loop.in_thread(self._box.close)
-        detail = f"{self._gone} listed articles do not exist any more"
+        detail = f"{self._missing} listed articles do not exist any more"
         return Saved(
             url=self._url.shown,
             requested_url=self._url.shown,
@@ -346,7 +346,7 @@ class GroupMailbox:
             resumed_from=before,
             kind=Kind.GROUP,
             digest=None,
-            findings=(Finding(f"{self._url.scheme}:article-gone", "warn", detail),) if self._gone else (),
+            findings=(Finding(f"{self._url.scheme}:article-gone", "warn", detail),) if self._missing else (),
             verified=("terminator",),
             attempts=1,
             elapsed=clock.elapsed,
@@ -355,13 +355,13 @@ class GroupMailbox:
 
     async def _list_missing(self, missing: ArticleSpool) -> None:
         """Store the articles of the newsgroup that are missing in the mailbox."""
-        held = self._box.numbers
+        numbers = self._box.numbers
         listing = self._session.listing(self._url, origin=self._origin, referrer=self._referrer)
         async with listing as reply:
             if reply.kind is not Kind.GROUP:
                 raise Declined(f"expected a group, got a {reply.kind.value}", url=reply.url)
             async for entry in reply.entries():
-                if entry.url is not None and entry.name.isdigit() and int(entry.name) not in held:
+                if entry.url is not None and entry.name.isdigit() and int(entry.name) not in numbers:
                     missing.add(int(entry.name), entry.url)
                     self._listed = entry
 
@@ -370,23 +370,23 @@ class GroupMailbox:
 
         Raises the error or the `Requeue` of the first failed article.
         """
-        came: list[Response | ResolveError | Requeue | None] = [None] * len(articles)
-        await run_all([partial(self._fetch, article, came, at) for at, article in enumerate(articles)])
-        for article, found in zip(articles, came, strict=True):
-            if isinstance(found, NotFound):
-                self._gone += 1
-            elif isinstance(found, ResolveError | Requeue):
-                raise found
-            elif found is not None:
-                moment = found.modified or found.retrieved
-                await self._loop.in_thread(self._box.add, article.number, moment, found.content)
+        results: list[Response | ResolveError | Requeue | None] = [None] * len(articles)
+        await run_all([partial(self._fetch, article, results, at) for at, article in enumerate(articles)])
+        for article, result in zip(articles, results, strict=True):
+            if isinstance(result, NotFound):
+                self._missing += 1
+            elif isinstance(result, ResolveError | Requeue):
+                raise result
+            elif result is not None:
+                moment = result.modified or result.retrieved
+                await self._loop.in_thread(self._box.add, article.number, moment, result.content)
 
     async def _fetch(
-        self, article: SpooledArticle, came: list[Response | ResolveError | Requeue | None], at: int
+        self, article: SpooledArticle, results: list[Response | ResolveError | Requeue | None], at: int
     ) -> None:
         assert self._listed is not None
         origin, referrer = self._listed.origin, self._listed.referrer
         try:
-            came[at] = await self._session.fetch(article.url, origin=origin, referrer=referrer)
+            results[at] = await self._session.fetch(article.url, origin=origin, referrer=referrer)
         except (ResolveError, Requeue) as error:
-            came[at] = error
+            results[at] = error

@@ -25,7 +25,7 @@ from resolver.url.parsing import build, parse
 from resolver.url.registry import is_web
 
 #: Path components that may lead to another directory (path traversal). A decoded name must not contain them.
-_NOWHERE = frozenset({b"", b".", b".."})
+_UNSAFE = frozenset({b"", b".", b".."})
 
 
 def tree_of(url: Url) -> Tree | None:
@@ -47,7 +47,7 @@ def names_of(url: Url) -> tuple[bytes, ...]:
     return () if tree is None else tree.names(url)
 
 
-def place_of(url: Url) -> str:
+def server_of(url: Url) -> str:
     """Return the scheme, host and port (origin) of a URL, as text."""
     if isinstance(url, HostUrl):
         return f"{url.scheme}://{comparable_host(url.host)}:{url.effective_port}"
@@ -69,11 +69,11 @@ def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
         Refused: The local name is not allowed (S14).
     """
     names = names_of(url)
-    place = [url.host.encode()] if isinstance(url, HostUrl) and url.host else []
+    host_name = [url.host.encode()] if isinstance(url, HostUrl) and url.host else []
     if not names:
-        return local_path(place or [b"root"])
-    above = names[:-1][cut or 0 :] if host or cut is not None else ()
-    return local_path([*(place if host else ()), *above, names[-1]])
+        return local_path(host_name or [b"root"])
+    directories = names[:-1][cut or 0 :] if host or cut is not None else ()
+    return local_path([*(host_name if host else ()), *directories, names[-1]])
 
 
 def split_pattern(url: Url) -> tuple[Url, str]:
@@ -84,7 +84,7 @@ def split_pattern(url: Url) -> tuple[Url, str]:
     Raises:
         NotConfigured: The URL has no file name, or the name is followed by a query, typecode or fragment.
     """
-    above, _, segment = url.text.rpartition("/")
+    parent, _, segment = url.text.rpartition("/")
     tree = tree_of(url)
     if tree is None:
         raise NotConfigured(f"{url.scheme} URLs do not have directories", url=url.shown)
@@ -95,7 +95,7 @@ def split_pattern(url: Url) -> tuple[Url, str]:
         raise NotConfigured("a pattern must not have a typecode or a fragment", url=url.shown)
     if not segment or not names_of(url):
         raise NotConfigured("expected a pattern after the last / of the URL", url=url.shown)
-    directory = parse(build(tree.directory(parse(f"{above}/" if is_web(url.scheme) else above))))
+    directory = parse(build(tree.directory(parse(f"{parent}/" if is_web(url.scheme) else parent))))
     if names_of(directory) != names_of(url)[:-1]:
         raise NotConfigured("the part before the pattern is not a directory", url=url.shown)
     octets = _ENCODED.sub(_as_literal, segment.encode("utf-8", "surrogateescape"))
@@ -105,8 +105,8 @@ def split_pattern(url: Url) -> tuple[Url, str]:
 _ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
-def _as_literal(found: re.Match[bytes]) -> bytes:
-    octet = bytes.fromhex(found[1].decode("ascii"))
+def _as_literal(match: re.Match[bytes]) -> bytes:
+    octet = bytes.fromhex(match[1].decode("ascii"))
     return b"[" + octet + b"]" if octet in b"*?[" else octet
 
 
@@ -114,12 +114,12 @@ def _as_literal(found: re.Match[bytes]) -> bytes:
 class TreeScope:
     """The limits of a tree: its scheme, host and port, and the path components of its top."""
 
-    place: str
+    server: str
     names: tuple[bytes, ...]
 
     @classmethod
     def from_url(cls, url: Url) -> TreeScope:
-        return cls(place_of(url), names_of(url))
+        return cls(server_of(url), names_of(url))
 
     def covers(self, url: Url, names: tuple[bytes, ...] | None = None) -> bool:
         """Return whether the URL is the top URL of the tree or below the top URL.
@@ -128,7 +128,7 @@ class TreeScope:
         """
         names = names_of(url) if names is None else names
         top = len(self.names)
-        return names[:top] == self.names and place_of(url) == self.place and _NOWHERE.isdisjoint(names[top:])
+        return names[:top] == self.names and server_of(url) == self.server and _UNSAFE.isdisjoint(names[top:])
 
 
 # The selection of files by name and by URL. The patterns do not apply to directories.
@@ -153,7 +153,7 @@ class Selection:
     pattern: str | None = None
 
     def __post_init__(self) -> None:
-        _ = self._sought
+        _ = self._url_pattern
 
     @property
     def takes_all(self) -> bool:
@@ -173,7 +173,7 @@ class Selection:
             return False
         if self._accepted is not None and not self._accepted.match(text):
             return False
-        return self._sought is None or self._sought.search(url) is not None
+        return self._url_pattern is None or self._url_pattern.search(url) is not None
 
     @cached_property
     def _accepted(self) -> re.Pattern[str] | None:
@@ -184,7 +184,7 @@ class Selection:
         return _any_of(self.reject)
 
     @cached_property
-    def _sought(self) -> re.Pattern[str] | None:
+    def _url_pattern(self) -> re.Pattern[str] | None:
         if self.pattern is None:
             return None
         try:
@@ -207,28 +207,28 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
 # parents have the same listing.
 
 #: Maximum nesting depth of directories, which is greater than the depth of real trees.
-DEEPEST = 64
+MAX_DEPTH = 64
 
 #: Maximum number of equal listings on the path from the top to a directory. Two equal listings are allowed,
 #: because a directory may contain a copy of itself.
-_MOST_ALIKE = 2
+_MAX_EQUAL_LISTINGS = 2
 
-_MANY = 1 << 64
+_HASH_MODULUS = 1 << 64
 
 
 def mark_of(url: Url) -> str:
     """Return the normalized URL (RFC 3986 section 6.2.2), for comparisons."""
-    return f"{place_of(url)}/{'/'.join(quote(name, safe='') for name in names_of(url))}"
+    return f"{server_of(url)}/{'/'.join(quote(name, safe='') for name in names_of(url))}"
 
 
-def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None:
+def identity_of(server: str, extra: Mapping[str, JsonValue] | None) -> str | None:
     """Return the server's identifier of an entry, or None without an identifier.
 
     Entries with equal identifiers are the same file. Entries with different identifiers may also be the same
     file.
     """
     unique = (extra or {}).get("unique")
-    return f"{place} {unique}" if isinstance(unique, str) and unique else None
+    return f"{server} {unique}" if isinstance(unique, str) and unique else None
 
 
 def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
@@ -237,13 +237,13 @@ def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
     if not isinstance(target, str):
         return False
     octets = target.encode("utf-8", "surrogateescape")
-    found = [] if octets.startswith(b"/") else list(names)
+    components = [] if octets.startswith(b"/") else list(names)
     for part in octets.split(b"/"):
         if part == b"..":
-            del found[-1:]
+            del components[-1:]
         elif part not in (b"", b"."):
-            found.append(part)
-    return found == list(names[: len(found)])
+            components.append(part)
+    return components == list(names[: len(components)])
 
 
 class DirectoryDigest:
@@ -258,8 +258,8 @@ class DirectoryDigest:
 
     def add(self, name: bytes, entry: Entry) -> None:
         extra = entry.extra or {}
-        said = str(extra.get("size_text")), str(extra.get("modified_text"))
-        self._sum = (self._sum + hash((name, entry.kind, entry.size, entry.modified, *said))) % _MANY
+        texts = str(extra.get("size_text")), str(extra.get("modified_text"))
+        self._sum = (self._sum + hash((name, entry.kind, entry.size, entry.modified, *texts))) % _HASH_MODULUS
         self._count += 1
 
     @property
@@ -267,9 +267,9 @@ class DirectoryDigest:
         return f"{self._count} {self._sum:x}"
 
 
-def is_too_alike(count: int) -> bool:
+def is_repeated(count: int) -> bool:
     """Return whether a directory is a loop; `count` is the number of equal listings on its path."""
-    return count > _MOST_ALIKE
+    return count > _MAX_EQUAL_LISTINGS
 
 
 # The local names of the entries of one directory (S14). Local names are sanitized. Two entries always get
@@ -291,7 +291,7 @@ class TakenNames(Protocol):
     def take(self, key: str, number: int) -> None: ...
 
 
-def name_for(raw: bytes, taken: TakenNames) -> str:
+def name_for(raw: bytes, names: TakenNames) -> str:
     """Return the local name for the server's name `raw`.
 
     The local name is recorded as taken.
@@ -299,14 +299,14 @@ def name_for(raw: bytes, taken: TakenNames) -> str:
     Raises:
         Refused: The sanitized name is empty (S14).
     """
-    wanted = local_name(raw)
-    key = name_key(wanted)
-    number = taken.find_last_number(key) + 1
-    found, its_key = number_name(wanted, number), key
-    while number > 1 and taken.find_last_number(its_key := name_key(found)):
+    preferred = local_name(raw)
+    key = name_key(preferred)
+    number = names.find_last_number(key) + 1
+    name, numbered_key = number_name(preferred, number), key
+    while number > 1 and names.find_last_number(numbered_key := name_key(name)):
         number += 1
-        found = number_name(wanted, number)
-    if its_key != key:
-        taken.take(its_key, 1)
-    taken.take(key, number)
-    return found
+        name = number_name(preferred, number)
+    if numbered_key != key:
+        names.take(numbered_key, 1)
+    names.take(key, number)
+    return name

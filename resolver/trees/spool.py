@@ -6,8 +6,8 @@ files, are in memory. An entry in the database has one of three states:
 
 - `LISTED`: the entry is stored, but does not have a local name yet.
 - `READY`: the entry has a local name, and waits to be taken from the spool.
-- `GIVEN`: the directory was taken from the spool. The directory stays in the database for loop detection. The
-  entry of a file is deleted when the file is taken.
+- `ENTERED`: the directory was taken from the spool. The directory stays in the database for loop detection.
+  The entry of a file is deleted when the file is taken.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from protocols.errors import LocalError
 from protocols.location import Url
 from resolver.url.parsing import parse
 
-LISTED, READY, GIVEN = 0, 1, 2
+LISTED, READY, ENTERED = 0, 1, 2
 
 #: Maximum number of names or entries of one directory, and of ready files, that are stored in memory.
-FEW = 1_000
+MAX_IN_MEMORY = 1_000
 
 #: The roles of entries, in the order in which entries get local names:
 #: - DIRECTORY: a directory to enter.
 #: - LINKED: a link to a directory, to enter after all DIRECTORY entries.
 #: - PERHAPS: an unknown kind, to enter after all LINKED entries if the server returns a listing.
 #: - FILE: a file to save.
-DIRECTORY, LINKED, PERHAPS, FILE = 0, 1, 2, 3
+DIRECTORY, LINKED, UNDECIDED, FILE = 0, 1, 2, 3
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -99,7 +99,7 @@ class EntrySpool:
         self.numbers = count(1)
         self._files: deque[SpooledEntry] = deque()
         self._has_stored_files = False
-        with faults():
+        with convert_errors():
             self._database = sqlite3.connect("", check_same_thread=False)
             self._database.executescript(_SCHEMA)
 
@@ -108,14 +108,14 @@ class EntrySpool:
 
     def add(self, rows: Sequence[SpooledEntry], state: int) -> None:
         """Store entries with a state in the database."""
-        with faults():
+        with convert_errors():
             self._database.executemany(
                 _INSERT, [(*row[:-1], row.url and row.url.text, state) for row in rows]
             )
 
     def add_ready(self, rows: Sequence[SpooledEntry]) -> None:
         """Add entries with local names. Directories, and files beyond a limit, go into the database."""
-        if len(self._files) >= FEW:
+        if len(self._files) >= MAX_IN_MEMORY:
             self._has_stored_files = True
         if not self._has_stored_files:
             self._files += [row for row in rows if row.role == FILE]
@@ -125,36 +125,36 @@ class EntrySpool:
 
     def drop_listed(self, parent: int) -> None:
         """Delete the `LISTED` entries of a directory before its listing is requested again."""
-        self._do("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
+        self._execute("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
 
-    def take_listed(self, parent: int, most: int) -> Iterator[list[SpooledEntry]]:
+    def take_listed(self, parent: int, max_count: int) -> Iterator[list[SpooledEntry]]:
         """Take the entries without local names, in the order in which names are assigned."""
         where = "state = 0 AND parent = ? ORDER BY role, raw, number LIMIT ?"
-        while rows := self._take(where, parent, most):
+        while rows := self._take(where, parent, max_count):
             yield rows
 
     def drop_tree(self, tree: int) -> None:
         """Delete the directories of a finished tree. All its files were taken before."""
-        self._do("DELETE FROM entry WHERE tree = ? AND role < 3", tree)
-        self._do("DELETE FROM visited WHERE tree = ?", tree)
+        self._execute("DELETE FROM entry WHERE tree = ? AND role < 3", tree)
+        self._execute("DELETE FROM visited WHERE tree = ?", tree)
 
-    def take_files(self, most: int) -> list[SpooledEntry]:
+    def take_files(self, max_count: int) -> list[SpooledEntry]:
         """Take the next ready files from the spool."""
         if not self._files and self._has_stored_files:
-            self._files += self._take("state = 1 AND role = 3 ORDER BY number LIMIT ?", FEW)
+            self._files += self._take("state = 1 AND role = 3 ORDER BY number LIMIT ?", MAX_IN_MEMORY)
             self._has_stored_files = bool(self._files)
-        return [self._files.popleft() for _ in range(min(most, len(self._files)))]
+        return [self._files.popleft() for _ in range(min(max_count, len(self._files)))]
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
         """Take the next ready directory from the spool, or return None if no directory is ready.
 
         With `linked`, links and entries of unknown kind are taken too.
         """
-        most = PERHAPS if linked else DIRECTORY
-        found = self._rows("state = 1 AND role <= ? ORDER BY role, number LIMIT 1", most)
-        for each in found:
-            self._do("UPDATE entry SET state = ? WHERE number = ?", GIVEN, each.number)
-        return found[0] if found else None
+        max_role = UNDECIDED if linked else DIRECTORY
+        rows = self._rows("state = 1 AND role <= ? ORDER BY role, number LIMIT 1", max_role)
+        for row in rows:
+            self._execute("UPDATE entry SET state = ? WHERE number = ?", ENTERED, row.number)
+        return rows[0] if rows else None
 
     # -- visited directories
 
@@ -162,7 +162,7 @@ class EntrySpool:
         """Record the identifiers of an entry. Return whether all are new in the tree (loop detection)."""
         first = True
         for mark in marks:
-            self._do("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
+            self._execute("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
             first &= self._visitor(tree, mark) == [(number,)]
         return first
 
@@ -170,54 +170,54 @@ class EntrySpool:
         return bool(self._visitor(tree, mark))
 
     def _visitor(self, tree: int, mark: str) -> list[tuple[object, ...]]:
-        return self._do("SELECT number FROM visited WHERE tree = ? AND mark = ?", tree, mark)
+        return self._execute("SELECT number FROM visited WHERE tree = ? AND mark = ?", tree, mark)
 
-    def describe(self, number: int, alike: str) -> None:
+    def describe(self, number: int, digest: str) -> None:
         """Store the digest of the listing of a directory."""
-        self._do("UPDATE entry SET alike = ? WHERE number = ?", alike, number)
+        self._execute("UPDATE entry SET alike = ? WHERE number = ?", digest, number)
 
-    def count_above(self, number: int, alike: str) -> int:
+    def count_above(self, number: int, digest: str) -> int:
         """Return the number of directories with the same listing digest among a directory and its parents."""
         above = """
             WITH RECURSIVE above (number, parent, alike) AS (
                 SELECT number, parent, alike FROM entry WHERE number = ? UNION ALL SELECT e.number, e.parent,
                 e.alike FROM entry e JOIN above ON e.number = above.parent
             ) SELECT count(*) FROM above WHERE alike = ?"""
-        [(count,)] = self._do(above, number, alike)
+        [(count,)] = self._execute(above, number, digest)
         assert isinstance(count, int)
         return count
 
     # -- taken names
 
     def find_last_number(self, parent: int, key: str) -> int:
-        found = self._do("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
-        return int(str(found[0][0])) if found else 0
+        rows = self._execute("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
+        return int(str(rows[0][0])) if rows else 0
 
     def take(self, parent: int, numbers: Mapping[str, int]) -> None:
         """Store the last number that was assigned to each name key."""
         values = [(parent, key, number) for key, number in numbers.items()]
-        with faults():
+        with convert_errors():
             self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)
 
     def forget_names(self, parent: int) -> None:
-        self._do("DELETE FROM taken WHERE parent = ?", parent)
+        self._execute("DELETE FROM taken WHERE parent = ?", parent)
 
     # -- the database
 
     def _rows(self, where: str, *values: object) -> list[SpooledEntry]:
-        with faults():
-            found = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {where}", values).fetchall()
-        return [SpooledEntry._make((*row[:-1], row[-1] and parse(row[-1]))) for row in found]
+        with convert_errors():
+            rows = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {where}", values).fetchall()
+        return [SpooledEntry._make((*row[:-1], row[-1] and parse(row[-1]))) for row in rows]
 
     def _take(self, where: str, *values: object) -> list[SpooledEntry]:
         """Remove entries from the database, and return them."""
-        found = self._rows(where, *values)
-        with faults():
-            self._database.executemany("DELETE FROM entry WHERE number = ?", [(row.number,) for row in found])
-        return found
+        rows = self._rows(where, *values)
+        with convert_errors():
+            self._database.executemany("DELETE FROM entry WHERE number = ?", [(row.number,) for row in rows])
+        return rows
 
-    def _do(self, statement: str, *values: object) -> list[tuple[object, ...]]:
-        with faults():
+    def _execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        with convert_errors():
             return self._database.execute(statement, values).fetchall()
 
 
@@ -227,19 +227,19 @@ class DirectoryNames:
     def __init__(self, spool: EntrySpool, parent: int) -> None:
         self._spool = spool
         self._parent = parent
-        self._few: dict[str, int] = {}
-        self._is_few = True
+        self._number_by_key: dict[str, int] = {}
+        self._is_in_memory = True
 
     def find_last_number(self, key: str) -> int:
-        found = self._few.get(key, 0)
-        return found if found or self._is_few else self._spool.find_last_number(self._parent, key)
+        number = self._number_by_key.get(key, 0)
+        return number if number or self._is_in_memory else self._spool.find_last_number(self._parent, key)
 
     def take(self, key: str, number: int) -> None:
-        self._few[key] = number
-        if len(self._few) == FEW:
-            self._spool.take(self._parent, self._few)
-            self._is_few = False
-            self._few = {}
+        self._number_by_key[key] = number
+        if len(self._number_by_key) == MAX_IN_MEMORY:
+            self._spool.take(self._parent, self._number_by_key)
+            self._is_in_memory = False
+            self._number_by_key = {}
 
 
 class SpooledArticle(NamedTuple):
@@ -253,7 +253,7 @@ class ArticleSpool:
     """A temporary database of the articles for a mailbox. A full disk raises `LocalError`."""
 
     def __init__(self) -> None:
-        with faults():
+        with convert_errors():
             self._database = sqlite3.connect("", check_same_thread=False)
             self._database.execute("CREATE TABLE article (number INTEGER PRIMARY KEY, url TEXT NOT NULL)")
 
@@ -262,19 +262,19 @@ class ArticleSpool:
 
     def add(self, number: int, url: str) -> None:
         """Store an article. An article with the same number is replaced."""
-        with faults():
+        with convert_errors():
             self._database.execute("REPLACE INTO article VALUES (?, ?)", (number, url))
 
-    def read_after(self, number: int, most: int) -> list[SpooledArticle]:
-        """Return the articles with the next numbers, at most `most`, in the order of their numbers."""
+    def read_after(self, number: int, max_count: int) -> list[SpooledArticle]:
+        """Return the articles with the next numbers, at most `max_count`, in the order of their numbers."""
         query = "SELECT number, url FROM article WHERE number > ? ORDER BY number LIMIT ?"
-        with faults():
-            found = self._database.execute(query, (number, most)).fetchall()
-        return [SpooledArticle(number, parse(url)) for number, url in found]
+        with convert_errors():
+            rows = self._database.execute(query, (number, max_count)).fetchall()
+        return [SpooledArticle(number, parse(url)) for number, url in rows]
 
 
 @contextmanager
-def faults() -> Iterator[None]:
+def convert_errors() -> Iterator[None]:
     """Convert errors of a temporary database to `LocalError`."""
     try:
         yield

@@ -1,8 +1,8 @@
 """The walk of one or more trees: a source of batch tasks, each with a directory to list or a file to save.
 
-`plant` adds a tree. The first task of a tree is its top directory, and the entries of a listing become
+`add_tree` adds a tree. The first task of a tree is its top directory, and the entries of a listing become
 further tasks. The walk returns all files of a directory before the next directory. A running task may add
-entries to the walk. So the walk ends only after `no_more` was called and all tasks are finished.
+entries to the walk. So the walk ends only after `close_input` was called and all tasks are finished.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from resolver.transfer.session import ConfinedSession, Resolver
 from resolver.trees.listing import DirectoryListing, ListedDirectory, index_file, marks_of
 from resolver.trees.mirror import Inventory
 from resolver.trees.robots import Robots
-from resolver.trees.scope import DEEPEST, Selection, TreeScope, mark_of, names_of, tree_of
+from resolver.trees.scope import MAX_DEPTH, Selection, TreeScope, mark_of, names_of, tree_of
 from resolver.trees.spool import DIRECTORY, FILE, LINKED, EntrySpool, SpooledEntry
 from resolver.url import registry
 
 T = TypeVar("T")
 
 #: Number of files whose ledger rows are read in one query.
-_AT_ONCE = 100
+_ROWS_PER_QUERY = 100
 
 
 def _ignore() -> None:
@@ -58,7 +58,7 @@ class WalkRequest:
     path: str
     origin: Origin = "user"
     referrer: tuple[str, str | None] | None = None
-    depth: int = DEEPEST
+    depth: int = MAX_DEPTH
     selection: Selection = field(default_factory=Selection)
     owner: object = None
     over: Callable[[], object] = _ignore
@@ -68,7 +68,7 @@ class WalkRequest:
 class TreeTop:
     """A tree of a walk, with the data that all its items share.
 
-    `left` is the number of items (files and directories) that are ready or running.
+    `pending` is the number of items (files and directories) that are ready or running.
     """
 
     def __init__(self, session: Resolver, top: WalkRequest) -> None:
@@ -79,17 +79,17 @@ class TreeTop:
         self.host, self.scheme = host_key(top.url), top.url.scheme
         self.is_web = registry.is_web(self.scheme)
         self.referrer = None if top.referrer is None else Referrer(*top.referrer)
-        self.left = 0
+        self.pending = 0
         self.session = ConfinedSession(
-            session, top.url, leads=self._judge_file, lists=self._judge, below=top.below
+            session, top.url, leads=self._check_file, lists=self._check, below=top.below
         )
         self.session_of_top = (
-            ConfinedSession(session, top.url, leads=self._judge, lists=self._judge, below=top.below)
+            ConfinedSession(session, top.url, leads=self._check, lists=self._check, below=top.below)
             if rules
             else session
         )
 
-    def _judge(self, start: Url, target: Url) -> None:
+    def _check(self, start: Url, target: Url) -> None:
         """Raise `Refused` (S10) if a redirect leads to a URL outside the tree.
 
         A redirect from a user-configured mirror is always allowed, because the mirror itself is outside the
@@ -98,13 +98,13 @@ class TreeTop:
         if self.scope.covers(start) and not self.scope.covers(target):
             raise Refused("S10", f"the redirect leads out of the tree, to {target.shown}")
 
-    def _judge_file(self, start: Url, target: Url) -> None:
+    def _check_file(self, start: Url, target: Url) -> None:
         """Raise `Refused` (S10) if a redirect of a file leads to a URL outside the tree.
 
         If the redirect only adds a trailing slash, the file is a directory. After such a redirect,
         `NoDocument` is raised.
         """
-        self._judge(start, target)
+        self._check(start, target)
         if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
             raise NoDocument("S10", "a redirect shows that this is a directory")
 
@@ -155,7 +155,7 @@ class TreeItem:
             return self.tree.referrer
         return None if self.row.referrer is None else Referrer(self.row.referrer, self.row.address)
 
-    async def _left_alone(self) -> Saved | None:
+    async def _check_robots(self) -> Saved | None:
         """Return the outcome of an item that robots.txt forbids (RFC 9309), or None for an allowed item.
 
         A URL from the user is always allowed. Raises `TryLater` if the rules are unknown.
@@ -192,8 +192,8 @@ class TreeFile(TreeItem):
     @property
     def listed(self) -> Validators:
         """Return the size and modification time of the file in the listing, if they are exact."""
-        said = self.row.modified
-        return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
+        modified = self.row.modified
+        return Validators(self.row.size, None if modified is None else datetime.fromisoformat(modified))
 
     async def fetch(self, save: Callable[[], Awaitable[T]]) -> T | Saved | None:
         """Save the file with `save`, except if robots.txt forbids the file.
@@ -207,12 +207,12 @@ class TreeFile(TreeItem):
         """
         with self:
             try:
-                if (left := await self._left_alone()) is not None:
-                    return left
+                if (outcome := await self._check_robots()) is not None:
+                    return outcome
                 return await save()
             except NoDocument as error:
                 is_bound = self.is_top or self.tree.top.is_listing
-                if is_bound or not (self._is_open or error.rule == "S10"):
+                if is_bound or not (self._is_ambiguous or error.rule == "S10"):
                     raise
             except LocalError:
                 if self.tree.top.is_listing or not self._was_directory:
@@ -221,7 +221,7 @@ class TreeFile(TreeItem):
             return None
 
     @property
-    def _is_open(self) -> bool:
+    def _is_ambiguous(self) -> bool:
         """Return whether the listing leaves open if the entry is a file or a directory."""
         return self.row.kind in (Kind.LINK, Kind.UNKNOWN)
 
@@ -232,7 +232,7 @@ class TreeFile(TreeItem):
         The local path is checked only for an entry of unknown kind and for web pages, because a web server
         may redirect the URL of a file to a directory.
         """
-        is_certain = not (self._is_open or self.tree.is_web)
+        is_certain = not (self._is_ambiguous or self.tree.is_web)
         return not (self.is_top or is_certain) and is_directory(self.path)
 
 
@@ -245,7 +245,7 @@ class TreeDirectory(TreeItem):
     selection = property(lambda self: self.tree.top.selection)
     inventory = property(lambda self: self._walk.inventory)
     is_dry = property(lambda self: self._walk.dry_run)
-    deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
+    max_depth = property(lambda self: min(self.tree.top.depth, MAX_DEPTH))
 
     async def run(self) -> ListedDirectory | Saved | None:
         """List the directory, except if robots.txt forbids it. The walk then returns its entries.
@@ -260,15 +260,15 @@ class TreeDirectory(TreeItem):
         listing = DirectoryListing(self, self._walk.spool)
         with self:
             try:
-                if (left := await self._left_alone()) is not None:
-                    return left
+                if (outcome := await self._check_robots()) is not None:
+                    return outcome
                 return await listing.read()
             except Declined as error:
-                said_to_be = self.row.role in (DIRECTORY, LINKED)
+                is_listed_directory = self.row.role in (DIRECTORY, LINKED)
                 is_bound = self.is_top and self.tree.top.is_listing
-                if listing.is_none and said_to_be and not is_bound:
-                    self._walk.take_as_file(self, listing.media_type)
-                elif said_to_be or isinstance(error, TryLater):
+                if listing.is_document and is_listed_directory and not is_bound:
+                    self._walk.add_as_file(self, listing.media_type)
+                elif is_listed_directory or isinstance(error, TryLater):
                     raise
                 return None
 
@@ -279,8 +279,8 @@ class TreeDirectory(TreeItem):
 class TreeWalk:
     """An async iterator over the items of trees, for one consumer. The walk must be closed.
 
-    The consumer must call `run`, `fetch` or `close` of each item. `plant` may be called until `no_more` is
-    called.
+    The consumer must call `run`, `fetch` or `close` of each item. `add_tree` may be called until
+    `close_input` is called.
 
     Args:
         session: The session for all requests.
@@ -303,35 +303,35 @@ class TreeWalk:
         self.dry_run = dry_run
         self.spool = EntrySpool()
         self._trees: dict[int, TreeTop] = {}
-        self._planted = 0
-        self._entering = 0
-        self._ended = False
+        self._count = 0
+        self._open_directories = 0
+        self._is_input_closed = False
         self._changed = running().event()
         self._room = running().event()
 
-    async def room(self, most: int) -> None:
-        """Wait until fewer than `most` trees are unfinished."""
-        while len(self._trees) >= most:
+    async def wait_for_room(self, limit: int) -> None:
+        """Wait until fewer than `limit` trees are unfinished."""
+        while len(self._trees) >= limit:
             self._room = running().event()
             await self._room.wait()
 
-    def plant(self, top: WalkRequest) -> None:
+    def add_tree(self, top: WalkRequest) -> None:
         """Add a tree. If the scheme does not have trees, the URL becomes a file. Raises `LocalError`."""
-        self._planted += 1
-        tree = self._trees[self._planted] = TreeTop(self._session, top)
+        self._count += 1
+        tree = self._trees[self._count] = TreeTop(self._session, top)
         role = DIRECTORY if tree_of(top.url) else FILE
         kind = Kind.DOCUMENT.value
         number = next(self.spool.numbers)
-        row = SpooledEntry(number, self._planted, None, depth=1, role=role, raw=b"", kind=kind, path=top.path)
+        row = SpooledEntry(number, self._count, None, depth=1, role=role, raw=b"", kind=kind, path=top.path)
         self.spool.add_ready([row])
         if role == DIRECTORY:
-            self.spool.visit(self._planted, number, mark_of(top.url))
-        tree.left = 1
+            self.spool.visit(self._count, number, mark_of(top.url))
+        tree.pending = 1
         self._changed.set()
 
-    def no_more(self) -> None:
-        """Declare that `plant` will not be called again."""
-        self._ended = True
+    def close_input(self) -> None:
+        """Declare that `add_tree` will not be called again."""
+        self._is_input_closed = True
         self._changed.set()
 
     def close(self) -> None:
@@ -341,25 +341,25 @@ class TreeWalk:
         return self
 
     async def __anext__(self) -> TreeFile | TreeDirectory:
-        while (found := self._take_next()) is None:
-            if self._ended and not self._trees:
+        while (item := self._take_next()) is None:
+            if self._is_input_closed and not self._trees:
                 raise StopAsyncIteration
             await self._changed.wait()
             self._changed = running().event()
-        return found
+        return item
 
-    def at_hand(self, most: int = _AT_ONCE) -> list[TreeFile]:
+    def take_files(self, limit: int = _ROWS_PER_QUERY) -> list[TreeFile]:
         """Return the next files that are available without a wait for a listing."""
-        return [TreeFile(self, self._trees[row.tree], row) for row in self.spool.take_files(most)]
+        return [TreeFile(self, self._trees[row.tree], row) for row in self.spool.take_files(limit)]
 
     def _take_next(self) -> TreeFile | TreeDirectory | None:
-        if files := self.at_hand(1):
+        if files := self.take_files(1):
             return files[0]
-        while (found := self.spool.take_directory(linked=not self._entering)) is not None:
-            self._entering += found.role == DIRECTORY
-            if found.role == DIRECTORY or self._is_new(found):
-                return TreeDirectory(self, self._trees[found.tree], found)
-            self._lower(self._trees[found.tree], found)
+        while (row := self.spool.take_directory(linked=not self._open_directories)) is not None:
+            self._open_directories += row.role == DIRECTORY
+            if row.role == DIRECTORY or self._is_new(row):
+                return TreeDirectory(self, self._trees[row.tree], row)
+            self._count_finished(self._trees[row.tree], row)
         return None
 
     def _is_new(self, row: SpooledEntry) -> bool:
@@ -371,19 +371,19 @@ class TreeWalk:
 
     def announce(self, item: TreeItem, count: int) -> None:
         """Add `count` to the number of ready or running items of the item's tree."""
-        item.tree.left += count
+        item.tree.pending += count
         self._changed.set()
 
     def end(self, item: TreeItem) -> None:
         """Count the item as finished."""
-        self._lower(item.tree, item.row)
+        self._count_finished(item.tree, item.row)
         if item.row.role == DIRECTORY:
-            self._entering -= 1
+            self._open_directories -= 1
             self._changed.set()
 
-    def _lower(self, tree: TreeTop, row: SpooledEntry) -> None:
-        tree.left -= 1
-        if not tree.left:
+    def _count_finished(self, tree: TreeTop, row: SpooledEntry) -> None:
+        tree.pending -= 1
+        if not tree.pending:
             del self._trees[row.tree]
             self.spool.drop_tree(row.tree)
             self._room.set()
@@ -396,7 +396,7 @@ class TreeWalk:
         A directory that was already visited or is too deep is skipped.
         """
         row = file.row
-        if row.depth > min(file.tree.top.depth, DEEPEST):
+        if row.depth > min(file.tree.top.depth, MAX_DEPTH):
             return
         if row.kind == Kind.LINK:
             self.spool.add_ready([row._replace(role=LINKED)])
@@ -405,12 +405,12 @@ class TreeWalk:
             self.spool.add_ready([row._replace(role=DIRECTORY)])
             self.announce(file, 1)
 
-    def take_as_file(self, directory: TreeDirectory, media_type: str | None) -> None:
+    def add_as_file(self, directory: TreeDirectory, media_type: str | None) -> None:
         """Add a directory that turned out to be a document to the files of the walk."""
         if directory.is_top and not is_index(directory.url):
-            found: SpooledEntry | None = directory.row._replace(role=FILE)
+            row: SpooledEntry | None = directory.row._replace(role=FILE)
         else:
-            found = index_file(directory, media_type)
-        if found is not None:
-            self.spool.add_ready([found._replace(number=next(self.spool.numbers))])
+            row = index_file(directory, media_type)
+        if row is not None:
+            self.spool.add_ready([row._replace(number=next(self.spool.numbers))])
             self.announce(directory, 1)

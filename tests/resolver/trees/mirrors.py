@@ -101,7 +101,7 @@ async def mirror(
         try:
             for url in urls:
                 top = os.path.join(into, "top")
-                walk.plant(
+                walk.add_tree(
                     WalkRequest(
                         url=parse(url),
                         below=str(into),
@@ -110,7 +110,7 @@ async def mirror(
                         **wanted,
                     )
                 )
-            walk.no_more()
+            walk.close_input()
             await Batch(hosts, concurrency=3).run(_works(walk, exists), take)
         finally:
             walk.close()

@@ -197,7 +197,7 @@ async def test_prune_keeps_nested_tree(source: Path, tmp_path: Path) -> None:
     with closing(Inventory()) as inventory:
         await mirror(source.as_uri() + "/", into=tmp_path / "here", inventory=inventory)
         plant(top, {"inner/x": b"x", "gone/inner/x": b"x", "gone/y": b"x"})
-        inventory.keep([str(top / "inner"), str(top / "gone/inner")])
+        inventory.record([str(top / "inner"), str(top / "gone/inner")])
         pruner = Pruner(str(top), inventory, Selection().takes_local)
         assert paths(list(pruner.list_surplus())) == ["gone/y"]
 

@@ -11,7 +11,7 @@ import trio
 from fixtures.http import Behavior, HttpServer, Page, serve
 from resolver import TryLater
 from resolver.transfer.queue import HostScheduler
-from resolver.trees.robots import LONGEST_DELAY, MOST, RobotsRules
+from resolver.trees.robots import MAX_DELAY, MAX_SIZE, RobotsRules
 from tests.resolver.trees.mirrors import contents, mirror
 
 ALL = "User-agent: *\n"
@@ -62,7 +62,7 @@ def test_robots_rules_allow_or_disallow(rules: str, path: str, allowed: bool) ->
 
 def test_robots_rules_line_returns_matching_rule() -> None:
     rules = RobotsRules(f"{ALL}Disallow: /a # a comment\nDisallow: /a/b\nDisallow: /c".encode())
-    assert rules.line("http://h.example/a/b/c") == "Disallow: /a/b"
+    assert rules.find_rule("http://h.example/a/b/c") == "Disallow: /a/b"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_robots_rules_of_many_agents_take_linear_memory(agent: bytes) -> None:
 
 def test_robots_rules_ignore_content_over_limit() -> None:
     begun = ALL.encode() + b"Disallow: /a\n"
-    filler = b"#" * (MOST - len(begun) - 12) + b"\n"
+    filler = b"#" * (MAX_SIZE - len(begun) - 12) + b"\n"
     rules = RobotsRules(begun + filler + b"Disallow: /bbbbbbbbbbbb\nDisallow: /c\n")
     allowed = [rules.allows(f"http://h.example/{name}") for name in ("a", "b", "bbbbbbbbbbbb", "c")]
     assert allowed == [False, True, True, True]
@@ -104,10 +104,10 @@ def test_robots_rules_ignore_content_over_limit() -> None:
     [
         ("2", 2.0),
         ("2.5", 2.5),
-        ("61", LONGEST_DELAY),
+        ("61", MAX_DELAY),
         ("-1", 0.0),
         ("nan", 0.0),
-        ("1e9", LONGEST_DELAY),
+        ("1e9", MAX_DELAY),
         ("x", 0.0),
     ],
 )

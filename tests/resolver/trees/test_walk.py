@@ -288,8 +288,8 @@ async def test_walk_requeued_file_is_fetched_again(tmp_path: Path) -> None:
     async with resolver.Resolver() as session:
         with closing(TreeWalk(session)) as walk:
             top = str(tmp_path / "top")
-            walk.plant(WalkRequest(url=parse(f"file://{source}"), below=str(tmp_path), path=top))
-            walk.no_more()
+            walk.add_tree(WalkRequest(url=parse(f"file://{source}"), below=str(tmp_path), path=top))
+            walk.close_input()
             directory = await anext(walk)
             assert isinstance(directory, TreeDirectory)
             await directory.run()
@@ -307,8 +307,8 @@ async def test_walk_of_large_directory_numbers_equal_names(
     few: int, tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than `few` names and entries are stored in the database; each equal hostile name gets a number."""
-    monkeypatch.setattr("resolver.trees.listing.FEW", few)
-    monkeypatch.setattr("resolver.trees.spool.FEW", few)
+    monkeypatch.setattr("resolver.trees.listing.MAX_IN_MEMORY", few)
+    monkeypatch.setattr("resolver.trees.spool.MAX_IN_MEMORY", few)
     server = await serve_ftp(nursery, Behavior(tells_features=True))
     names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
     server.root.items[b"many"] = Folder({name: File(name) for name in names})
