@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from protocols.http.digest import Challenge, Digest
 
 #: The status code that requires a login (RFC 9110 15.5.2).
-CHALLENGED = 401
+UNAUTHORIZED = 401
 #: The maximum number of consecutive responses with a stale nonce.
-_MOST_STALE = 3
+_MAX_STALE = 3
 #: The maximum number of stored nonces. Untrusted URLs can contain any number of hosts (memory exhaustion).
 _CAPACITY = 1_024
 
@@ -49,25 +49,25 @@ class AuthSessions:
     """
 
     def __init__(self) -> None:
-        self.held: OrderedDict[Place, Digest | None] = OrderedDict()
+        self.digests: OrderedDict[Place, Digest | None] = OrderedDict()
 
     def find(self, place: Place) -> Digest | None:
-        return self.held.get(place)
+        return self.digests.get(place)
 
-    def has_refused(self, place: Place) -> bool:
-        return place in self.held and self.held[place] is None
+    def is_rejected(self, place: Place) -> bool:
+        return place in self.digests and self.digests[place] is None
 
     def keep(self, place: Place, digest: Digest | None) -> None:
-        self.held[place] = digest
-        self.held.move_to_end(place)
-        if len(self.held) > _CAPACITY:
-            self.held.popitem(last=False)
+        self.digests[place] = digest
+        self.digests.move_to_end(place)
+        if len(self.digests) > _CAPACITY:
+            self.digests.popitem(last=False)
 
 
 class HttpLogin:
     """The authentication of one retrieval. The reply of the retrieval reports its `findings`.
 
-    First set `credentials` to the result of the step `wanted`, if there is one. Then send each request after
+    First set `credentials` to the result of `credentials_step`, if there is one. Then send each request after
     `sign`, and pass the head of its response to `take_head`. `refusal` is the error if the server rejected
     the login in its last response.
     """
@@ -75,7 +75,7 @@ class HttpLogin:
     def __init__(self, url: HttpUrl, options: Options) -> None:
         self._url = url
         self._options = options
-        self._own = bool(options.headers) and has_field(options.headers, b"authorization")
+        self._has_own_login = bool(options.headers) and has_field(options.headers, b"authorization")
         self._has_cookies = not (options.headers and has_field(options.headers, b"cookie"))
         self.credentials: Credentials | None = None
         self._sent: Sent = "nothing"
@@ -84,22 +84,22 @@ class HttpLogin:
         self.refusal: AccessDenied | None = None
         # Credentials in the URL are used first. The next choice is credentials from a redirect to the same
         # host and port. The last choice is stored credentials for this host and port.
-        self.wanted: RequestCredentials | None = None
-        if self._own:
+        self.credentials_step: RequestCredentials | None = None
+        if self._has_own_login:
             return
         if url.password is not None:
             self.credentials = Credentials(url.user or b"", url.password)
         elif options.login is not None and not url.user:
             self.credentials = options.login
         elif options.has_credentials:
-            self.wanted = RequestCredentials(url.user or None, None, challenged=False)
+            self.credentials_step = RequestCredentials(url.user or None, None, challenged=False)
 
     def sign(self, request: HttpRequest) -> HttpRequest:
         """Add the known credentials and the cookies of the run to a request.
 
         If the caller has set the field Authorization or Cookie, this field is not added.
         """
-        if not self._own and (self.credentials is not None or self._url.user):
+        if not self._has_own_login and (self.credentials is not None or self._url.user):
             request = self._with_login(request)
         jar = cast("Jar | None", self._options.memory.get(JAR)) if self._has_cookies else None
         if jar is None or not jar.cookies or not (value := jar.header(self._url)):
@@ -114,14 +114,14 @@ class HttpLogin:
             jar = self._options.memory.setdefault(JAR, Jar())
             assert isinstance(jar, Jar)
             jar.take(head, self._url, self._options.suffix_of)
-        if self._sent == "digest" and head.status != CHALLENGED:
+        if self._sent == "digest" and head.status != UNAUTHORIZED:
             self._check_server(head, request)
 
     def _with_login(self, request: HttpRequest) -> HttpRequest:
         login = self.credentials
         if login is None:
             return self._with_basic(request, b"")
-        if self._sessions.has_refused(self._place):
+        if self._sessions.is_rejected(self._place):
             return request
         digest = self._sessions.find(self._place)
         if digest is not None and digest.covers(request.target):
@@ -139,9 +139,9 @@ class HttpLogin:
     @property
     def _sessions(self) -> AuthSessions:
         memory = self._options.memory
-        held = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
-        assert isinstance(held, AuthSessions)
-        return held
+        sessions = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
+        assert isinstance(sessions, AuthSessions)
+        return sessions
 
     @property
     def _place(self) -> Place:
@@ -156,41 +156,41 @@ class HttpLogin:
         Raises:
             Declined: the server requires an authentication scheme that is not supported.
         """
-        if self._own:
+        if self._has_own_login:
             return False
         if self.credentials is None:
-            wanted_login = RequestCredentials(self._url.user or None, None)
-            self.credentials = yield wanted_login
+            step = RequestCredentials(self._url.user or None, None)
+            self.credentials = yield step
         if self.credentials is None:
             return False
         from protocols.http.digest import Digest, choose, parse_challenges  # lazy: hashlib takes 2 ms
 
         challenges = parse_challenges(answer.head.values("www-authenticate"))
-        wanted = choose(challenges)
-        if wanted is None:
-            is_new = self._sent == "nothing" and any(each.scheme == "basic" for each in challenges)
+        challenge = choose(challenges)
+        if challenge is None:
+            is_new = self._sent == "nothing" and any(challenge.scheme == "basic" for challenge in challenges)
             if is_new:
-                yield from answer.pass_over(self.findings)
+                yield from answer.skip_body(self.findings)
             elif self._sent == "basic":
                 self.refusal = _rejection(answer.head)
             return is_new
-        self.refusal = self._find_refusal(wanted, answer.head)
+        self.refusal = self._find_refusal(challenge, answer.head)
         if self.refusal is not None:
             return False
-        yield from answer.pass_over(self.findings)
+        yield from answer.skip_body(self.findings)
         unguessable: bytes = yield RandomBytes(UNGUESSABLE)
-        digest = Digest(wanted, unguessable.hex())
+        digest = Digest(challenge, unguessable.hex())
         self._sessions.keep(self._place, digest)
         return True
 
     def _find_refusal(self, challenge: Challenge, head: ResponseHead) -> AccessDenied | None:
         """Return the error if the server rejected the password, in this response or earlier in the run."""
-        again = self._sent == "digest"
-        self._stale += again and challenge.is_stale
+        is_repeated = self._sent == "digest"
+        self._stale += is_repeated and challenge.is_stale
         if (
-            self._sessions.has_refused(self._place)
-            or (again and not challenge.is_stale)
-            or self._stale > _MOST_STALE
+            self._sessions.is_rejected(self._place)
+            or (is_repeated and not challenge.is_stale)
+            or self._stale > _MAX_STALE
         ):
             self._sessions.keep(self._place, None)
             return _rejection(head)
@@ -223,7 +223,7 @@ def _rejection(head: ResponseHead) -> AccessDenied:
 # 7616), the client uses Digest. Otherwise, the client uses Basic. The Digest field differs in each request.
 
 #: The maximum number of pending requests whose secrets are stored.
-_REMEMBERED = 256
+_MAX_PENDING = 256
 
 
 class HttpProxyAuth:
@@ -234,22 +234,22 @@ class HttpProxyAuth:
         self._credentials = credentials
         self._basic: Headers = ()
         self._digest: Digest | None = None
-        self._said: deque[bytes] = deque(maxlen=2 * _REMEMBERED)
-        self._asked = 0
+        self._recent_secrets: deque[bytes] = deque(maxlen=2 * _MAX_PENDING)
+        self._request_count = 0
         self._stale = 0
 
     def fields(self, method: bytes, target: bytes) -> Headers:
         """Return the login fields of a request for `target`, the request target at the proxy."""
-        self._asked += 1
+        self._request_count += 1
         if self._digest is None or self._credentials is None:
             return self._basic
         fields = ((b"Proxy-Authorization", self._digest.authorization(method, target, self._credentials)),)
-        self._said += secret_parts(fields)
+        self._recent_secrets += secret_parts(fields)
         return fields
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
-        return (*secret_parts(self._basic), *self._said)
+        return (*secret_parts(self._basic), *self._recent_secrets)
 
     def heed(self, challenges: Sequence[str], sent: Headers, unguessable: bytes) -> None:
         """Read the challenge in a 407 response, and prepare the next login.
@@ -271,28 +271,28 @@ class HttpProxyAuth:
         if self._credentials is None:
             words = f"the proxy {self.proxy} requires a login (user:password@ in its URL)"
             raise LoginRequired(words, code="407")
-        asked = parse_challenges(challenges)
-        wanted = choose(asked, f"the proxy {self.proxy}")
-        digest = None if wanted is None else Digest(wanted, unguessable.hex())
+        parsed = parse_challenges(challenges)
+        challenge = choose(parsed, f"the proxy {self.proxy}")
+        digest = None if challenge is None else Digest(challenge, unguessable.hex())
         if sent and not self._is_outdated(digest):
             raise AccessDenied(f"the proxy {self.proxy} rejected this user and password", code="407")
         self._digest = digest
         if digest is None:
-            self._basic = self._basic_for(asked, self._credentials)
+            self._basic = self._basic_for(parsed, self._credentials)
 
     def _is_outdated(self, digest: Digest | None) -> bool:
         """Return whether the proxy rejected only an expired nonce (`stale`) and not the login.
 
         If a proxy rejects several consecutive nonces, the login counts as rejected.
         """
-        self._stale = self._stale + 1 if self._asked <= 1 else 1
-        self._asked = 0
-        return digest is not None and digest.stale and self._stale <= _MOST_STALE
+        self._stale = self._stale + 1 if self._request_count <= 1 else 1
+        self._request_count = 0
+        return digest is not None and digest.stale and self._stale <= _MAX_STALE
 
-    def _basic_for(self, asked: list[Challenge], credentials: Credentials) -> Headers:
-        schemes = [each.scheme for each in asked]
+    def _basic_for(self, challenges: list[Challenge], credentials: Credentials) -> Headers:
+        schemes = [challenge.scheme for challenge in challenges]
         if "basic" not in schemes:
-            named = ", ".join(schemes) or "no known scheme"
-            words = f"the proxy {self.proxy} requires a login by {named}: only basic and digest are supported"
+            names = ", ".join(schemes) or "no known scheme"
+            words = f"the proxy {self.proxy} requires a login by {names}: only basic and digest are supported"
             raise Declined(words, code="407")
         return ((b"Proxy-Authorization", encode_basic(credentials)),)

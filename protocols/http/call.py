@@ -15,7 +15,7 @@ from typing import cast
 from protocols.contract import Reply
 from protocols.errors import Disconnected, LoginRequired, Truncated
 from protocols.http.codings import Decoding
-from protocols.http.http1 import AT_ONCE, Http1Exchange
+from protocols.http.http1 import MAX_SINGLE_WRITE, Http1Exchange
 from protocols.http.http2 import Http2Exchange, header_section
 from protocols.http.request import HttpRequest
 from protocols.http.response import BodyFraming, ResponseHead
@@ -58,15 +58,15 @@ class HttpAnswer:
     head: ResponseHead
     secured: bool
 
-    def pass_over(self, findings: list[Finding]) -> Dialogue[None]:
+    def skip_body(self, findings: list[Finding]) -> Dialogue[None]:
         """Skip an unwanted body without waiting for more bytes.
 
         The connection can be reused only if the complete body is already buffered.
         """
-        if (yield ParseBuffered(cast("Reader[bool]", self.exchange.read_over))):
+        if (yield ParseBuffered(cast("Reader[bool]", self.exchange.skip_body))):
             self._note_surplus((yield ReleaseToPool(self.exchange.state)), findings)
 
-    def give(self, reply: Reply, decoding: Decoding | None) -> Dialogue[object]:
+    def emit_body(self, reply: Reply, decoding: Decoding | None) -> Dialogue[object]:
         """Pass on the decoded body, and add the findings and the passed checks to the reply.
 
         Returns:
@@ -74,23 +74,23 @@ class HttpAnswer:
         """
         exchange = self.exchange
         if isinstance(exchange, Http2Exchange):
-            yield from _give_frames(exchange, decoding)
+            yield from _emit_frames(exchange, decoding)
             reply.verified.add("terminator" if self.head.length is None else "length")
         elif self.head.framing is BodyFraming.CHUNKED:
-            yield from _give_chunks(exchange, decoding)
+            yield from _emit_chunks(exchange, decoding)
             reply.verified.add("terminator")
             self._note_surplus((yield ParseBuffered(count_waiting)), reply.findings)
         else:
             passed: CopiedBody = yield CopyBody(_BODY, self.head.length, filter=decoding)
             if self.head.framing is not BodyFraming.LENGTH:
-                self._judge_close(passed, reply)
+                self._check_close(passed, reply)
                 return None
             reply.verified.add("length")
             if passed.surplus:
                 self._note_surplus(passed.surplus, reply.findings)
         return exchange.state
 
-    def _judge_close(self, passed: CopiedBody, reply: Reply) -> None:
+    def _check_close(self, passed: CopiedBody, reply: Reply) -> None:
         if passed.close_notify:
             reply.verified.add("close-notify")
         elif not self.secured:
@@ -110,7 +110,7 @@ class HttpAnswer:
             findings.append(Finding("http:surplus", "warn", detail))
 
 
-def _give_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue[None]:
+def _emit_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue[None]:
     received = 0
     while True:
         try:
@@ -123,11 +123,11 @@ def _give_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue
         if not octets:
             break
         received += len(octets)
-        yield from _give(octets, decoding)
+        yield from _emit(octets, decoding)
     yield from _finish(decoding)
 
 
-def _give_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue[None]:
+def _emit_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue[None]:
     """Pass on a body that arrives in HTTP/2 frames.
 
     Pending frames, such as window updates, are sent before the next read. The peer therefore never sends more
@@ -142,14 +142,14 @@ def _give_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue
         except Disconnected as error:
             if not exchange.received:
                 raise
-            raise exchange.cut("the connection was reset") from error
+            raise exchange.make_cut_error("the connection was reset") from error
         if not octets:
             break
-        yield from _give(octets, decoding)
+        yield from _emit(octets, decoding)
     yield from _finish(decoding)
 
 
-def _give(octets: bytes, decoding: Decoding | None) -> Dialogue[None]:
+def _emit(octets: bytes, decoding: Decoding | None) -> Dialogue[None]:
     for piece in (octets,) if decoding is None else decoding.feed(octets):
         yield EmitBody(piece)
 
@@ -159,11 +159,11 @@ def _finish(decoding: Decoding | None) -> Dialogue[None]:
         yield EmitBody(piece)
 
 
-_IDEAL = ResponseHead(200, "OK", ())
+_EXPECTED = ResponseHead(200, "OK", ())
 #: The lowest status code that makes the client stop sending the request body.
-_NOT_WANTED = 300
+_MIN_STOP_STATUS = 300
 #: The status code of a proxy that requires a login (RFC 9110 15.5.8).
-_LOGIN_WANTED = 407
+_LOGIN_REQUIRED = 407
 #: The number of random bytes in a `cnonce` (client nonce of Digest).
 UNGUESSABLE = 16
 
@@ -178,12 +178,12 @@ def _perform_by_proxy(
     The login is sent once. If the proxy rejected only a stale nonce, the login is sent again.
     """
     while True:
-        whole = request.route_through(via.place)
-        sent = via.login.fields(whole.method, whole.target)
-        answer = yield from perform(whole.add_fields(sent), replace(options, via=None), limits, tls=False)
-        if answer.head.status != _LOGIN_WANTED:
+        proxied = request.route_through(via.place)
+        sent = via.login.fields(proxied.method, proxied.target)
+        answer = yield from perform(proxied.add_fields(sent), replace(options, via=None), limits, tls=False)
+        if answer.head.status != _LOGIN_REQUIRED:
             return answer
-        yield from answer.pass_over([])
+        yield from answer.skip_body([])
         unguessable: bytes = yield RandomBytes(UNGUESSABLE)
         via.login.heed(answer.head.values("proxy-authenticate"), sent, unguessable)
         if not isinstance(request.body, bytes):
@@ -203,18 +203,18 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
         return (yield from _perform_by_proxy(request, options.via, options, limits))
     exchange, sending = _prepare(request, limits)
     key = request.pool_key(exchange.secrets)
-    used = yield Acquire(key, tls=tls)
-    if options.http2 is None and used is not None and used is not True:
-        yield ReleaseToPool(used)  # the connection uses HTTP/2
-        used = yield Acquire((key, "not in frames"), tls=tls)
+    pooled = yield Acquire(key, tls=tls)
+    if options.http2 is None and pooled is not None and pooled is not True:
+        yield ReleaseToPool(pooled)  # the connection uses HTTP/2
+        pooled = yield Acquire((key, "not in frames"), tls=tls)
     while True:
-        frames: Frames | None = None if used is True else used
-        if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
+        frames: Frames | None = None if pooled is True else pooled
+        if pooled is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
             frames = options.http2(header_section(limits))
         try:
             if frames is not None:
-                framed = Http2Exchange(request, limits, frames)
-                return HttpAnswer(framed, (yield from _hear_head(framed)), tls)
+                http2_exchange = Http2Exchange(request, limits, frames)
+                return HttpAnswer(http2_exchange, (yield from _receive_head(http2_exchange)), tls)
             head: ResponseHead | None = None
             try:
                 # If an error response arrives before the complete request was sent, sending stops. The peer
@@ -224,35 +224,35 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
             except Disconnected:
                 exchange.cut_off()  # the send failed, but the server may have sent an early response
             if head is None:
-                head = yield Receive(exchange.read_head, "status line and headers", _IDEAL)
+                head = yield Receive(exchange.read_head, "status line and headers", _EXPECTED)
             return HttpAnswer(exchange, head, tls)
         except Disconnected:
-            if used is None or not request.repeatable:
+            if pooled is None or not request.repeatable:
                 raise
         yield Connect(tls=tls)
         exchange, sending = _prepare(request, limits)
-        used = None
+        pooled = None
 
 
 def _prepare(request: HttpRequest, limits: Limits) -> tuple[Http1Exchange, Send | SendBody]:
     """Return the exchange of an HTTP/1.1 request, and the step that sends the request."""
     exchange, body = Http1Exchange(request, limits), request.body
-    if exchange.is_plain and len(exchange.line.octets) <= AT_ONCE:
+    if exchange.is_plain and len(exchange.line.octets) <= MAX_SINGLE_WRITE:
         return exchange, Send((exchange.line,))
-    unless = StopCondition(exchange.read_head, lambda head: head.status >= _NOT_WANTED)
+    unless = StopCondition(exchange.read_head, lambda head: head.status >= _MIN_STOP_STATUS)
     if not isinstance(body, bytes):
         return exchange, SendBody((exchange.line,), body, exchange.encode_piece, unless)
     pieces = () if exchange.is_plain else (body, b"") if body else (b"",)
     encoded = [exchange.encode_piece(octets) for octets in pieces]
     lines = (exchange.line, *(line for line in encoded if line.octets))
-    is_large = sum(len(line.octets) for line in lines) > AT_ONCE
+    is_large = sum(len(line.octets) for line in lines) > MAX_SINGLE_WRITE
     return exchange, Send(lines, unless if is_large else None)
 
 
-def _hear_head(exchange: Http2Exchange) -> Dialogue[ResponseHead]:
-    heard: ResponseHead | None = None
-    while heard is None:
+def _receive_head(exchange: Http2Exchange) -> Dialogue[ResponseHead]:
+    head: ResponseHead | None = None
+    while head is None:
         if (line := exchange.take_unsent()) is not None:
             yield Send((line,))
-        heard = yield from receive(exchange.read_head, "status and headers", None)
-    return heard
+        head = yield from receive(exchange.read_head, "status and headers", None)
+    return head

@@ -24,7 +24,7 @@ PIECE = 65_536
 #: The maximum number of coded bytes that the decoder receives at a time. The decoder copies the unused bytes
 #: for each gzip member and each decoded block. If an attacker sent many gzip members of 21 bytes, a larger
 #: value would lead to quadratic time.
-FED = 16_384
+MAX_FED = 16_384
 
 Codings: TypeAlias = Mapping[str, Callable[[], Unpacking]]
 
@@ -35,11 +35,11 @@ class _Inflation:
     def __init__(self, window_bits: int | None) -> None:
         self._window_bits = window_bits
         self._stream: zlib._Decompress | None = None
-        self._waiting = b""
+        self._pending = b""
         self.taken = 0
 
     def feed(self, octets: bytes) -> None:
-        self._waiting += octets
+        self._pending += octets
 
     def read(self, most: int) -> bytes:
         octets = b""
@@ -49,15 +49,15 @@ class _Inflation:
                 break
         return octets
 
-    def _inflate(self, most: int) -> bytes:
+    def _inflate(self, max_size: int) -> bytes:
         assert self._stream is not None
-        before = len(self._waiting)
+        before = len(self._pending)
         try:
-            octets = self._stream.decompress(self._waiting, most)
+            octets = self._stream.decompress(self._pending, max_size)
         except zlib.error as error:
             raise ProtocolError("the body is not valid in its content coding") from error
-        self._waiting = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
-        self.taken += before - len(self._waiting)
+        self._pending = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+        self.taken += before - len(self._pending)
         return octets
 
     def _stream_ended(self) -> bool:
@@ -73,18 +73,18 @@ class _Inflation:
         """
         if not self._stream_ended():
             return True
-        if len(self._waiting) < 2:
+        if len(self._pending) < 2:
             return False
         bits = self._window_bits
         if bits is None:
-            header = int.from_bytes(self._waiting[:2], "big")
+            header = int.from_bytes(self._pending[:2], "big")
             bits = zlib.MAX_WBITS if header >> 8 & 0x0F == 8 and header % 31 == 0 else -zlib.MAX_WBITS
         self._stream = zlib.decompressobj(bits)
         return True
 
     @property
     def whole(self) -> bool:
-        return not self._waiting and self._stream_ended()
+        return not self._pending and self._stream_ended()
 
 
 #: The codings that are always supported. `x-gzip` is equivalent to gzip (RFC 9110 8.4.1.3).
@@ -92,7 +92,7 @@ ALWAYS: Codings = {"gzip": partial(_Inflation, 16 + zlib.MAX_WBITS), "deflate": 
 _ALIASES = {"x-gzip": "gzip"}
 
 
-def choose(codings: list[str], known: Codings, budget: DecodingBudget) -> Decoding:
+def choose(codings: list[str], supported: Codings, budget: DecodingBudget) -> Decoding:
     """Return a new filter for the only content coding of a body.
 
     Raises:
@@ -105,7 +105,7 @@ def choose(codings: list[str], known: Codings, budget: DecodingBudget) -> Decodi
             "ratio", f"the body has {len(codings)} content codings, expected one: {', '.join(codings[:4])}"
         )
     (coding,) = codings
-    unpacking = known.get(_ALIASES.get(coding, coding))
+    unpacking = supported.get(_ALIASES.get(coding, coding))
     if unpacking is None:
         raise ProtocolError(f"the body has the content coding {coding!r}, which was not requested")
     return Decoding(unpacking(), budget)
@@ -125,8 +125,8 @@ class Decoding:
             LimitExceeded: the coded body is too large or expands too much.
             ProtocolError: the bytes are not valid in the coding.
         """
-        for start in range(0, len(octets), FED):
-            fed = octets[start : start + FED]
+        for start in range(0, len(octets), MAX_FED):
+            fed = octets[start : start + MAX_FED]
             self._budget.feed(len(fed))
             self._unpacking.feed(fed)
             while piece := self._unpacking.read(PIECE):

@@ -19,12 +19,12 @@ from protocols.http.url import HttpUrl
 
 #: Size limits in bytes. The limits apply to a cookie's name and value together, to an attribute's value, and
 #: to the Cookie field in a request.
-LONGEST_PAIR = 4_096
-_LONGEST_ATTRIBUTE = 1_024
-_LONGEST_FIELD = 16_384
+MAX_PAIR = 4_096
+_MAX_ATTRIBUTE = 1_024
+_MAX_FIELD = 16_384
 #: The maximum number of cookies in a response, of a host, and of a run.
-_MOST_SET, _MOST_OF_HOST, _MOST = 64, 50, 3_000
-_LONGEST_LIFE = 400 * 86_400
+_MAX_SET, _MAX_OF_HOST, _MAX_COOKIES = 64, 50, 3_000
+_MAX_LIFETIME = 400 * 86_400
 
 CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -53,7 +53,7 @@ class Cookie(NamedTuple):
     expires: int | None = None
     http_only: bool = False
 
-    def is_over(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         return self.expires is not None and self.expires <= now
 
     @property
@@ -83,50 +83,50 @@ class Jar:
         Cookies with longer paths come first. For equal lengths, cookies that were set earlier come first.
         """
         now = self.now
-        fitting = [each for each in self.cookies.values() if _is_for_url(each, url) and not each.is_over(now)]
+        sent = [item for item in self.cookies.values() if _is_for_url(item, url) and not item.is_expired(now)]
         value = ""
-        for cookie in sorted(fitting, key=lambda each: (-len(each.path), each.serial)):
-            longer = f"{value}; {cookie.name}={cookie.value}" if value else f"{cookie.name}={cookie.value}"
-            if len(longer) > _LONGEST_FIELD:
+        for cookie in sorted(sent, key=lambda item: (-len(item.path), item.serial)):
+            extended = f"{value}; {cookie.name}={cookie.value}" if value else f"{cookie.name}={cookie.value}"
+            if len(extended) > _MAX_FIELD:
                 break
-            value = longer
+            value = extended
         return value.encode("latin-1")
 
     def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
         """Store the cookies of a response. Without `suffix_of`, each cookie is valid for one host only."""
         now = head.first.get("date", "")
-        for text in head.values("set-cookie")[:_MOST_SET]:
+        for text in head.values("set-cookie")[:_MAX_SET]:
             self._set(text, url, suffix_of, now)
 
     def _set(self, text: str, url: HttpUrl, suffix_of: SuffixOf | None, now: str) -> None:
         if (pair := _read_pair(text)) is None:
             return
         attributes = dict(_attributes_of(text))
-        place = _domain_of(attributes.get("domain", ""), comparable_host(url.host), suffix_of)
-        if place is None:
+        domain = _domain_of(attributes.get("domain", ""), comparable_host(url.host), suffix_of)
+        if domain is None:
             return
         path = attributes.get("path", "")
         cookie = Cookie(
             *pair,
-            *(place[0], _port_of(url)),
+            *(domain[0], _port_of(url)),
             path=path if path.startswith("/") else _default_path(url),
-            subdomains=place[1],
+            subdomains=domain[1],
             secure="secure" in attributes,
             serial=self.revision,
             expires=None if self.clock is None else _compute_expiry(attributes, now, self.now),
             http_only="httponly" in attributes,
         )
-        if _keeps_its_word(cookie, attributes, url) and not self._would_displace(cookie, url):
-            self._keep(cookie, lives=_is_alive(attributes, now))
+        if _meets_conditions(cookie, attributes, url) and not self._would_displace(cookie, url):
+            self._store(cookie, is_alive=_is_alive(attributes, now))
 
     def _would_displace(self, cookie: Cookie, url: HttpUrl) -> bool:
         """Return whether a response without TLS would replace a cookie that was set over TLS."""
-        same = (each for each in self.cookies.values() if each.name == cookie.name and each.secure)
-        return not url.secured and any(_overlap(each.host, cookie.host) for each in same)
+        same = (old for old in self.cookies.values() if old.name == cookie.name and old.secure)
+        return not url.secured and any(_overlap(old.host, cookie.host) for old in same)
 
-    def _keep(self, cookie: Cookie, *, lives: bool) -> None:
+    def _store(self, cookie: Cookie, *, is_alive: bool) -> None:
         earlier = self.cookies.get(cookie.key)
-        if not lives:
+        if not is_alive:
             self.revision += self.cookies.pop(cookie.key, None) is not None
             return
         if earlier is not None and (earlier.value, earlier.secure) == (cookie.value, cookie.secure):
@@ -138,10 +138,10 @@ class Jar:
         self.cookies[cookie.key] = cookie
 
     def _make_room(self, host: str) -> None:
-        of_host = [key for key, each in self.cookies.items() if each.host == host]
-        if len(of_host) >= _MOST_OF_HOST:
+        of_host = [key for key, stored in self.cookies.items() if stored.host == host]
+        if len(of_host) >= _MAX_OF_HOST:
             del self.cookies[of_host[0]]
-        elif len(self.cookies) >= _MOST:
+        elif len(self.cookies) >= _MAX_COOKIES:
             del self.cookies[next(iter(self.cookies))]
 
 
@@ -152,7 +152,7 @@ def _read_pair(text: str) -> tuple[str, str] | None:
     """
     name, equals, value = text.partition(";")[0].partition("=")
     name, value = name.strip(" \t"), value.strip(" \t")
-    if not (equals and name) or CONTROLS.search(text) or len(name) + len(value) > LONGEST_PAIR:
+    if not (equals and name) or CONTROLS.search(text) or len(name) + len(value) > MAX_PAIR:
         return None
     return name, value
 
@@ -162,9 +162,9 @@ def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
 
     The caller uses the last occurrence of a repeated attribute.
     """
-    for each in text.split(";")[1:]:
-        name, _, value = each.partition("=")
-        if len(value) <= _LONGEST_ATTRIBUTE:
+    for attribute in text.split(";")[1:]:
+        name, _, value = attribute.partition("=")
+        if len(value) <= _MAX_ATTRIBUTE:
             yield name.strip(" \t").lower(), value.strip(" \t")
 
 
@@ -172,8 +172,8 @@ def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str,
     """Return a cookie's host, and whether subdomains receive it, or None if the domain is not allowed."""
     domain = comparable_host(domain.removeprefix("."))
     if domain in ("", host):
-        alone = not domain or suffix_of is None or is_alone(host) or suffix_of(host) == host
-        return host, not alone
+        is_host_only = not domain or suffix_of is None or is_alone(host) or suffix_of(host) == host
+        return host, not is_host_only
     if is_alone(host) or suffix_of is None or not host.endswith(f".{domain}") or suffix_of(domain) == domain:
         return None
     return domain, True
@@ -190,7 +190,7 @@ def is_alone(host: str) -> bool:
     return True
 
 
-def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) -> bool:
+def _meets_conditions(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) -> bool:
     """Return whether the cookie meets the conditions of Secure and of name prefixes (RFC 6265bis 4.1.3).
 
     A cookie with Secure is accepted only over TLS.
@@ -225,7 +225,7 @@ def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | 
     Expires is relative to the Date of the response.
     """
     if re.fullmatch(r"[0-9]+", attributes.get("max-age", "")):
-        return int(now + min(int(attributes["max-age"][:18]), _LONGEST_LIFE))
+        return int(now + min(int(attributes["max-age"][:18]), _MAX_LIFETIME))
     if "expires" not in attributes:
         return None
 
@@ -234,7 +234,7 @@ def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | 
         return None
     begin = parse_cookie_date(date)
     life = end.timestamp() - (now if begin is None else begin.timestamp())
-    return int(now + min(life, _LONGEST_LIFE))
+    return int(now + min(life, _MAX_LIFETIME))
 
 
 def _default_path(url: HttpUrl) -> str:
@@ -261,7 +261,7 @@ def _overlap(one: str, other: str) -> bool:
 
 # Cookie dates (RFC 6265bis 5.1.1): tokens in any order, with any delimiters.
 
-_LONGEST = 1_024
+_MAX_DATE = 1_024
 _DELIMITER = r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 #: The current date if a response has no Date field: a date before the first release of this program.
@@ -280,15 +280,15 @@ def has_passed(expires: str, now: str) -> bool:
 def parse_cookie_date(text: str) -> datetime | None:
     """Parse a cookie date (RFC 6265bis 5.1.1): tokens in any order, with any delimiters."""
     time, day, month, year = None, None, None, None
-    for token in re.split(_DELIMITER, text[:_LONGEST]):
-        if time is None and (found := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)):
-            time = (int(found[1]), int(found[2]), int(found[3]))
-        elif day is None and (found := re.match(r"(\d{1,2})(?!\d)", token, re.ASCII)):
-            day = int(found[1])
+    for token in re.split(_DELIMITER, text[:_MAX_DATE]):
+        if time is None and (match := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)):
+            time = (int(match[1]), int(match[2]), int(match[3]))
+        elif day is None and (match := re.match(r"(\d{1,2})(?!\d)", token, re.ASCII)):
+            day = int(match[1])
         elif month is None and token[:3].lower() in _MONTHS:
             month = _MONTHS.index(token[:3].lower()) + 1
-        elif year is None and (found := re.match(r"(\d{2,4})(?!\d)", token, re.ASCII)):
-            year = _full_year(int(found[1]))
+        elif year is None and (match := re.match(r"(\d{2,4})(?!\d)", token, re.ASCII)):
+            year = _full_year(int(match[1]))
     if time is None or day is None or month is None or year is None or year < 1601:
         return None
     try:
@@ -363,11 +363,11 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
 def _place(text: str) -> tuple[str, int | None]:
     if re.fullmatch(_ADDRESS, text):
         return text, None
-    found = re.fullmatch(_HOST, text)
-    port = None if found is None or found["port"] is None else int(found["port"])
-    if found is None or port == 0 or (port or 0) > 65_535:
+    match = re.fullmatch(_HOST, text)
+    port = None if match is None or match["port"] is None else int(match["port"])
+    if match is None or port == 0 or (port or 0) > 65_535:
         raise BadLine("the first field is not a host")
-    return comparable_host(found["name"].strip("[]")), port
+    return comparable_host(match["name"].strip("[]")), port
 
 
 def _flag(text: str) -> bool:
@@ -388,7 +388,7 @@ def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
     Raises:
         BadLine: no server could have set the cookie.
     """
-    if not cookie.name or len(cookie.name) + len(cookie.value) > LONGEST_PAIR:
+    if not cookie.name or len(cookie.name) + len(cookie.value) > MAX_PAIR:
         raise BadLine("the name is empty, or name and value are too long")
     if re.search("[;=]", cookie.name) or ";" in cookie.value or not cookie.path.startswith("/"):
         raise BadLine("the name, the value or the path is not valid in a cookie")
@@ -404,9 +404,9 @@ def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
 def line_of(cookie: Cookie) -> bytes:
     """Return the cookie as a line of a cookie file."""
     host = f"[{cookie.host}]" if ":" in cookie.host and cookie.port else cookie.host
-    place = f"{'.' if cookie.subdomains else ''}{host}{f':{cookie.port}' if cookie.port else ''}"
+    domain = f"{'.' if cookie.subdomains else ''}{host}{f':{cookie.port}' if cookie.port else ''}"
     fields = (
-        f"{_HTTP_ONLY if cookie.http_only else ''}{place}",
+        f"{_HTTP_ONLY if cookie.http_only else ''}{domain}",
         "TRUE" if cookie.subdomains else "FALSE",
         cookie.path,
         "TRUE" if cookie.secure else "FALSE",
@@ -434,11 +434,11 @@ def merge_cookies(
         if cookie is None:
             lines.append(line)
         elif cookie.key not in changed:
-            lines += [] if cookie.is_over(now) else [line]
+            lines += [] if cookie.is_expired(now) else [line]
         elif cookie.key not in written and (new := changed[cookie.key]) is not None:
             lines.append(line_of(new))
             written.add(cookie.key)
-    lines += [line_of(each) for key, each in changed.items() if each is not None and key not in written]
+    lines += [line_of(cookie) for key, cookie in changed.items() if cookie is not None and key not in written]
     return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
 
 

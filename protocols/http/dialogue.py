@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from protocols.contract import Moved, Reply
 from protocols.errors import ResolveError
-from protocols.http.auth import CHALLENGED, HttpLogin
+from protocols.http.auth import UNAUTHORIZED, HttpLogin
 from protocols.http.call import HttpAnswer, perform
 from protocols.http.codings import ALWAYS, Decoding, choose
 from protocols.http.request import HttpRequest, check_part, compose, is_part, strong_etag
@@ -44,19 +44,19 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options)
-    if login.wanted is not None:
-        login.credentials = yield login.wanted
+    if login.credentials_step is not None:
+        login.credentials = yield login.credentials_step
     request = compose(url, options, choose_codings(options))
     resumes = options.start > 0 and options.stop is None
     while True:
         answer = yield from perform(login.sign(request), options, limits, tls=url.secured)
         head = answer.head
         login.take_head(head, request)
-        if head.status == CHALLENGED and (yield from login.can_answer(answer)):
+        if head.status == UNAUTHORIZED and (yield from login.can_answer(answer)):
             continue
         if request.method == b"HEAD" and head.status in _NO_HEAD:
             request = request._replace(method=b"GET")
-        elif resumes and not _goes_on(head, options.start):
+        elif resumes and not _continues_copy(head, options.start):
             resumes = False
             request = compose(url, replace(options, start=0), choose_codings(options))
         else:
@@ -71,13 +71,13 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
             raise
         has_body = False
     if not has_body:
-        yield from answer.pass_over(reply.findings)
+        yield from answer.skip_body(reply.findings)
         if reply.failure is not None:
             raise reply.failure
         yield StartBody(reply, _REDIRECT)
         return None
     yield StartBody(reply, _REDIRECT)
-    state = yield from answer.give(reply, decoding)
+    state = yield from answer.emit_body(reply, decoding)
     if reply.failure is not None:
         yield ReleaseToPool(state)
         raise reply.failure
@@ -109,11 +109,11 @@ def _interpret(
             return Reply(kind=Kind.ERROR, failure=error)
         return replace(_describe(head, 0, None, [], raw=False), kind=Kind.ERROR, failure=error)
     if moved is not None:
-        return _leading_on(head, moved, login.findings)
+        return _make_redirect(head, moved, login.findings)
     reply = _describe(head, start, stop, login.findings, raw=options.raw)
     if options.asked is not None:
-        found = landed_elsewhere(url, options.asked, reply.media_type)
-        reply.findings.extend([] if found is None else [found])
+        finding = landed_elsewhere(url, options.asked, reply.media_type)
+        reply.findings.extend([] if finding is None else [finding])
     if is_conditional and _is_covered(options.held, reply):
         return replace(reply, unchanged=True)
     if options.want == "listing" and has_body:
@@ -123,18 +123,18 @@ def _interpret(
     return reply
 
 
-def _is_covered(held: Validators | None, reply: Reply) -> bool:
+def _is_covered(copy: Validators | None, reply: Reply) -> bool:
     """Return whether the local copy is current.
 
     The validators are compared here too, because a server may ignore a conditional request. If the two
     modification times differ, an nginx with `if_modified_since exact` sends the object again, even if the
     local copy is newer.
     """
-    now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
-    return held is not None and held.covers(now)
+    current = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
+    return copy is not None and copy.covers(current)
 
 
-def _leading_on(head: ResponseHead, moved: Moved, findings: list[Finding]) -> Reply:
+def _make_redirect(head: ResponseHead, moved: Moved, findings: list[Finding]) -> Reply:
     return Reply(
         kind=Kind.LINK, meta=head.fields, moved=moved, extra={"status": head.status}, findings=findings
     )
@@ -175,7 +175,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
     return decoding
 
 
-def _goes_on(head: ResponseHead, start: int) -> bool:
+def _continues_copy(head: ResponseHead, start: int) -> bool:
     """Return whether the body of the response continues the partial copy.
 
     The result is False for 416 (Range Not Satisfiable) and for a response with another range.
@@ -199,7 +199,7 @@ def choose_codings(options: Options) -> tuple[str, ...]:
 # and redirects are not followed. A content coding is decoded within the limits of S16 (decompression bomb).
 # The header fields about the content coding are then removed.
 
-_OF_THE_CODING = ("content-encoding", "content-length")
+_CODING_FIELDS = ("content-encoding", "content-length")
 
 
 def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[object]:
@@ -218,9 +218,9 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
     decoding = None if bodiless else _make_relay_decoder(answer, options, limits)
     reply = _describe_relayed(answer, coded=decoding is not None)
     if bodiless:
-        yield from answer.pass_over(reply.findings)
+        yield from answer.skip_body(reply.findings)
     yield StartBody(reply)
-    return None if bodiless else (yield from answer.give(reply, decoding))
+    return None if bodiless else (yield from answer.emit_body(reply, decoding))
 
 
 def _make_relay_decoder(answer: HttpAnswer, options: Options, limits: Limits) -> Decoding | None:
@@ -231,9 +231,9 @@ def _make_relay_decoder(answer: HttpAnswer, options: Options, limits: Limits) ->
 
 def _describe_relayed(answer: HttpAnswer, *, coded: bool) -> Reply:
     head = answer.head
-    left_out = _OF_THE_CODING if coded else ()
+    omitted = _CODING_FIELDS if coded else ()
     return Reply(
         kind=Kind.DOCUMENT,
-        meta=tuple(field for field in head.fields if field[0] not in left_out),
+        meta=tuple(field for field in head.fields if field[0] not in omitted),
         extra={"status": head.status, "reason": head.reason, "version": answer.exchange.version},
     )

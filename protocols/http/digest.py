@@ -26,7 +26,7 @@ _TOKEN68 = re.compile(rf"[-._~+/0-9A-Za-z]+=*{_END}")
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 
 #: The maximum number of parsed challenges (resource exhaustion). A normal server sends only a few.
-_MOST = 32
+_MAX_CHALLENGES = 32
 
 
 class Challenge(NamedTuple):
@@ -47,49 +47,49 @@ class Challenge(NamedTuple):
 
 def parse_challenges(fields: Iterable[str]) -> list[Challenge]:
     """Return the challenges of all fields, in order."""
-    found: list[Challenge] = []
+    challenges: list[Challenge] = []
     for field in fields:
-        found += _challenges_of(field)
-    return found[:_MOST]
+        challenges += _challenges_of(field)
+    return challenges[:_MAX_CHALLENGES]
 
 
 def _challenges_of(field: str) -> list[Challenge]:
-    found: list[Challenge] = []
+    challenges: list[Challenge] = []
     for scheme, name, value in _words_of(field):
         if scheme is not None:
-            found.append(Challenge(scheme, {}))
-            if len(found) > _MOST:
+            challenges.append(Challenge(scheme, {}))
+            if len(challenges) > _MAX_CHALLENGES:
                 break
-        elif found:
-            held = found[-1].parameters
-            assert isinstance(held, dict)
-            held.setdefault(name, value)
-    return found
+        elif challenges:
+            parameters = challenges[-1].parameters
+            assert isinstance(parameters, dict)
+            parameters.setdefault(name, value)
+    return challenges
 
 
 def _words_of(field: str) -> Iterator[tuple[str | None, str, str]]:
     """Yield each authentication scheme, and each parameter as name and value."""
-    at = _end_of(_GAP.match(field))
-    while at < len(field):
-        if (parameter := _PARAMETER.match(field, at)) is not None:
+    position = _end_of(_GAP.match(field))
+    while position < len(field):
+        if (parameter := _PARAMETER.match(field, position)) is not None:
             quoted, plain = parameter[2], parameter[3]
             value = plain if quoted is None else _QUOTED_PAIR.sub(r"\1", quoted)
             yield None, parameter[1].lower(), value
-            at = parameter.end()
-        elif (scheme := _SCHEME.match(field, at)) is not None:
+            position = parameter.end()
+        elif (scheme := _SCHEME.match(field, position)) is not None:
             yield scheme[1].lower(), "", ""
-            at = scheme.end()
-            is_alone = scheme[0] == scheme[1] or _PARAMETER.match(field, at) is not None
-            if not is_alone and (token := _TOKEN68.match(field, at)) is not None:
-                at = token.end()
+            position = scheme.end()
+            is_complete = scheme[0] == scheme[1] or _PARAMETER.match(field, position) is not None
+            if not is_complete and (token := _TOKEN68.match(field, position)) is not None:
+                position = token.end()
         else:
             return
-        at = _end_of(_GAP.match(field, at))
+        position = _end_of(_GAP.match(field, position))
 
 
-def _end_of(found: re.Match[str] | None) -> int:
-    assert found is not None
-    return found.end()
+def _end_of(match: re.Match[str] | None) -> int:
+    assert match is not None
+    return match.end()
 
 
 # Digest authentication proves a user name and a password without sending the password (RFC 7616). Without the
@@ -114,15 +114,15 @@ class Digest:
     """
 
     def __init__(self, challenge: Challenge, cnonce: str) -> None:
-        said = challenge.parameters
-        self._said = said
-        self._algorithm = said.get("algorithm", "MD5")
+        parameters = challenge.parameters
+        self._parameters = parameters
+        self._algorithm = parameters.get("algorithm", "MD5")
         name = self._algorithm.upper()
         self._hash = _HASHES[name.removesuffix("-SESS")]
         self._session = name.endswith("-SESS")
-        self._qop = "qop" in said
-        self._userhash = said.get("userhash", "").lower() == "true"
-        self._nonce = said.get("nonce", "")
+        self._qop = "qop" in parameters
+        self._userhash = parameters.get("userhash", "").lower() == "true"
+        self._nonce = parameters.get("nonce", "")
         self._cnonce = cnonce
         self._count = 0
         self.stale = challenge.is_stale
@@ -134,9 +134,9 @@ class Digest:
         the paths for which the login is valid. URLs of other hosts in `domain` are ignored, because the login
         is not sent to other hosts (S11, credential scope).
         """
-        if "domain" not in self._said:
+        if "domain" not in self._parameters:
             return True
-        paths = [path for path in self._said["domain"].split() if path.startswith("/")]
+        paths = [path for path in self._parameters["domain"].split() if path.startswith("/")]
         return any(target.startswith(path.encode("latin-1")) for path in paths)
 
     def authorization(self, method: bytes, target: bytes, login: Credentials) -> bytes:
@@ -151,12 +151,12 @@ class Digest:
         response = self._response(self._first_hash(login), count, method + b":" + target)
         words = [
             self._username(login),
-            ("realm", _quote(self._said.get("realm", ""))),
+            ("realm", _quote(self._parameters.get("realm", ""))),
             ("nonce", _quote(self._nonce)),
             ("uri", _quote(target.decode("latin-1"))),
-            *([("algorithm", self._algorithm)] if "algorithm" in self._said else []),
+            *([("algorithm", self._algorithm)] if "algorithm" in self._parameters else []),
             ("response", _quote(response)),
-            *([("opaque", _quote(self._said["opaque"]))] if "opaque" in self._said else []),
+            *([("opaque", _quote(self._parameters["opaque"]))] if "opaque" in self._parameters else []),
             *([("qop", "auth"), ("nc", count), ("cnonce", _quote(self._cnonce))] if self._qop else []),
             *([("userhash", "true")] if self._userhash else []),
         ]
@@ -168,35 +168,35 @@ class Digest:
         The proof is optional, so the result is also True for a response without a proof. The next nonce in
         the field is stored.
         """
-        said = info.parameters.get("rspauth")
+        proof = info.parameters.get("rspauth")
         expected = self._response(self._first_hash(login), f"{self._count:08x}", b":" + target)
         if next_nonce := info.parameters.get("nextnonce"):
             self._nonce, self._count = next_nonce, 0
-        return said is None or said.lower() == expected
+        return proof is None or proof.lower() == expected
 
     def _first_hash(self, login: Credentials) -> str:
-        realm = self._said.get("realm", "").encode("latin-1")
+        realm = self._parameters.get("realm", "").encode("latin-1")
         first = self._hash(b":".join((login.user, realm, login.password)))
         if not self._session:
             return first
-        return self._hash(f"{first}:{self._said.get('nonce', '')}:{self._cnonce}".encode("latin-1"))
+        return self._hash(f"{first}:{self._parameters.get('nonce', '')}:{self._cnonce}".encode("latin-1"))
 
-    def _response(self, first: str, count: str, what: bytes) -> str:
-        second = self._hash(what)
+    def _response(self, first: str, count: str, request: bytes) -> str:
+        second = self._hash(request)
         if not self._qop:
             return self._hash(f"{first}:{self._nonce}:{second}".encode("latin-1"))
         return self._hash(f"{first}:{self._nonce}:{count}:{self._cnonce}:auth:{second}".encode("latin-1"))
 
     def _username(self, login: Credentials) -> tuple[str, str]:
         if self._userhash:
-            realm = self._said.get("realm", "").encode("latin-1")
+            realm = self._parameters.get("realm", "").encode("latin-1")
             return "username", _quote(self._hash(login.user + b":" + realm))
-        if self._said.get("charset", "").upper() == "UTF-8" and not login.user.isascii():
+        if self._parameters.get("charset", "").upper() == "UTF-8" and not login.user.isascii():
             return "username*", f"UTF-8''{quote(login.user, safe='')}"
         return "username", _quote(login.user.decode("latin-1"))
 
 
-def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challenge | None:
+def choose(challenges: Iterable[Challenge], name: str = "the server") -> Challenge | None:
     """Return the strongest supported Digest challenge, or None if no challenge uses Digest.
 
     Of equally strong challenges, the first is returned.
@@ -205,10 +205,10 @@ def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challeng
         Declined: the server offers Digest, but only with unsupported features.
     """
     digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
-    known = [challenge for challenge in digests if _find_unsupported(challenge) is None]
-    if digests and not known:
-        raise Declined(f"{who} requires Digest with {_find_unsupported(digests[0])}, which is not supported")
-    return max(known, key=lambda each: _ALGORITHMS.index(_algorithm_of(each)), default=None)
+    supported = [challenge for challenge in digests if _find_unsupported(challenge) is None]
+    if digests and not supported:
+        raise Declined(f"{name} requires Digest with {_find_unsupported(digests[0])}, which is not supported")
+    return max(supported, key=lambda challenge: _ALGORITHMS.index(_algorithm_of(challenge)), default=None)
 
 
 def _algorithm_of(challenge: Challenge) -> str:
@@ -220,7 +220,7 @@ def _find_unsupported(challenge: Challenge) -> str | None:
     qop = challenge.parameters.get("qop")
     if _algorithm_of(challenge) not in _ALGORITHMS:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
-    if qop is not None and "auth" not in [each.strip().lower() for each in qop.split(",")]:
+    if qop is not None and "auth" not in [value.strip().lower() for value in qop.split(",")]:
         return f"qop {qop!r}"
     # RFC 2069 defined MD5 without the parameter qop. The other algorithms require qop.
     if qop is None and _algorithm_of(challenge) != "MD5":

@@ -60,7 +60,7 @@ class H11Machine:
             raise Refused("S02", f"the request body does not have the announced length: {error}") from error
 
     @property
-    def said_all(self) -> bool:
+    def has_sent_all(self) -> bool:
         """Return whether the request was encoded completely."""
         return self._connection.our_state is h11.DONE
 

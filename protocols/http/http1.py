@@ -69,10 +69,10 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
     `None`, no bytes are consumed.
     """
     octets = buffer.peek_head(limits.line)
-    if (found := _ANSWER.fullmatch(octets.decode("latin-1"))) is None:
+    if (match := _ANSWER.fullmatch(octets.decode("latin-1"))) is None:
         return None
-    fields = tuple([(name.lower(), value) for name, value in _FIELDS.findall(found[3])])
-    head = ResponseHead(int(found[1]), found[2], fields)
+    fields = tuple([(name.lower(), value) for name, value in _FIELDS.findall(match[3])])
+    head = ResponseHead(int(match[1]), match[2], fields)
     first = head.first
     if not len(first) == len(fields) <= limits.lines or "transfer-encoding" in first:
         return None
@@ -87,11 +87,11 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
     return head
 
 
-_BEGINNING = b"HTTP/1."
+_PREFIX = b"HTTP/1."
 
 #: The maximum size in bytes of a request that every operating system accepts in one write. A response to a
 #: request of at most this size cannot arrive before the complete request was sent.
-AT_ONCE = 16_384
+MAX_SINGLE_WRITE = 16_384
 
 
 class Http1Exchange:
@@ -109,9 +109,9 @@ class Http1Exchange:
     def __init__(self, request: HttpRequest, limits: Limits) -> None:
         self._request = request
         self._limits = limits
-        self._begun: H11Machine | None = None
-        self._answered: ResponseHead | None = None
-        self._cut_off = False
+        self._h11: H11Machine | None = None
+        self._response: ResponseHead | None = None
+        self._is_cut_off = False
         self.ended = False
         head = write_plain(request)
         self.is_plain = head is not None
@@ -123,8 +123,8 @@ class Http1Exchange:
         # lazy import: h11 takes 25 ms to import, and a plain head does not need h11
         from protocols.http.h11_machine import H11Machine
 
-        self._begun = H11Machine(self._request, self._limits)
-        return self._begun
+        self._h11 = H11Machine(self._request, self._limits)
+        return self._h11
 
     @property
     def _machine(self) -> H11Machine:
@@ -132,14 +132,14 @@ class Http1Exchange:
 
         For a plain request, h11 is used only if the response is not plain.
         """
-        if self._begun is None:
+        if self._h11 is None:
             self._begin().encode_end()
-        assert self._begun is not None
-        return self._begun
+        assert self._h11 is not None
+        return self._h11
 
     def cut_off(self) -> None:
         """Record that the response came before the complete request was sent: no reuse is possible."""
-        self._cut_off = True
+        self._is_cut_off = True
 
     def encode_body(self, octets: bytes) -> Line:
         """Encode a block of the request body.
@@ -172,7 +172,7 @@ class Http1Exchange:
         while not buffer and not buffer.at_end:
             yield
         if self.is_plain and (head := read_plain(buffer, self._request.method, self._limits)) is not None:
-            self._answered = head
+            self._response = head
             return head
         lines: list[bytes] = []
         octets = 0
@@ -185,9 +185,9 @@ class Http1Exchange:
                 check_head_size(octets, self._limits)
                 if len(lines) > self._limits.lines + 1:  # 1 for the status line
                     raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
-            answered = self._machine.read_head(b"".join(lines[start:]) + line)
-            if answered is not None:
-                return self._head(answered)
+            response = self._machine.read_head(b"".join(lines[start:]) + line)
+            if response is not None:
+                return self._head(response)
 
     def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
         """Check whether the first bytes belong to another protocol or HTTP version.
@@ -195,8 +195,8 @@ class Http1Exchange:
         A peer with another protocol may never send a line end, and the client would wait until the timeout.
         HTTP/2 has no status line (RFC 9113 8.3.2).
         """
-        while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
-            if not _BEGINNING.startswith(begin):
+        while (begin := buffer.peek(len(_PREFIX))) != _PREFIX:
+            if not _PREFIX.startswith(begin):
                 raise ProtocolError("the response does not begin with a status line")
             if buffer.at_end:
                 raise Disconnected("the connection ended before the end of the head")
@@ -212,11 +212,11 @@ class Http1Exchange:
             yield
         return buffer.take(index + 1)
 
-    def _head(self, answered: Answered) -> ResponseHead:
-        status, reason, fields, version = answered
-        self._answered = ResponseHead(status, reason, fields)
-        self._answered.find_framing(self._request.method, version)
-        return self._answered
+    def _head(self, response: Answered) -> ResponseHead:
+        status, reason, fields, version = response
+        self._response = ResponseHead(status, reason, fields)
+        self._response.find_framing(self._request.method, version)
+        return self._response
 
     def take_chunks(self, buffer: Buffer) -> bytes:
         """Decode the complete chunks in the buffer.
@@ -251,18 +251,18 @@ class Http1Exchange:
                 yield
         return b""
 
-    def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
+    def skip_body(self, buffer: Buffer) -> Generator[None, None, bool]:
         """Skip an unwanted body without waiting, and return whether the complete body was buffered."""
-        assert self._answered is not None
-        match self._answered.framing:
-            case BodyFraming.LENGTH if len(buffer) >= (self._answered.length or 0):
-                buffer.take(self._answered.length)
+        assert self._response is not None
+        match self._response.framing:
+            case BodyFraming.LENGTH if len(buffer) >= (self._response.length or 0):
+                buffer.take(self._response.length)
                 return True
             case BodyFraming.CHUNKED if buffer:
                 with suppress(ProtocolError):  # the body is unwanted, so an error only closes the connection
                     self.take_chunks(buffer)
                 return self.ended
-        return self._answered.framing is BodyFraming.NONE
+        return self._response.framing is BodyFraming.NONE
         yield
 
     @property
@@ -272,5 +272,5 @@ class Http1Exchange:
         The result is `None` if the connection cannot be reused (keep-alive). Client and server must both
         allow the reuse.
         """
-        said_all = self._begun is None or self._begun.said_all
-        return True if said_all and not self._cut_off else None
+        has_sent_all = self._h11 is None or self._h11.has_sent_all
+        return True if has_sent_all and not self._is_cut_off else None

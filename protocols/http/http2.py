@@ -138,11 +138,11 @@ class Http2Exchange:
             if self._wants_out():
                 return None
             if buffer.at_end:
-                raise self.cut("the connection ended")
+                raise self.make_cut_error("the connection ended")
             yield
         return octets
 
-    def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
+    def skip_body(self, buffer: Buffer) -> Generator[None, None, bool]:
         """Skip an unwanted body without waiting, and return whether the complete body was buffered."""
         try:
             while self.take_data(buffer):
@@ -163,11 +163,11 @@ class Http2Exchange:
         """Return the state of the connection for the pool, or None if the connection cannot be reused."""
         return self.frames if self.ended and self._fault is None and not self._leaving else None
 
-    def cut(self, how: str) -> Disconnected | Truncated:
+    def make_cut_error(self, reason: str) -> Disconnected | Truncated:
         """Return the error for an incomplete body."""
         if self.received == 0:
-            return Disconnected(f"{how} before the first byte of the body")
-        message = f"{how} after {self.received} bytes of the body, before its end"
+            return Disconnected(f"{reason} before the first byte of the body")
+        message = f"{reason} after {self.received} bytes of the body, before its end"
         expected = None if self._head is None else self._head.length
         return Truncated(message, received=self.received, expected=expected)
 
@@ -193,14 +193,14 @@ class Http2Exchange:
         if part.octets:
             self._take_octets(part.octets)
         if part.broken:
-            self._fault = self._fault or self.cut(part.broken)
+            self._fault = self._fault or self.make_cut_error(part.broken)
         elif part.ended:
             self._end()
 
     def _leave(self, last: int) -> None:
         self._leaving = True
         if last < self._stream:
-            self._fault = self.cut("the server rejected the request (GOAWAY)")
+            self._fault = self.make_cut_error("the server rejected the request (GOAWAY)")
 
     def _take_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)
@@ -239,7 +239,7 @@ class Http2Exchange:
         if self._head is None:
             raise ProtocolError("the response ended before its head")
         if self._head.length is not None and self._head.length != self.received:
-            self._fault = self.cut("the stream ended")
+            self._fault = self.make_cut_error("the stream ended")
         else:
             self.ended = True
 

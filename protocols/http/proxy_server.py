@@ -167,13 +167,13 @@ def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
 
     RFC 9110 lists the hop-by-hop fields. The field `Connection` may list further hop-by-hop fields.
     """
-    found = list(fields)
+    pairs = list(fields)
     named = {
-        word.strip().lower() for name, value in found if name == b"connection" for word in value.split(b",")
+        word.strip().lower() for name, value in pairs if name == b"connection" for word in value.split(b",")
     }
     # These fields define the length of the body, so `Connection` must not remove them.
     named -= {b"content-length", b"transfer-encoding", b"host"}
-    return [(name, value) for name, value in found if name not in _HOP_BY_HOP and name not in named]
+    return [(name, value) for name, value in pairs if name not in _HOP_BY_HOP and name not in named]
 
 
 def encode_answer(status: int, reason: str, text: str) -> Line:

@@ -27,7 +27,7 @@ _SECRET = re.compile(rb"auth|cookie|key|passw|secret|session|signature|token", r
 
 #: Header fields that the URL, the connection or h11 determines. If the caller could set these fields, a value
 #: could break the framing (request smuggling) or name a host that was not checked.
-_NOT_THE_CALLERS = frozenset(
+_RESERVED = frozenset(
     {
         b"accept-encoding",
         b"connection",
@@ -57,31 +57,31 @@ def _is_secret(name: bytes) -> bool:
 class HttpRequest(NamedTuple):
     """A request to send.
 
-    A request whose body is a stream can be sent only once. `told` contains the header fields that are not
-    part of the pool key: the cookies of the run, which each response may change, and the fields for a proxy,
-    because each proxy login has separate connections.
+    A request whose body is a stream can be sent only once. `unkeyed_fields` are not part of the pool key: the
+    cookies of the run, which each response may change, and the fields for a proxy, because each proxy login
+    has separate connections.
     """
 
     method: bytes
     target: bytes
     headers: Headers
     body: bytes | Source = b""
-    speaker: tuple[bytes, bytes] | None = None
-    told: Headers = ()
+    login_key: tuple[bytes, bytes] | None = None
+    unkeyed_fields: Headers = ()
 
-    def sign(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
+    def sign(self, value: bytes, login_key: tuple[bytes, bytes] | None = None) -> HttpRequest:
         """Add the field `Authorization` as the first field.
 
         If the caller has set this field, the request is not changed.
 
-        `speaker` identifies the login in the pool key. `value` cannot identify the login, because Digest
+        `login_key` identifies the login in the pool key. `value` cannot identify the login, because Digest
         computes a new value for each request.
         """
         if has_field(self.headers, b"authorization"):
             return self
-        ours = max(at for at, (name, _) in enumerate(self.headers, 1) if name.lower() in _NOT_THE_CALLERS)
-        headers = (*self.headers[:ours], (b"Authorization", value), *self.headers[ours:])
-        return self._replace(headers=headers, speaker=speaker)
+        position = max(at for at, (name, _) in enumerate(self.headers, 1) if name.lower() in _RESERVED)
+        headers = (*self.headers[:position], (b"Authorization", value), *self.headers[position:])
+        return self._replace(headers=headers, login_key=login_key)
 
     @property
     def secrets(self) -> Headers:
@@ -94,7 +94,7 @@ class HttpRequest(NamedTuple):
 
     def add_fields(self, fields: Headers) -> HttpRequest:
         """Return the request with header fields that are not part of the pool key."""
-        return self._replace(headers=(*self.headers, *fields), told=(*self.told, *fields))
+        return self._replace(headers=(*self.headers, *fields), unkeyed_fields=(*self.unkeyed_fields, *fields))
 
     @property
     def repeatable(self) -> bool:
@@ -106,11 +106,11 @@ class HttpRequest(NamedTuple):
 
         Only requests with the same pool key share a connection (S11, credential scope).
         """
-        if self.told:
-            secrets = tuple(each for each in secrets if each not in self.told)
-        if self.speaker is None:
+        if self.unkeyed_fields:
+            secrets = tuple(field for field in secrets if field not in self.unkeyed_fields)
+        if self.login_key is None:
             return secrets
-        return (self.speaker, *(each for each in secrets if each[0] != b"Authorization"))
+        return (self.login_key, *(field for field in secrets if field[0] != b"Authorization"))
 
 
 def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpRequest:
@@ -128,14 +128,14 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
         NotConfigured: the caller set a header field that callers must not set.
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
-    own = _collect_own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
-    asked = _make_conditional_fields(options)
-    if not (options.headers or asked):
-        return _request(method, target_of(url), own, b"")
+    base = _collect_own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
+    extra = _make_conditional_fields(options)
+    if not (options.headers or extra):
+        return _request(method, target_of(url), base, b"")
     check_headers(options.headers)
-    set_already = {name.lower() for name, _ in options.headers}
+    caller_names = {name.lower() for name, _ in options.headers}
     fields = (
-        (name, value) for name, value in {**dict(own), **asked}.items() if name.lower() not in set_already
+        (name, value) for name, value in {**dict(base), **extra}.items() if name.lower() not in caller_names
     )
     return prepare(method, target_of(url), [*fields, *options.headers])
 
@@ -264,7 +264,7 @@ def check_headers(headers: Headers) -> None:
         shown = name.decode("latin-1")
         if not _TOKEN.fullmatch(name):
             raise NotConfigured(f"{shown!r} is not the name of a header")
-        if name.lower() in _NOT_THE_CALLERS:
+        if name.lower() in _RESERVED:
             raise NotConfigured(f"the header {shown} cannot be set by the caller")
         if not _VALUE.fullmatch(value):
             raise NotConfigured(f"the value of the header {shown} holds a control character")
@@ -297,7 +297,7 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
     return headers
 
 
-def conditions(held: Validators) -> dict[bytes, bytes]:
+def conditions(copy: Validators) -> dict[bytes, bytes]:
     """Return the header fields of a conditional request.
 
     The server sends the object only if it differs from the local copy.
@@ -305,12 +305,12 @@ def conditions(held: Validators) -> dict[bytes, bytes]:
     The conditions are If-None-Match (13.1.2) and If-Modified-Since (13.1.3).
     """
     headers: dict[bytes, bytes] = {}
-    if held.etag is not None:
-        headers[b"If-None-Match"] = held.etag.encode("latin-1")
-    if held.modified is not None:
+    if copy.etag is not None:
+        headers[b"If-None-Match"] = copy.etag.encode("latin-1")
+    if copy.modified is not None:
         from protocols.http.response import format_date  # lazy import: most requests contain no date
 
-        headers[b"If-Modified-Since"] = format_date(held.modified).encode("ascii")
+        headers[b"If-Modified-Since"] = format_date(copy.modified).encode("ascii")
     return headers
 
 
@@ -343,22 +343,22 @@ def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int |
     Raises:
         ProtocolError: the response contains another range, or `Content-Range` is missing or invalid.
     """
-    asked = f"the range from byte {start}" if stop is None else f"the range of bytes {start}-{stop - 1}"
+    requested = f"the range from byte {start}" if stop is None else f"the range of bytes {start}-{stop - 1}"
     if head.codings:
         raise ProtocolError(
             f"a range was requested, but the response has the content coding {head.codings[0]!r}"
         )
     values = head.values("content-range")
-    found = re.fullmatch(_CONTENT_RANGE, values[0]) if len(values) == 1 else None
-    if found is None:
-        raise ProtocolError(f"{asked} was requested, but the response has no valid Content-Range")
-    first, last = int(found[1]), int(found[2])
-    size = None if found[3] == "*" else content_length(found[3])
-    beyond = size is not None and (last >= size if stop is not None else last != size - 1)
-    if first != start or last < first or beyond or (stop is not None and last != stop - 1):
-        raise ProtocolError(f"{asked} was requested, got {values[0]!r}")
+    match = re.fullmatch(_CONTENT_RANGE, values[0]) if len(values) == 1 else None
+    if match is None:
+        raise ProtocolError(f"{requested} was requested, but the response has no valid Content-Range")
+    first, last = int(match[1]), int(match[2])
+    size = None if match[3] == "*" else content_length(match[3])
+    is_beyond = size is not None and (last >= size if stop is not None else last != size - 1)
+    if first != start or last < first or is_beyond or (stop is not None and last != stop - 1):
+        raise ProtocolError(f"{requested} was requested, got {values[0]!r}")
     if stop is not None and head.framing is BodyFraming.CLOSE:
-        raise ProtocolError(f"{asked} was requested, but the response has no length")
+        raise ProtocolError(f"{requested} was requested, but the response has no length")
     if head.length is not None and head.length != last - first + 1:
         raise ProtocolError(
             f"the range has {last - first + 1} bytes by Content-Range, {head.length} by Content-Length"

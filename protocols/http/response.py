@@ -29,7 +29,7 @@ from protocols.syntax import decode
 
 #: The maximum size in bytes of all heads of a response, including interim responses (1xx). A thousand lines
 #: of 64 KiB would be 62 MiB. Browsers accept 256 KiB to 400 KiB, curl 300 KiB.
-LARGEST_HEAD = 262_144
+MAX_HEAD = 262_144
 
 #: The maximum Content-Length in bytes. A larger number does not fit into a file offset.
 _LARGEST = 2**63 - 1
@@ -100,7 +100,7 @@ class ResponseHead:
 
     def values(self, name: str) -> list[str]:
         """Return the values of all fields with a (lower-case) name."""
-        return [value for each, value in self.fields if each == name]
+        return [value for field_name, value in self.fields if field_name == name]
 
     @property
     def shown(self) -> str:
@@ -134,8 +134,8 @@ class ResponseHead:
         if "content-encoding" not in self.first:
             return []
         values = self.values("content-encoding")
-        named = [coding.strip().lower() for coding in ",".join(values).split(",")]
-        return [coding for coding in named if coding not in ("", "identity")]
+        names = [coding.strip().lower() for coding in ",".join(values).split(",")]
+        return [coding for coding in names if coding not in ("", "identity")]
 
 
 def check_head_size(octets: int, limits: Limits) -> None:
@@ -146,9 +146,9 @@ def check_head_size(octets: int, limits: Limits) -> None:
     Raises:
         LimitExceeded: the head is too long.
     """
-    most = max(LARGEST_HEAD, limits.line)
-    if octets > most:
-        raise LimitExceeded("lines", f"the head of the response is longer than {most} bytes")
+    max_size = max(MAX_HEAD, limits.line)
+    if octets > max_size:
+        raise LimitExceeded("lines", f"the head of the response is longer than {max_size} bytes")
 
 
 def content_length(value: str) -> int:
@@ -225,7 +225,7 @@ _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 
 _SECONDS = re.compile(r"[0-9]+", re.ASCII)
-_LONGEST_WAIT = 86_400.0
+_MAX_WAIT = 86_400.0
 
 
 def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
@@ -269,11 +269,11 @@ def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
     """
     value = head.first.get("retry-after", "")
     if _SECONDS.fullmatch(value):
-        return min(float(value), _LONGEST_WAIT), None
+        return min(float(value), _MAX_WAIT), None
     until, now = parse_date(value), parse_date(head.first.get("date", ""))
     if until is None or now is None:
         return None, until
-    return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT), None
+    return min(max(0.0, (until - now).total_seconds()), _MAX_WAIT), None
 
 
 def _location(head: ResponseHead) -> str | None:
@@ -285,10 +285,10 @@ def _location(head: ResponseHead) -> str | None:
     Raises:
         ProtocolError: the response has several different locations, so the target is ambiguous.
     """
-    found = set(head.values("location"))
-    if len(found) > 1:
-        raise ProtocolError(f"the server answers {head.shown} with {len(found)} different locations")
-    return _UNESCAPED.sub(lambda octet: f"%{ord(octet[0]):02X}", found.pop()) or None if found else None
+    values = set(head.values("location"))
+    if len(values) > 1:
+        raise ProtocolError(f"the server answers {head.shown} with {len(values)} different locations")
+    return _UNESCAPED.sub(lambda octet: f"%{ord(octet[0]):02X}", values.pop()) or None if values else None
 
 
 # The file name that a server suggests in Content-Disposition (RFC 6266, RFC 8187). The result may contain
@@ -307,17 +307,17 @@ def parse_suggested_name(value: str) -> bytes | None:
     the value violates the syntax of the RFC.
     """
     kind = re.match(rf"[ \t]*{_TOKEN}", value)
-    at = 0 if kind is None else kind.end()
-    found: dict[str, str] = {}
-    while (parameter := _FIELD_PARAMETER.match(value, at)) is not None:
-        found.setdefault(parameter[1].lower(), parameter[2])
-        at = parameter.end()
-    if kind is None or value[at:].strip(" \t;"):
+    position = 0 if kind is None else kind.end()
+    parameters: dict[str, str] = {}
+    while (parameter := _FIELD_PARAMETER.match(value, position)) is not None:
+        parameters.setdefault(parameter[1].lower(), parameter[2])
+        position = parameter.end()
+    if kind is None or value[position:].strip(" \t;"):
         return None
-    extended = _decode_extended(found.get("filename*", ""))
+    extended = _decode_extended(parameters.get("filename*", ""))
     if extended is not None:
         return extended
-    plain = found.get("filename")
+    plain = parameters.get("filename")
     return None if plain is None else _unquote(plain).encode("latin-1")
 
 
@@ -344,14 +344,14 @@ _PAGE_SUFFIXES = frozenset(
 )
 
 
-def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> Finding | None:
+def landed_elsewhere(url: HttpUrl, requested: tuple[str, bytes], media_type: str | None) -> Finding | None:
     """Return a finding if an HTML page arrived in place of the requested file.
 
     This is the case if the page is from another host and the requested file name is not an HTML name.
 
-    `asked` is the host and file name of the request.
+    `requested` is the host and file name of the request.
     """
-    host, name = asked
+    host, name = requested
     stem, _, suffix = name.rpartition(b".")
     is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES
     if media_type not in _PAGES or not is_data or comparable_host(host) == comparable_host(url.host):

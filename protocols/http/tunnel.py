@@ -29,19 +29,18 @@ from protocols.step import Dialogue, RandomBytes, Send, receive
 _LIMITS = Limits(line=16_384, lines=100)
 
 #: The status codes that require a login. After a wrong proxy login, tinyproxy sends 401 instead of 407.
-_LOGIN_WANTED = frozenset({401, 407})
+_LOGIN_REQUIRED = frozenset({401, 407})
 _NOT_ALLOWED = frozenset({403, 405, 501})
 _NOT_REACHED = frozenset({500, 502, 503})
-_NOT_NOW = frozenset({421, 429})
+_TEMPORARY = frozenset({421, 429})
 _TOO_SLOW = 504
-_IDEAL = ResponseHead(200, "Connection established", ())
+_EXPECTED = ResponseHead(200, "Connection established", ())
 
 
 def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     """Open the tunnel, and return whether the proxy opened it.
 
-    If the proxy requires a login, the result is False. If the proxy requires a login, the function returns
-    False. The tunnel is then not open.
+    If the proxy requires a login, the result is False, and the tunnel is not open.
 
     Raises:
         ResolveError: the proxy refused. The status code determines the subclass.
@@ -52,19 +51,19 @@ def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     exchange = Http1Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
     exchange.encode_end()  # h11 requires the end of the body, even for a request without a body
     yield Send((exchange.line,))
-    head = yield from _hear_head(exchange, login.proxy)
+    head = yield from _receive_head(exchange, login.proxy)
     if 200 <= head.status < 300:
         return True
-    if head.status in _LOGIN_WANTED:
+    if head.status in _LOGIN_REQUIRED:
         unguessable: bytes = yield RandomBytes(UNGUESSABLE)
         login.heed(head.values("proxy-authenticate"), sent, unguessable)
         return False
     raise _refusal(head, port, f"the proxy {login.proxy}")
 
 
-def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
+def _receive_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
     try:
-        return (yield from receive(exchange.read_head, "the response of the proxy", _IDEAL))
+        return (yield from receive(exchange.read_head, "the response of the proxy", _EXPECTED))
     except Disconnected as error:
         raise Disconnected(
             f"the proxy {proxy} ended the connection before the end of its response"
@@ -77,15 +76,15 @@ def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
 
 def _refusal(head: ResponseHead, port: int, proxy: str) -> ResolveError:
     """Return the error for a refusal. The error does not contain the error page of the proxy."""
-    code, said = str(head.status), f"{proxy} answers {head.shown}"
+    code, words = str(head.status), f"{proxy} answers {head.shown}"
     if head.status in _NOT_ALLOWED:
         return AccessDenied(f"{proxy} does not allow connections to port {port} ({head.shown})", code=code)
     if head.status in _NOT_REACHED:  # Squid: 503 for a closed port, 500 for an unknown host; tinyproxy: 500
-        return Unreachable(f"{said}: it cannot connect to port {port} of the target", retryable=False)
+        return Unreachable(f"{words}: it cannot connect to port {port} of the target", retryable=False)
     if head.status == _TOO_SLOW:
-        return TimedOut(f"{said}: its connection to the target timed out")
-    if head.status in _NOT_NOW:
-        return TryLater(said, code=code, text=head.reason)
+        return TimedOut(f"{words}: its connection to the target timed out")
+    if head.status in _TEMPORARY:
+        return TryLater(words, code=code, text=head.reason)
     if head.status < 400:
-        return ProtocolError(f"{said} to CONNECT: a tunnel is never redirected")
-    return Declined(said, code=code, text=head.reason)
+        return ProtocolError(f"{words} to CONNECT: a tunnel is never redirected")
+    return Declined(words, code=code, text=head.reason)

@@ -61,14 +61,14 @@ def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
 
 def names_of(url: HttpUrl) -> tuple[bytes, ...]:
     """Return the decoded segments of the path, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
-    found: list[bytes] = []
+    names: list[bytes] = []
     path = url.path or ""
     for name in map(decode, path.split("/")) if "%" in path else path.encode("ascii").split(b"/"):
         if name == b"..":
-            del found[-1:]
+            del names[-1:]
         elif name != b".":
-            found.append(name)
-    return tuple(found[:-1] if found and not found[-1] else found)
+            names.append(name)
+    return tuple(names[:-1] if names and not names[-1] else names)
 
 
 def as_directory(url: HttpUrl) -> HttpUrl:

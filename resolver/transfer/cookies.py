@@ -72,7 +72,7 @@ class CookieFile:
             except BadLine as error:
                 self._warn(f"line {number} is skipped: {error}")
             else:
-                if cookie is not None and not cookie.is_over(self._jar.now):
+                if cookie is not None and not cookie.is_expired(self._jar.now):
                     self._jar.cookies[cookie.key] = cookie
         self._jar.revision = len(self._jar.cookies)
 

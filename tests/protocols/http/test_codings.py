@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.http import BOMB
-from protocols.http.codings import ALWAYS, FED, PIECE, Decoding, choose
+from protocols.http.codings import ALWAYS, MAX_FED, PIECE, Decoding, choose
 from protocols.options import DecodingBudget
 from resolver import LimitExceeded, ProtocolError, ResolveError, Truncated
 from tests.protocols.filtered import Filtered, Pieces
@@ -69,7 +69,7 @@ def test_decoding_feeds_large_input_in_pieces() -> None:
     decoding = Decoding(fed, DecodingBudget(100, None))
     assert b"".join(decoding.feed(octets)) == octets
     assert sum(fed.sizes) == len(octets)
-    assert max(fed.sizes) == FED
+    assert max(fed.sizes) == MAX_FED
 
 
 def test_decoding_of_many_empty_members_raises() -> None:

@@ -316,5 +316,5 @@ def test_merge_cookies_writes_only_changes(
 
 def test_jar_without_clock_has_no_expired_cookies() -> None:
     assert Jar().now == 0
-    assert not ONE.is_over(Jar().now)
-    assert ONE.is_over(2_000)
+    assert not ONE.is_expired(Jar().now)
+    assert ONE.is_expired(2_000)

@@ -65,7 +65,7 @@ def run_exchange(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tupl
             body += octets
         elif not exchange.ended:
             if buffer.at_end:
-                raise exchange.cut("the connection ended")
+                raise exchange.make_cut_error("the connection ended")
             exchange.take_unsent()
             buffer.feed(next(pieces))
     return heard.status, body, buffer
