@@ -117,7 +117,7 @@ def _entry(segment: bytes, *, directory: bool) -> IndexLink:
     name = decode(segment)
     if name in (b".", b"..") or b"/" in name or b"\0" in name:
         return IndexLink(LinkRole.FOREIGN, name=name)
-    written = _UNWRITTEN.sub(lambda found: b"".join(b"%%%02X" % octet for octet in found[0]), segment)
+    written = _UNWRITTEN.sub(lambda match: b"".join(b"%%%02X" % octet for octet in match[0]), segment)
     return IndexLink(LinkRole.ENTRY, written.decode("ascii"), name, directory)
 
 
@@ -139,7 +139,7 @@ def octets_of(text: str) -> bytes:
 def decode(segment: bytes) -> bytes:
     if b"%" not in segment:
         return segment
-    return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode("ascii")), segment)
+    return _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode("ascii")), segment)
 
 
 def _segments(path: bytes, base: Sequence[bytes] = ()) -> list[bytes]:
@@ -147,19 +147,19 @@ def _segments(path: bytes, base: Sequence[bytes] = ()) -> list[bytes]:
 
     After a trailing slash, the last segment is empty.
     """
-    found = [*base]
+    segments = [*base]
     for segment in path.split(b"/")[1:]:
         if segment == b"..":
-            del found[-1:]
+            del segments[-1:]
         elif segment != b".":
-            found.append(segment)
-    return [*found, b""] if path.endswith((b"/.", b"/..")) else found
+            segments.append(segment)
+    return [*segments, b""] if path.endswith((b"/.", b"/..")) else segments
 
 
 # Sizes and dates next to a link, in the formats of the servers. A size with a unit (`4.2K`) is rounded, and
 # is stored as text. A date without a time zone is ambiguous, and is stored as text too.
 
-_LARGEST = 2**63 - 1
+_MAX_SIZE = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
 _MONTH = "|".join(MONTHS)
 _TIME = "(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
@@ -171,7 +171,7 @@ _DATES = (
 _LOCAL = tuple(map(re.compile, _DATES))
 _STAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?Z")
 _SIZE_CELL = re.compile(_SIZE)
-_SIZE_BEHIND = re.compile(rf"({_SIZE})(?=\s|$)")
+_SIZE_AFTER = re.compile(rf"({_SIZE})(?=\s|$)")
 _EXACT = re.compile(r"([0-9]{1,19})(?: ?(?:B|bytes))?")
 #: The size on a page of IIS: digits between a time and a link.
 _SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
@@ -204,7 +204,7 @@ def parse_size(text: str) -> CellSize | None:
 def _read_size(text: str) -> CellSize:
     exact = _EXACT.fullmatch(text)
     octets = None if exact is None else int(exact[1])
-    return CellSize(text, octets if octets is not None and octets <= _LARGEST else None)
+    return CellSize(text, octets if octets is not None and octets <= _MAX_SIZE else None)
 
 
 def parse_moment(text: str) -> CellTime | None:
@@ -212,38 +212,38 @@ def parse_moment(text: str) -> CellTime | None:
     if (certain := parse_stamp(text) or parse_date(text)) is not None:
         return CellTime(text, certain)
     for form in _LOCAL:
-        if found := form.fullmatch(text):
-            return _parse_local_time(text, found)
+        if match := form.fullmatch(text):
+            return _parse_local_time(text, match)
     return None
 
 
 def parse_stamp(text: str) -> datetime | None:
     """Parse a date of RFC 3339 in UTC."""
-    found = _STAMP.fullmatch(text)
-    return None if found is None else in_utc(found.groups())
+    match = _STAMP.fullmatch(text)
+    return None if match is None else in_utc(match.groups())
 
 
-def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
+def read_after(text: str) -> tuple[CellTime | None, CellSize | None]:
     """Parse the text after a link in a `pre` element: a date, a size, and possibly a description."""
     text = text.lstrip()
     moment = None
     for form in _LOCAL:
-        if found := form.match(text):
-            moment = _parse_local_time(found[0], found)
-            text = text[found.end() :].lstrip()
+        if match := form.match(text):
+            moment = _parse_local_time(match[0], match)
+            text = text[match.end() :].lstrip()
             break
-    size = _SIZE_BEHIND.match(text)
+    size = _SIZE_AFTER.match(text)
     return moment, None if moment is None or size is None else _read_size(size[1])
 
 
 def read_before(text: str) -> CellSize | None:
     """Parse the size before a link in a `pre` element, as on pages of IIS."""
-    found = _SIZE_BEFORE.search(text)
-    return None if found is None else parse_size(found[1])
+    match = _SIZE_BEFORE.search(text)
+    return None if match is None else parse_size(match[1])
 
 
-def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
-    parts = found.groupdict()
+def _parse_local_time(text: str, match: re.Match[str]) -> CellTime | None:
+    parts = match.groupdict()
     month = MONTHS.index(parts["name"]) + 1 if "name" in parts else int(parts["month"])
     second = parts["second"]
     clock = int(parts["hour"]), int(parts["minute"]), int(second or 0)

@@ -25,8 +25,8 @@ from protocols.http.index.entries import (
     octets_of,
     parse_moment,
     parse_size,
+    read_after,
     read_before,
-    read_behind,
 )
 from protocols.http.index.markup import WITHOUT_END, parser_of
 from protocols.http.request import host_of
@@ -43,9 +43,9 @@ _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
 #: The maximum number of characters of a heading, a cell or the text of a row. A description may be long.
-_MOST_TEXT = 4_096
+_MAX_TEXT = 4_096
 #: The maximum number of headings that are parsed. An index page has a title and one heading.
-_MOST_HEADINGS = 100
+_MAX_HEADINGS = 100
 
 
 class IndexRow(NamedTuple):
@@ -72,7 +72,7 @@ class RowContainer:
         self._begin()
 
     def _begin(self) -> None:
-        self._found: tuple[str, IndexLink] | None = None
+        self._entry: tuple[str, IndexLink] | None = None
         self._text: list[str] = []
         self._length = 0
         self._moment: CellTime | None = None
@@ -81,8 +81,8 @@ class RowContainer:
 
     def count(self, href: str, link: IndexLink) -> None:
         if link.segment:
-            if self._found is None:
-                self._take(href, link)
+            if self._entry is None:
+                self._begin_entry(href, link)
         elif link.role is LinkRole.SORT:
             self.sorts += 1
         elif link.role is LinkRole.PARENT:
@@ -94,8 +94,8 @@ class RowContainer:
         self.slashed |= plain.endswith("/") and plain not in ("./", "../", "/")
         self.dotted |= plain in (".", "..")
 
-    def _take(self, href: str, link: IndexLink) -> None:
-        self._found = (href, link)
+    def _begin_entry(self, href: str, link: IndexLink) -> None:
+        self._entry = (href, link)
         self.entries += 1
         if self.tag == "pre":
             self._size = read_before("".join(self._text))
@@ -104,8 +104,8 @@ class RowContainer:
 
     def add(self, text: str) -> None:
         """Add text of a row that is not part of a link."""
-        if self._length < _MOST_TEXT:
-            self._text.append(text[:_MOST_TEXT])
+        if self._length < _MAX_TEXT:
+            self._text.append(text[:_MAX_TEXT])
             self._length += len(text)
 
     def begin_cell(self, order: str | None) -> None:
@@ -128,25 +128,25 @@ class RowContainer:
         self._moment = self._moment or parse_moment(stamp.strip())
 
     def end_row(self) -> None:
-        if self._found is not None:
+        if self._entry is not None:
             moment, size = self._moment, self._size
             if self.tag == "pre":
-                moment, behind = read_behind("".join(self._text))
-                size = size or behind
+                moment, size_after = read_after("".join(self._text))
+                size = size or size_after
             self.undated += moment is None
-            self.rows.append(IndexRow(*self._found, size, moment))
+            self.rows.append(IndexRow(*self._entry, size, moment))
         self._begin()
 
 
 class IndexPage:
     """The target of the HTML parser. It collects the elements of the page that may contain the index.
 
-    After a container was `chosen` as the index, the rows of other containers are ignored. `most` limits the
-    nesting depth, and the number of tag names and attribute names. The parser stores every name, so an
+    After a container was `chosen` as the index, the rows of other containers are ignored. `limit` applies to
+    the nesting depth, and to the number of tag names and attribute names. The parser stores every name, so an
     untrusted page with endless names would exhaust the memory.
     """
 
-    def __init__(self, directory: IndexDirectory, most: int) -> None:
+    def __init__(self, directory: IndexDirectory, limit: int) -> None:
         self.directory = directory
         self.headings: list[str] = []
         self.containers: list[RowContainer] = []
@@ -156,12 +156,12 @@ class IndexPage:
         self._heading: str | None = None
         self._anchor = False
         self._based = False
-        self._most = most
+        self._max = limit
         self._depth = 0
         self._names: set[str] = set()
 
     @property
-    def held(self) -> int:
+    def row_count(self) -> int:
         return sum(len(container.rows) for container in self.containers)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -170,7 +170,7 @@ class IndexPage:
             self._anchor = True
             if (href := attributes.get("href")) is not None:
                 self._link(href)
-        elif tag in _HEADINGS and len(self.headings) < _MOST_HEADINGS:
+        elif tag in _HEADINGS and len(self.headings) < _MAX_HEADINGS:
             self._heading = ""
         elif tag in _CONTAINERS:
             self._begin(tag)
@@ -183,16 +183,16 @@ class IndexPage:
     def _bound(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += tag not in WITHOUT_END
         self._names.update((tag, *attributes))
-        if self._depth > self._most or len(self._names) > self._most:
+        if self._depth > self._max or len(self._names) > self._max:
             raise LimitExceeded(
-                "lines", f"the page has more than {self._most} nested tags, or names of tags and attributes"
+                "lines", f"the page has more than {self._max} nested tags, or names of tags and attributes"
             )
 
     def _begin(self, tag: str) -> None:
         container = RowContainer(tag)
         if self.chosen is None:
-            if len(self.containers) == self._most:
-                raise LimitExceeded("lines", f"the page has more than {self._most} lists and tables")
+            if len(self.containers) == self._max:
+                raise LimitExceeded("lines", f"the page has more than {self._max} lists and tables")
             self.containers.append(container)
         self._open.append(container)
 
@@ -224,8 +224,8 @@ class IndexPage:
             container.rows.clear()
 
     def data(self, text: str) -> None:
-        if self._heading is not None and len(self._heading) < _MOST_TEXT:
-            self._heading += text[:_MOST_TEXT]
+        if self._heading is not None and len(self._heading) < _MAX_TEXT:
+            self._heading += text[:_MAX_TEXT]
         if not self._open or self._anchor:
             return
         container = self._open[-1]
@@ -272,7 +272,7 @@ _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
 _COMMENT = re.compile(rb"-->")
 #: An incomplete match of a pattern above, at the end of the received bytes.
 _HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
-_MOST_HALF = 16
+_MAX_HALF = 16
 _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
 
 
@@ -280,11 +280,11 @@ class MarkupFilter:
     """A tokenizer for HTML: it splits the bytes of a page into complete tags and segments of text.
 
     Raises:
-        LimitExceeded: a tag is longer than `most` bytes.
+        LimitExceeded: a tag is longer than `max_tag` bytes.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_tag: int) -> None:
+        self._max_tag = max_tag
         self._text = self._until = _TEXT
         self._rest = b""
         self._tag = bytearray()
@@ -293,51 +293,51 @@ class MarkupFilter:
 
     def feed(self, octets: bytes) -> list[bytes]:
         octets, self._rest = self._rest + octets, b""
-        given: list[bytes] = []
+        tokens: list[bytes] = []
         at = 0
-        while (found := self._until.search(octets, at)) is not None:
+        while (match := self._until.search(octets, at)) is not None:
             if self._until in (self._text, _SCRIPT):
-                self._put(octets[at : found.start()], given)
-                self._begin(found[0], given)
-                at = found.end() - 2 if found[0] == b"<!--" else found.end()  # `<!-->` is a complete comment
+                self._append(octets[at : match.start()], tokens)
+                self._begin(match[0], tokens)
+                at = match.end() - 2 if match[0] == b"<!--" else match.end()  # `<!-->` is a complete comment
             else:
-                self._put(octets[at : found.end()], given)
-                at = found.end()
-                self._turn(found[0], given)
-        half = _HALF.search(octets, max(at, len(octets) - _MOST_HALF))
+                self._append(octets[at : match.end()], tokens)
+                at = match.end()
+                self._change_state(match[0], tokens)
+        half = _HALF.search(octets, max(at, len(octets) - _MAX_HALF))
         end = len(octets) if half is None else half.start()
-        self._put(octets[at:end], given)
+        self._append(octets[at:end], tokens)
         self._rest = octets[end:]
-        return given
+        return tokens
 
-    def _begin(self, found: bytes, given: list[bytes]) -> None:
+    def _begin(self, token: bytes, tokens: list[bytes]) -> None:
         """Read a complete tag after a text or a script, or start to read a tag or comment."""
-        if found == b"<!--":
+        if token == b"<!--":
             self._until, self._lost = _COMMENT, False
             self._comment.clear()
         else:
             self._until = _TAG
-            self._put(found, given)
-            if found.endswith(b">"):
-                self._turn(b">", given)
+            self._append(token, tokens)
+            if token.endswith(b">"):
+                self._change_state(b">", tokens)
 
-    def _turn(self, found: bytes, given: list[bytes]) -> None:
+    def _change_state(self, token: bytes, tokens: list[bytes]) -> None:
         """Update the state of the filter at the end of a comment, of a quoted value or of a tag."""
         if self._until is _COMMENT:
             self._until = self._text
         elif self._until is not _TAG:
             self._until = _TAG
-        elif found != b">":
-            self._until = _VALUES[found[-1:]]
+        elif token != b">":
+            self._until = _VALUES[token[-1:]]
         else:
             if not self._tag.startswith((b"<!", b"<?")):
-                given.append(bytes(self._tag))
+                tokens.append(bytes(self._tag))
             self._until = _SCRIPT if _IS_SCRIPT.match(self._tag) else self._text
             self._tag.clear()
 
-    def _put(self, octets: bytes, given: list[bytes]) -> None:
+    def _append(self, octets: bytes, tokens: list[bytes]) -> None:
         if self._until is self._text:
-            given += [octets] if octets else []
+            tokens += [octets] if octets else []
         elif self._until is _COMMENT:
             self._comment += octets
             if len(self._comment) > _MAX_COMMENT:
@@ -345,8 +345,8 @@ class MarkupFilter:
                 self._lost = True
         elif self._until is not _SCRIPT:
             self._tag += octets
-            if len(self._tag) > self._most:
-                raise LimitExceeded("line", f"a tag of the page is longer than {self._most} bytes")
+            if len(self._tag) > self._max_tag:
+                raise LimitExceeded("line", f"a tag of the page is longer than {self._max_tag} bytes")
 
     def finish(self, findings: list[Finding]) -> list[bytes]:
         """Return the tokens at the end of the page. An unterminated comment is returned as text."""
@@ -354,15 +354,15 @@ class MarkupFilter:
             detail = f"a comment of more than {_MAX_COMMENT} bytes is not closed and may hide names"
             findings.append(Finding("http:index-hidden", "warn", detail))
             return []
-        given: list[bytes] = []
+        tokens: list[bytes] = []
         if self._until is _COMMENT:
             rest, self._rest = bytes(self._comment) + self._rest, b""
             self._text = self._until = _TEXT_WITHOUT_COMMENTS
-            given = self.feed(rest.partition(b">")[2])
+            tokens = self.feed(rest.partition(b">")[2])
         if self._until in (self._text, _SCRIPT):
-            return [*given, self._rest] if self._rest and self._until is self._text else given
+            return [*tokens, self._rest] if self._rest and self._until is self._text else tokens
         findings.append(Finding("http:index-hidden", "warn", "the page ends inside a tag and may hide names"))
-        return given
+        return tokens
 
 
 # The decision whether the page is the index of its directory. After a wrong decision, the links of an
@@ -394,17 +394,17 @@ def judge(page: IndexPage, url: HttpUrl) -> IndexVerdict:
     if not page.containers:
         return IndexVerdict(None, "the page has no list, table or preformatted text")
     container = max(page.containers, key=_likeness)
-    named = [path for path in map(_named_path, _headings(page.headings, url)) if path is not None]
-    own = _segments(decode((url.path or "").encode("utf-8", "surrogateescape")))
-    says_so = any(_is_same(_segments(octets_of(path)), own) for path in named)
-    elsewhere = bool(named) and bool(container.parents) and bool(container.entries) and not container.undated
-    if not (says_so or container.sorts >= 3 or elsewhere):
+    paths = [path for path in map(_named_path, _headings(page.headings, url)) if path is not None]
+    directory = _segments(decode((url.path or "").encode("utf-8", "surrogateescape")))
+    is_titled = any(_is_same(_segments(octets_of(path)), directory) for path in paths)
+    is_proxied = bool(paths) and bool(container.parents) and bool(container.entries) and not container.undated
+    if not (is_titled or container.sorts >= 3 or is_proxied):
         return IndexVerdict(
             None, "no heading names the page an index of this directory, and no links sort it"
         )
     if 4 * container.outside > container.entries + container.parents + container.outside:
         return IndexVerdict(None, "more than a quarter of the links lead out of this directory")
-    if not (container.entries or container.parents or says_so):
+    if not (container.entries or container.parents or is_titled):
         return IndexVerdict(None, "no link leads to an entry of this directory or to its parent")
     return IndexVerdict(container)
 
@@ -421,8 +421,8 @@ def _headings(headings: Iterable[str], url: HttpUrl) -> Iterable[str]:
 
 
 def _named_path(heading: str) -> str | None:
-    found = _FORMS.fullmatch(heading)
-    return None if found is None else found["path"] or found["tomcat"] or ""
+    match = _FORMS.fullmatch(heading)
+    return None if match is None else match["path"] or match["tomcat"] or ""
 
 
 def _segments(path: bytes) -> list[bytes]:
@@ -437,13 +437,13 @@ def _is_same(one: list[bytes], other: list[bytes]) -> bool:
 
 #: The number of rows after which the page is accepted as an index or rejected. An ordinary article does not
 #: have this many links in one list.
-_HELD = 1_000
+_MIN_ROWS = 1_000
 #: The maximum number of bytes of a page before the decision (index or not). The largest tested page with
 #: 10,000 names has 7.5 MB (Caddy).
-LONGEST = 16_777_216
+MAX_UNDECIDED = 16_777_216
 #: The number of recent URLs that are stored to find duplicates. If an icon and a name link to the same file,
 #: the index must have only one entry.
-_REMEMBERED = 1_024
+_MAX_RECENT = 1_024
 
 
 class MarkupReader:
@@ -463,16 +463,16 @@ class MarkupReader:
         self._octets = 0
         self._filter = MarkupFilter(limits.line)
         self._index: RowContainer | None = None
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._recent: OrderedDict[str, None] = OrderedDict()
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         self._octets += len(octets)
         self._parser.feed(self._filter.feed(octets))
-        if self._index is None and self._page.held >= _HELD:
+        if self._index is None and self._page.row_count >= _MIN_ROWS:
             self._judge()
-        elif self._index is None and self._octets > LONGEST:
+        elif self._index is None and self._octets > MAX_UNDECIDED:
             raise LimitExceeded(
-                "body", f"the first {LONGEST} bytes of the page do not show whether it is an index"
+                "body", f"the first {MAX_UNDECIDED} bytes of the page do not show whether it is an index"
             )
         return self._entries()
 
@@ -510,11 +510,11 @@ class MarkupReader:
     def _entry(self, row: IndexRow, index: RowContainer) -> Entry | None:
         """Return the entry of a row, or None if an earlier row had the same URL."""
         url = self._page.directory.text + row.link.segment + ("/" if row.link.directory else "")
-        if url in self._seen:
+        if url in self._recent:
             return None
-        self._seen[url] = None
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
+        self._recent[url] = None
+        if len(self._recent) > _MAX_RECENT:
+            self._recent.popitem(last=False)
         kind = _kind(row, index)
         certain = None if row.moment is None else row.moment.certain
         return Entry(

@@ -81,7 +81,7 @@ _RANK = {"td": 1, "th": 1, "tr": 2, "tbody": 3, "thead": 3, "tfoot": 3, "table":
 _LISTS = frozenset({"ul", "ol", "dl", "pre"})
 #: The maximum number of open elements that are searched for the element that a tag ends. Without a limit, a
 #: hostile page would take quadratic time. The recorded pages nest at most 12 elements.
-_MOST_COMPARED = 64
+_MAX_COMPARED = 64
 #: The elements without an end tag (void elements of HTML).
 WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
 
@@ -157,16 +157,16 @@ class StandardParser(HTMLParser):
             return
         rank, outermost = _RANK.get(tag, 0), None
         for depth in self._depths():
-            each = self._open[depth]
-            if each in ended:
+            element = self._open[depth]
+            if element in ended:
                 outermost = depth
-            elif each in _LISTS or _RANK.get(each, 0) > rank:
+            elif element in _LISTS or _RANK.get(element, 0) > rank:
                 break
         if outermost is not None:
             self._end_to(outermost)
 
     def _depths(self) -> range:
-        return range(len(self._open) - 1, max(-1, len(self._open) - 1 - _MOST_COMPARED), -1)
+        return range(len(self._open) - 1, max(-1, len(self._open) - 1 - _MAX_COMPARED), -1)
 
     def _end_to(self, depth: int) -> None:
         while len(self._open) > depth:

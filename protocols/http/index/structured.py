@@ -30,9 +30,9 @@ from protocols.location import Entry, Finding, Kind
 from protocols.options import Limits
 
 #: The maximum size of a file in bytes, because file offsets are signed 64-bit numbers.
-_LARGEST = 2**63 - 1
+_MAX_SIZE = 2**63 - 1
 #: The number of objects that are buffered before the document is accepted as an index.
-_HELD = 1_000
+_MIN_OBJECTS = 1_000
 _KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: The permission bits. Go sets higher mode bits for everything except a regular file.
 _MODE = 0o777
@@ -54,22 +54,22 @@ class ObjectReader:
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._records = IndexRecords(IndexDirectory(url), findings, "json")
-        self._most = limits.line
+        self._max_size = limits.line
         self._findings = findings
         self._decoder = json.JSONDecoder()
         self._rest = b""
         self._count = 0
-        self._held: list[Entry] | None = []
+        self._pending: list[Entry] | None = []
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         self._rest += octets
-        made = list(filter(None, self._objects()))
+        entries = list(filter(None, self._objects()))
         self._check_length(self._rest)
-        return self._settle(made)
+        return self._settle(entries)
 
     def _check_length(self, octets: bytes) -> None:
-        if len(octets) > self._most:
-            raise LimitExceeded("line", f"an object of the listing is longer than {self._most} bytes")
+        if len(octets) > self._max_size:
+            raise LimitExceeded("line", f"an object of the listing is longer than {self._max_size} bytes")
 
     def finish(self) -> Iterable[Entry]:
         if not self._count:
@@ -81,17 +81,17 @@ class ObjectReader:
             )
         if not _END.fullmatch(self._rest):
             self._refuse("the array of objects is not closed")
-        self._count = max(self._count, _HELD)
+        self._count = max(self._count, _MIN_OBJECTS)
         return self._settle([])
 
-    def _settle(self, made: list[Entry]) -> list[Entry]:
-        if self._held is None:
-            return made
-        self._held += made
-        if self._count < _HELD:
+    def _settle(self, entries: list[Entry]) -> list[Entry]:
+        if self._pending is None:
+            return entries
+        self._pending += entries
+        if self._count < _MIN_OBJECTS:
             return []
-        held, self._held = self._held, None
-        return held
+        pending, self._pending = self._pending, None
+        return pending
 
     def _objects(self) -> Iterator[Entry | None]:
         """Yield the entries of the complete objects. An incomplete object is stored for the next call."""
@@ -145,14 +145,14 @@ class ObjectReader:
         return self._records.make_linked_entry(link, kind, _size(item), modified)
 
     def _refuse(self, reason: str) -> NoReturn:
-        if self._held is None:
+        if self._pending is None:
             raise ProtocolError(f"invalid listing: {reason}")
         decline(self._findings, reason)
 
 
 def _size(item: Mapping[str, object]) -> int | None:
     size = item.get("size")
-    return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _LARGEST else None
+    return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _MAX_SIZE else None
 
 
 # The XML index of nginx: a `<list>` of `<file>`, `<directory>` and `<other>`.

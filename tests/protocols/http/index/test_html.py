@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from protocols.contract import EntryReader
 from protocols.http.index import html, index_reader
 from protocols.http.index.entries import IndexDirectory
-from protocols.http.index.html import LONGEST, MarkupReader
+from protocols.http.index.html import MAX_UNDECIDED, MarkupReader
 from protocols.http.index.markup import LxmlParser, StandardParser, parser_of
 from protocols.http.response import ResponseHead
 from resolver import Declined, Entry, Finding, HttpUrl, LimitExceeded, Limits, ProtocolError, parse
@@ -99,7 +99,7 @@ def test_markup_open_heading_is_read_in_linear_time() -> None:
 def test_markup_page_without_listing_is_bounded() -> None:
     piece = b"<p>no list of anything</p>".ljust(65_536)
     with pytest.raises(LimitExceeded) as caught:
-        take(reader(), (piece for _ in range(LONGEST // 65_536 + 1)))
+        take(reader(), (piece for _ in range(MAX_UNDECIDED // 65_536 + 1)))
     assert caught.value.limit == "body"
 
 
