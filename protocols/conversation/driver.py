@@ -46,7 +46,7 @@ class Conversation:
     - `_resume`: the function that continues the dialogue after `_octets`. It is called when the caller
       continues to read. It is not set during `_part` and at the end of the dialogue.
     - `_emitted`: whether the last step of the body was an `EmitBody`.
-    - `_broken_off`: the step that was cancelled during a read. The next read repeats the step if no data is
+    - `_cancelled`: the step that was cancelled during a read. The next read repeats the step if no data is
       lost. Otherwise, `Disconnected` is raised in the dialogue.
     - `_failure`: the error that ended the body. Each further read raises this error again.
     """
@@ -57,7 +57,7 @@ class Conversation:
         self._part: CopiedBodyStream | None = None
         self._resume: Callable[[], Step] | None = None
         self._emitted = False
-        self._broken_off: Step | None = None
+        self._cancelled: Step | None = None
         self._failure: ResolveError | None = None
         self._performer = Performer(gate)
 
@@ -71,7 +71,7 @@ class Conversation:
         try:
             step = await self._advance(partial(self._dialogue.send, None))
             while type(step) is CopyBody:
-                step = await self._advance(await self._take_in(step))
+                step = await self._advance(await self._consume(step))
             assert type(step) is StartBody, "a dialogue must yield StartBody"
             self._begin_body()
         except BaseException as error:
@@ -88,14 +88,14 @@ class Conversation:
         self._dialogue.close()
         await self._performer.aclose()
 
-    async def _take_in(self, step: CopyBody) -> Callable[[], Step]:
+    async def _consume(self, step: CopyBody) -> Callable[[], Step]:
         part = CopiedBodyStream(step, *self._performer.source_of(step))
         try:
             octets = await part.read_next()
         except ResolveError as error:
             return partial(self._dialogue.throw, error)
         assert not octets, "before StartBody the filter must keep all bytes"
-        return partial(self._dialogue.send, part.answer)
+        return partial(self._dialogue.send, part.result)
 
     def _begin_body(self) -> None:
         """Continue after the step `StartBody`.
@@ -105,16 +105,16 @@ class Conversation:
         """
         try:
             step = self._dialogue.send(None)
-            if type(step) is CopyBody and (whole := self._performer.take_whole(step)) is not None:
-                self._octets, answer = whole
-                step = self._dialogue.send(answer)
+            if type(step) is CopyBody and (buffered := self._performer.take_buffered(step)) is not None:
+                self._octets, result = buffered
+                step = self._dialogue.send(result)
             if self._octets:
                 self._resume = lambda: step
             else:
-                self._take_up(step)
+                self._begin_step(step)
         except StopIteration as done:
             if done.value is not None:
-                self._performer.keep(done.value)
+                self._performer.release(done.value)
         except ResolveError as error:
             self._failure = error
 
@@ -128,11 +128,11 @@ class Conversation:
                 try:
                     if octets := await part.read_next():
                         return octets
-                    self._resume = partial(self._dialogue.send, part.answer)
+                    self._resume = partial(self._dialogue.send, part.result)
                 except ResolveError as error:
                     self._resume = partial(self._dialogue.throw, error)
                 self._part = None
-            if not await self._go_on():
+            if not await self._continue_body():
                 raise StopAsyncIteration
         self._octets = b""
         return octets
@@ -149,17 +149,17 @@ class Conversation:
                 before = part.delivered
                 try:
                     await part.drain(sink)
-                    self._resume = partial(self._dialogue.send, part.answer)
+                    self._resume = partial(self._dialogue.send, part.result)
                 except LocalError:
                     raise
                 except ResolveError as error:
                     self._resume = partial(self._dialogue.throw, error)
                 count += part.delivered - before
                 self._part = None
-            if not await self._go_on():
+            if not await self._continue_body():
                 return count
 
-    async def _go_on(self) -> bool:
+    async def _continue_body(self) -> bool:
         """Advance to the next part of the body, or raise an earlier error. Return whether it continues.
 
         Between two `EmitBody` steps, other tasks run (S16, resource limits).
@@ -168,23 +168,23 @@ class Conversation:
             raise self._failure
         resume, self._resume = self._resume, None
         if resume is None:
-            if self._broken_off is None:
+            if self._cancelled is None:
                 return False
-            resume = self._make_retry(self._broken_off)
+            resume = self._make_retry(self._cancelled)
         try:
             step = await self._advance(resume)
         except ResolveError as error:
-            self._broken_off, self._failure = None, error
+            self._cancelled, self._failure = None, error
             raise
         if step is None:
             return False
         was_emitted = self._emitted
-        self._take_up(step)
+        self._begin_step(step)
         if was_emitted and self._emitted:
             await self._performer.rest()
         return True
 
-    def _take_up(self, step: Step) -> None:
+    def _begin_step(self, step: Step) -> None:
         self._emitted = False
         match step:
             case CopyBody():
@@ -212,16 +212,16 @@ class Conversation:
                 step = advance()
             except StopIteration as done:
                 if done.value is not None:
-                    self._performer.keep(done.value)
+                    self._performer.release(done.value)
                 return None
             if type(step) in _BODY_STEPS:
                 return step
-            self._broken_off = step
+            self._cancelled = step
             try:
                 advance = partial(self._dialogue.send, await self._performer.perform(step))
             except ResolveError as error:
                 advance = partial(self._dialogue.throw, error)
-            self._broken_off = None
+            self._cancelled = None
 
 
 #: A function that returns the reply of a dialogue, as an async context manager. The body of the reply

@@ -135,15 +135,15 @@ class CopiedBodyStream:
         self._filter = step.filter
         self._stream = stream
         self._buffer = buffer
-        self._passed = 0
+        self._copied = 0
         self._pieces: Iterable[bytes] = ()
         self._ended = False
         self.delivered = 0
 
     @property
-    def answer(self) -> CopiedBody:
+    def result(self) -> CopiedBody:
         modified = type(self._stream) is FileBodySource and self._stream.modified
-        return CopiedBody(self._passed, self._stream.close_notify_seen, modified, len(self._buffer))
+        return CopiedBody(self._copied, self._stream.close_notify_seen, modified, len(self._buffer))
 
     async def read_next(self) -> bytes:
         """Return the next bytes, or an empty value at the end."""
@@ -167,16 +167,16 @@ class CopiedBodyStream:
             while octets := await self.read_next():
                 sink.write(octets)
             return
-        if self._buffer and self._passed != self._count:
+        if self._buffer and self._copied != self._count:
             sink.write(await self.read_next())
-        if not self._buffer.at_end and self._passed != self._count:
+        if not self._buffer.at_end and self._copied != self._count:
             await self._move(sink)
         self._check_end()
 
     async def _receive(self) -> bytes:
         """Return the next bytes before the filter, or an empty value at the end."""
         count, buffer = self._count, self._buffer
-        if count == self._passed:
+        if count == self._copied:
             return b""
         if buffer or buffer.at_end:
             octets = buffer.take()
@@ -186,54 +186,54 @@ class CopiedBodyStream:
                     raise buffer.broken
                 octets = await self._stream.receive()
             except Disconnected as error:
-                if not self._passed:
+                if not self._copied:
                     raise
                 raise self._reset() from error
             buffer.at_end = not octets
         if count is not None and not octets:
             self._check_end()
-        self._passed += len(octets)
-        if count is not None and self._passed > count:
-            behind = self._passed - count
-            buffer.feed(octets[-behind:])
-            octets = octets[:-behind]
-            self._passed = count
+        self._copied += len(octets)
+        if count is not None and self._copied > count:
+            surplus = self._copied - count
+            buffer.feed(octets[-surplus:])
+            octets = octets[:-surplus]
+            self._copied = count
         return octets
 
     async def _move(self, sink: Sink) -> None:
-        before = self._passed - self._stream.received
+        before = self._copied - self._stream.received
         try:
             if self._buffer.broken is not None:
                 raise self._buffer.broken
-            await self._stream.move(sink, None if self._count is None else self._count - self._passed)
+            await self._stream.move(sink, None if self._count is None else self._count - self._copied)
         except Disconnected as error:
             self._count_moved(before)
-            if not self._passed:
+            if not self._copied:
                 raise
             raise self._reset() from error
         self._count_moved(before)
 
     def _count_moved(self, before: int) -> None:
-        moved = before + self._stream.received - self._passed
-        self._passed += moved
+        moved = before + self._stream.received - self._copied
+        self._copied += moved
         self.delivered += moved
 
     def _check_end(self) -> None:
-        if self._count is None or self._passed == self._count:
+        if self._count is None or self._copied == self._count:
             return
-        if not self._passed:
+        if not self._copied:
             raise Disconnected(
                 f"the connection ended before the first of {self._step.count} bytes of the body"
             )
-        raise self._make_truncated(f"the body ended after {self._passed} of {self._step.count} bytes")
+        raise self._make_truncated(f"the body ended after {self._copied} of {self._step.count} bytes")
 
     def _reset(self) -> Truncated:
-        return self._make_truncated(f"the connection was reset after {self._passed} bytes of the body")
+        return self._make_truncated(f"the connection was reset after {self._copied} bytes of the body")
 
     def _make_truncated(self, message: str) -> Truncated:
         step = self._step
         expected = step.count if step.expected is None else step.expected
-        return Truncated(message, received=self._passed, expected=expected)
+        return Truncated(message, received=self._copied, expected=expected)
 
 
 class DataTlsHandshake(enum.Enum):
@@ -243,8 +243,8 @@ class DataTlsHandshake(enum.Enum):
     """
 
     NONE = "none"
-    DUE = "due"
-    BEGUN = "begun"
+    PENDING = "pending"
+    INTERRUPTED = "interrupted"
 
 
 class DataConnection:
@@ -256,32 +256,32 @@ class DataConnection:
     def __init__(self, gate: Gate, stream: Stream, *, tls: bool) -> None:
         self._gate = gate
         self.stream = stream
-        self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
+        self._handshake = DataTlsHandshake.PENDING if tls else DataTlsHandshake.NONE
         self.buffer = Buffer()
 
     async def receive(self) -> NetworkError | None:
         """Receive the first bytes into the buffer. Return the error of a failed connection, or None."""
         try:
-            if self._handshake is DataTlsHandshake.DUE:
-                self._handshake = DataTlsHandshake.BEGUN
+            if self._handshake is DataTlsHandshake.PENDING:
+                self._handshake = DataTlsHandshake.INTERRUPTED
                 await self.stream.start_tls()
                 self._handshake = DataTlsHandshake.NONE
-            if self._handshake is DataTlsHandshake.BEGUN:
+            if self._handshake is DataTlsHandshake.INTERRUPTED:
                 return TlsError("the control connection ended during the handshake of the data connection")
             self.buffer.feed(await self.stream.receive())
         except (Disconnected, TlsError) as error:
             return error
         return None
 
-    async def take(self) -> NetworkError | None:
+    async def receive_available(self) -> NetworkError | None:
         """Receive the available bytes without waiting, and do not resume an interrupted TLS handshake."""
         if self._handshake is not DataTlsHandshake.NONE:
             return None
-        received, _ = await self._gate.first_of(self.receive, _at_once)
+        received, _ = await self._gate.first_of(self.receive, _return_immediately)
         return None if received is None else received.value
 
 
-async def _at_once() -> None:
+async def _return_immediately() -> None:
     """Return immediately."""
 
 
@@ -310,19 +310,19 @@ class DatagramSender:
         self._datagrams = await self._opened.enter_async_context(gate.open_datagrams())
         return OpenedConnection(tuple(self._datagrams.addresses), self._datagrams.draw_number())
 
-    async def carry(self, exchange: DatagramExchange) -> DatagramReply:
+    async def run_exchange(self, exchange: DatagramExchange) -> DatagramReply:
         """Perform an exchange completely, and close the socket."""
         assert self._datagrams is not None, "the dialogue has not opened datagrams"
         datagrams, self._datagrams = self._datagrams, None
         async with self._opened:
-            await carry(exchange, datagrams)
+            await run_exchange(exchange, datagrams)
         return DatagramReply(tuple(exchange.pieces), datagrams.peer)
 
     async def aclose(self) -> None:
         await self._opened.aclose()
 
 
-async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
+async def run_exchange(exchange: DatagramExchange, datagrams: Datagrams) -> None:
     """Perform an exchange completely.
 
     The server receives a cancel packet if the exchange is cancelled, or if enough of the reply was received.
@@ -333,9 +333,9 @@ async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
             await _perform(exchange, datagrams, actions)
             if exchange.complete:
                 return
-            came = await datagrams.receive(exchange.deadline)
+            reply = await datagrams.receive(exchange.deadline)
             now = datagrams.now()
-            actions = exchange.wake(now) if came is None else exchange.take(came.octets, came.address, now)
+            actions = exchange.wake(now) if reply is None else exchange.take(reply.octets, reply.address, now)
     except BaseException as error:
         if isinstance(error, LimitExceeded) or not isinstance(error, ResolveError):
             datagrams.send_at_once(exchange.cancel())
@@ -377,9 +377,9 @@ class Performer:
     - `stream`, `buffer`: the connection of the dialogue, and the bytes read ahead.
     - `slot`, `file`: the position of the dialogue in its pipeline, and the opened file.
     - `data`: the data connection.
-    - `_waiting`: a reader that a cancellation interrupted. The next `Receive` continues this reader.
-    - `_early`: a value, or a protocol error, that was received while a step was sending. The next `Receive`
-      returns the value or raises the error.
+    - `_reader`: a reader that a cancellation interrupted. The next `Receive` continues this reader.
+    - `_early_result`: a value, or a protocol error, that was received while a step was sending. The next
+      `Receive` returns the value or raises the error.
     """
 
     # The attributes exist only after a step that opens them.
@@ -390,8 +390,8 @@ class Performer:
 
     _opened: AbstractAsyncContextManager[object] | None = None
     _pooled: PooledConnection | None = None
-    _waiting: Generator[Rest | None, None, object] | None = None
-    _early: FirstResult[object] | None = None
+    _reader: Generator[Rest | None, None, object] | None = None
+    _early_result: FirstResult[object] | None = None
     _timer: Timer | None = None
     _opened_data: AbstractAsyncContextManager[Stream] | None = None
     _exchanges: DatagramSender | None = None
@@ -425,7 +425,7 @@ class Performer:
         """Perform a step, except one of the body, and return its result. Frequent steps come first."""
         match step:
             case Receive(reader=reader):
-                return await self._hear(reader)
+                return await self._receive(reader)
             case Send(lines=lines, unless=None):
                 await self.stream.send(*lines)
             case Acquire():
@@ -443,7 +443,7 @@ class Performer:
             case Peek(reader=reader):
                 return await self._peek(reader)
             case ReleaseToPool(state=state):
-                return self.keep(state)
+                return self.release(state)
             case OpenData(port=port, tls=tls):
                 await self._open_data(port, tls)
             case AwaitData(announced=announced):
@@ -451,13 +451,13 @@ class Performer:
             case CloseData():
                 await self._close_data()
             case Send(lines=lines, unless=unless):
-                return await self._speak(partial(self.stream.send, *lines), unless)
+                return await self._send_unless(partial(self.stream.send, *lines), unless)
             case SendBody(unless=unless):
-                return await self._speak(partial(self._upload, step), unless)
+                return await self._send_unless(partial(self._upload, step), unless)
             case Rest():
                 await self.rest()
             case RequestPeer() | RequestAgreed() | RequestEnd():
-                return self._tell(step)
+                return self._read_property(step)
             case JoinPipeline():
                 return await self._join(step)
             case StartRequest():
@@ -472,24 +472,24 @@ class Performer:
             case ReadNames():
                 return await self.file.names()
             case ParseBuffered(reader=reader):
-                return self._skim(reader)
+                return self._parse_buffered(reader)
             case StartTimer(seconds=seconds):
                 self._timer = self._gate.timer(seconds)
             case StartTls() | StartPacking():
-                await self._turn(step)
+                await self._upgrade(step)
             case RandomBytes(octets=count):
                 return self._gate.random(count)
             case OpenDatagrams(route=route):
                 return await self.exchanges.open_datagrams(route)
             case ExchangeDatagrams(exchange=exchange):
-                return await self.exchanges.carry(exchange)
+                return await self.exchanges.run_exchange(exchange)
             case StartBody() | EmitBody() | CopyBody():
                 raise AssertionError("the driver performs the steps of the body")
             case _:
                 assert_never(step)
         return None
 
-    def _tell(self, step: RequestPeer | RequestAgreed | RequestEnd) -> object:
+    def _read_property(self, step: RequestPeer | RequestAgreed | RequestEnd) -> object:
         match step:
             case RequestPeer():
                 return self.stream.peer
@@ -501,7 +501,7 @@ class Performer:
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
         """Open a connection or a file, and close the earlier connection or file of the dialogue."""
         if self._opened is not None:
-            await self._begin_anew()
+            await self._reset()
         opened = await opening.__aenter__()
         self._opened = opening
         return opened
@@ -525,14 +525,14 @@ class Performer:
         self.buffer = state.buffer
         return JoinedPipeline(state, self.stream.peer)
 
-    async def _begin_anew(self) -> None:
+    async def _reset(self) -> None:
         await self.aclose()
         self.buffer = Buffer()
-        self._waiting = None
-        self._early = None
+        self._reader = None
+        self._early_result = None
         self._pooled = None
 
-    def take_whole(self, step: CopyBody) -> tuple[bytes, CopiedBody] | None:
+    def take_buffered(self, step: CopyBody) -> tuple[bytes, CopiedBody] | None:
         """Return the copied bytes and the step's result, or None if the head came without the bytes."""
         count = step.count
         if count is None or step.source != "connection" or step.filter is not None:
@@ -552,14 +552,14 @@ class Performer:
             case "file":
                 return FileBodySource(self.file, step.begin), Buffer()
 
-    def keep(self, state: object) -> int:
+    def release(self, state: object) -> int:
         """Return a connection to the pool, or close it if it has unread bytes, and return their number."""
         waiting = len(self.buffer)
         if self._pooled is not None and not waiting and not self.buffer.at_end:
             self._pooled.keep(state)
         return waiting
 
-    def _skim(self, reader: Reader[T]) -> T | None:
+    def _parse_buffered(self, reader: Reader[T]) -> T | None:
         try:
             next(reader(self.buffer))
         except StopIteration as done:
@@ -567,7 +567,7 @@ class Performer:
             return value
         return None
 
-    async def _turn(self, step: StartTls | StartPacking) -> None:
+    async def _upgrade(self, step: StartTls | StartPacking) -> None:
         """Start TLS or compression. If bytes arrived before the change, raise an error."""
         if self.buffer and isinstance(step, StartTls):
             raise ProtocolError(f"received {len(self.buffer)} bytes in the clear before the TLS handshake")
@@ -578,36 +578,36 @@ class Performer:
         else:
             await self.stream.start_tls()
 
-    async def _speak(
-        self, speak: Callable[[], Awaitable[None]], unless: StopCondition[object] | None
+    async def _send_unless(
+        self, send: Callable[[], Awaitable[None]], unless: StopCondition[object] | None
     ) -> object | None:
-        if unless is None or self._early is not None:
-            await speak()
+        if unless is None or self._early_result is not None:
+            await send()
             return None
-        said, heard = await self._gate.first_of(speak, partial(self._heed, unless))
-        if heard is not None and isinstance(heard.value, ResolveError):
-            raise heard.value
-        if said is not None:
-            self._early = heard or self._early
+        sent, response = await self._gate.first_of(send, partial(self._watch_response, unless))
+        if response is not None and isinstance(response.value, ResolveError):
+            raise response.value
+        if sent is not None:
+            self._early_result = response or self._early_result
             return None
-        return None if heard is None else heard.value
+        return None if response is None else response.value
 
-    async def _heed(self, unless: StopCondition[object]) -> object:
+    async def _watch_response(self, unless: StopCondition[object]) -> object:
         """Return the value that ends the sending, also a protocol error in the peer's response.
 
         The error is returned and not raised, because an exception would be lost while the last bytes are
         sent. A timeout is not an error while there is data to send.
         """
-        while self._early is None:
+        while self._early_result is None:
             try:
-                value = await self._hear(unless.reader)
+                value = await self._receive(unless.reader)
             except TimedOut:
                 continue
             except ResolveError as error:
                 return error
             if unless.ends(value):
                 return value
-            self._early = FirstResult(value)
+            self._early_result = FirstResult(value)
         await self._gate.stand_by()
 
     async def _upload(self, step: SendBody) -> None:
@@ -617,41 +617,41 @@ class Performer:
             lines = ()
         await self.stream.send(*lines, step.encode(b""))
 
-    async def _hear(self, reader: Reader[T]) -> T:
-        if self._early is not None:
-            early, self._early = self._early, None
+    async def _receive(self, reader: Reader[T]) -> T:
+        if self._early_result is not None:
+            early, self._early_result = self._early_result, None
             if isinstance(early.value, ProtocolError):
                 raise early.value
             return cast(T, early.value)
-        if self._waiting is None:
-            self._waiting = reader(self.buffer)
+        if self._reader is None:
+            self._reader = reader(self.buffer)
         while True:
             try:
-                needs = next(self._waiting)
+                needs = next(self._reader)
             except StopIteration as done:
-                self._waiting = None
+                self._reader = None
                 value: T = done.value
                 return value
             except ResolveError:
-                self._waiting = None
+                self._reader = None
                 raise
-            await self._go_for(needs)
+            await self._fill_buffer(needs)
 
     async def _peek(self, reader: Reader[T]) -> T:
-        looking = reader(self.buffer)
+        parsing = reader(self.buffer)
         while True:
             try:
-                needs = next(looking)
+                needs = next(parsing)
             except StopIteration as done:
                 value: T = done.value
                 return value
             assert needs is REST or not self.buffer.is_all, "a reader asked for more after the end"
             try:
-                await self._go_for(needs)
+                await self._fill_buffer(needs)
             except (Disconnected, TimedOut) as error:
                 self.buffer.broken = error
 
-    async def _go_for(self, needs: Rest | None) -> None:
+    async def _fill_buffer(self, needs: Rest | None) -> None:
         if needs is REST:
             await self.rest()
         elif self.buffer.broken is not None:
@@ -667,42 +667,42 @@ class Performer:
     async def _await_data(self, step: AwaitData[T]) -> BodyStarted[T]:
         values: list[T] = []
 
-        async def hear() -> DataExpectation:
+        async def receive_replies() -> DataExpectation:
             try:
-                pace = DataExpectation.MORE
-                while pace is DataExpectation.MORE:
-                    values.append(await self._hear(step.reader))
-                    pace = step.weigh(values)
+                expectation = DataExpectation.MORE
+                while expectation is DataExpectation.MORE:
+                    values.append(await self._receive(step.reader))
+                    expectation = step.weigh(values)
             # The errors are stored. If they were raised, data that arrived at the same time would be lost.
             except ProtocolError as error:
-                self._early = FirstResult(error)
+                self._early_result = FirstResult(error)
                 return DataExpectation.OVER
             except Disconnected:  # The next read raises it again.
                 return DataExpectation.BROKEN
-            if pace is DataExpectation.LAST:
+            if expectation is DataExpectation.LAST:
                 await self._await_more()
-            return pace
+            return expectation
 
         data = self.data
-        heard, received = await self._gate.first_of(hear, data.receive)
-        if received is None and self._early is not None:
-            await self._hear(step.reader)
+        outcome, received = await self._gate.first_of(receive_replies, data.receive)
+        if received is None and self._early_result is not None:
+            await self._receive(step.reader)
         broken = None
         if received is not None:
             broken = received.value
-        elif heard is not None and heard.value is DataExpectation.LAST:
+        elif outcome is not None and outcome.value is DataExpectation.LAST:
             broken = await data.receive()
-        elif heard is not None and heard.value is DataExpectation.BROKEN:
-            broken = await data.take()
+        elif outcome is not None and outcome.value is DataExpectation.BROKEN:
+            broken = await data.receive_available()
         return BodyStarted(tuple(values), len(data.buffer), broken, data.stream.close_notify_seen)
 
     async def _await_announced(self, step: AwaitData[T]) -> BodyStarted[T]:
-        values, data, broken = (await self._hear(step.reader),), self.data, None
+        values, data, broken = (await self._receive(step.reader),), self.data, None
         match step.weigh(values):
             case DataExpectation.MORE | DataExpectation.LAST:
                 broken = await data.receive()
             case DataExpectation.BROKEN:
-                broken = await data.take()
+                broken = await data.receive_available()
         return BodyStarted(values, len(data.buffer), broken, data.stream.close_notify_seen)
 
     async def _await_more(self) -> None:

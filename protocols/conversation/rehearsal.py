@@ -52,10 +52,10 @@ def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
         except ResolveError as error:
             return PlanRehearsal([*steps, PlanNote(error.message)], error)
         steps.append(step)
-        answer = _ideal_answer(step)
+        answer = _expected_answer(step)
 
 
-def _ideal_answer(step: Step) -> object:
+def _expected_answer(step: Step) -> object:
     match step:
         case Receive(ideal=ideal) | Peek(ideal=ideal) | RequestCredentials(ideal=ideal):
             return ideal

@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.prospero import file
 from protocols.contract import Line
-from protocols.conversation.performer import carry
+from protocols.conversation.performer import run_exchange
 from protocols.prospero.ardp import ArdpExchange
 from protocols.prospero.message import ProsperoReply, join_packets
 from protocols.prospero.objects import ObjectPointer
@@ -245,7 +245,7 @@ async def test_carry_with_unsendable_address_uses_next_immediately(
     began = net.now
     datagrams = PartialDatagrams(net, *away, here)
     asked = exchange(datagrams.addresses, ASK * request_size)
-    await carry(asked, datagrams)
+    await run_exchange(asked, datagrams)
     assert asked.redirect is None
     assert list(dict.fromkeys(datagrams.tried)) == [*away, here]
     assert datagrams.peer == here
@@ -258,6 +258,6 @@ async def test_carry_without_sendable_address_raises_immediately() -> None:
     began = net.now
     datagrams = PartialDatagrams(net, *AWAY)
     with pytest.raises(Unreachable, match=AWAY[1]):
-        await carry(exchange(datagrams.addresses), datagrams)
+        await run_exchange(exchange(datagrams.addresses), datagrams)
     assert datagrams.tried == list(AWAY)
     assert (net.sent, net.now) == ([], began)
