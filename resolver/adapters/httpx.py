@@ -60,7 +60,7 @@ def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
     return {f"{scheme}://": transport for scheme in resolver.schemes(web=False)}
 
 
-class _Given(resolver.Settings, total=False):
+class _StreamSettings(resolver.Settings, total=False):
     """The arguments of `resolver.stream` except the URL."""
 
     origin: Literal["user", "chosen", "derived"]
@@ -108,7 +108,7 @@ class Transport(TransportBase):
         body = join_classes(_AsyncBody, family.AsyncByteStream)(reply, opened, request, family)
         return _response(reply, body, family)
 
-    def _read_settings(self, request: AnyRequest, family: HttpxFamily) -> _Given:
+    def _read_settings(self, request: AnyRequest, family: HttpxFamily) -> _StreamSettings:
         unsupported = error_class(family, "UnsupportedProtocol")
         if request.method != "GET":
             raise unsupported(
@@ -116,18 +116,18 @@ class Transport(TransportBase):
                 request=cast("httpx.Request", request),
             )
         extensions = dict(request.extensions)
-        said = cast(_Given, self._settings.copy())
-        limits = said.get("limits") or resolver.Limits()
-        asked = extensions.pop("timeout", {})
-        said["limits"] = limits.waiting(asked.get("connect"), asked.get("read"))
+        settings = cast(_StreamSettings, self._settings.copy())
+        limits = settings.get("limits") or resolver.Limits()
+        timeouts = extensions.pop("timeout", {})
+        settings["limits"] = limits.waiting(timeouts.get("connect"), timeouts.get("read"))
         # After a redirect, the header fields are ignored, because they may belong to another host (S11).
         if (hop := extensions.pop(_MARK, None)) is not None:
-            said["origin"], said["referrer"] = "derived", hop.referrer
-            return said
+            settings["origin"], settings["referrer"] = "derived", hop.referrer
+            return settings
         if "origin" in extensions:
-            said["origin"] = extensions.pop("origin")
+            settings["origin"] = extensions.pop("origin")
         if "referrer" in extensions:
-            said["referrer"] = extensions.pop("referrer")
+            settings["referrer"] = extensions.pop("referrer")
         for name in extensions:
             words = f"extension {name!r} is not supported (nothing was sent)"
             raise unsupported(words, request=cast("httpx.Request", request))
@@ -136,8 +136,8 @@ class Transport(TransportBase):
         except ValueError as error:
             raise unsupported(str(error), request=cast("httpx.Request", request)) from error
         if login is not None:
-            said["credentials"] = login.override_source(said.get("credentials"))
-        return said
+            settings["credentials"] = login.override_source(settings.get("credentials"))
+        return settings
 
 
 class _SyncBody:
@@ -205,5 +205,5 @@ def _translate_errors(request: AnyRequest, family: HttpxFamily) -> Iterator[None
     try:
         yield
     except resolver.ResolveError as error:
-        kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), "TransportError")
+        kind = next((kind for base, kind in _EXCEPTIONS if isinstance(error, base)), "TransportError")
         raise error_class(family, kind)(str(error), request=cast("httpx.Request", request)) from error

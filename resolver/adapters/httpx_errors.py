@@ -38,8 +38,8 @@ class RequestRefused(resolver.Refused):
         return _restore_refusal, (type(self).__bases__[1], vars(self).copy())
 
 
-def _restore_refusal(theirs: type, facts: dict[str, object]) -> RequestRefused:
-    error = BaseException.__new__(join_classes(RequestRefused, theirs), facts["message"])
+def _restore_refusal(library_type: type, facts: dict[str, object]) -> RequestRefused:
+    error = BaseException.__new__(join_classes(RequestRefused, library_type), facts["message"])
     vars(error).update(facts)
     return error
 
@@ -69,7 +69,7 @@ def translate_error(
         return join_classes(RequestRefused, family.TransportError)(error)
     if isinstance(error, resolver.TimedOut):
         return error_class(family, _TIMEOUTS[phase])(error.message)
-    for ours, theirs in _TRANSLATIONS:
-        if isinstance(error, ours):
-            return error_class(family, theirs)(error.message)
+    for error_type, name in _TRANSLATIONS:
+        if isinstance(error, error_type):
+            return error_class(family, name)(error.message)
     return family.TransportError(error.message)

@@ -54,27 +54,27 @@ def family_of(request: AnyRequest) -> HttpxFamily:
 
 @lru_cache(maxsize=64)
 def _find_family(kind: type) -> HttpxFamily:
-    for each in kind.__mro__:
-        name = each.__module__.partition(".")[0]
+    for base in kind.__mro__:
+        name = base.__module__.partition(".")[0]
         if name in _NAMES:
             return cast(HttpxFamily, sys.modules[name])
     raise TypeError(f"a request must be an httpx.Request or httpx2.Request, got {kind.__name__!r}")
 
 
-def join_classes(ours: type[T], theirs: type[object]) -> type[T]:
+def join_classes(own: type[T], library: type[object]) -> type[T]:
     """Return a common subclass of a class of this library and a class of httpx or httpx2.
 
     The common subclass is necessary, because each library accepts only its own classes of bodies and
     exceptions.
     """
-    joined: type[T] | None = _JOINED.get((ours, theirs))
+    joined: type[T] | None = _CLASS_BY_BASES.get((own, library))
     if joined is None:
-        names = {"__module__": ours.__module__, "__doc__": ours.__doc__}
-        joined = _JOINED.setdefault((ours, theirs), type(ours.__name__, (ours, theirs), names))
+        names = {"__module__": own.__module__, "__doc__": own.__doc__}
+        joined = _CLASS_BY_BASES.setdefault((own, library), type(own.__name__, (own, library), names))
     return joined
 
 
-_JOINED: dict[tuple[type, type], Any] = {}
+_CLASS_BY_BASES: dict[tuple[type, type], Any] = {}
 
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ else:
         def __new__(cls, *given, **settings):
             for name in _NAMES:
                 if (family := sys.modules.get(name)) is not None:
-                    theirs = (family.AsyncBaseTransport, family.BaseTransport)
-                    if not issubclass(TransportBase, theirs):
-                        TransportBase.__bases__ += theirs
+                    bases = (family.AsyncBaseTransport, family.BaseTransport)
+                    if not issubclass(TransportBase, bases):
+                        TransportBase.__bases__ += bases
             return super().__new__(cls)

@@ -105,28 +105,28 @@ class _RedirectMark(NamedTuple):
         request: The request whose response is a redirect.
         referrer: The URL and IP address of this request.
         hops: The number of redirects so far.
-        left: Whether a redirect has led to a host or port other than those of the first request.
+        has_left_host: Whether a redirect has led to a host or port other than those of the first request.
         clock: The clock for the time limit of the first request and all its redirects.
     """
 
     request: ReferenceType[httpx.Request]
     referrer: Referrer
     hops: int
-    left: bool
+    has_left_host: bool
     clock: Clock
 
 
 class RequestRoute(NamedTuple):
     """The origin and the redirects of a request.
 
-    `hops` is the number of redirects before the request. `left` and `clock` have the same meaning as in
-    `_RedirectMark`.
+    `hops` is the number of redirects before the request. `has_left_host` and `clock` have the same meaning
+    as in `_RedirectMark`.
     """
 
     origin: Origin
     referrer: Referrer | None
     hops: int = 0
-    left: bool = False
+    has_left_host: bool = False
     clock: Clock | None = None
 
     def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
@@ -140,14 +140,14 @@ class RequestRoute(NamedTuple):
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers
         stays = may_carry_credentials(parse(self.referrer.url), url, policy)
-        there = parse(strip_user(url)) if stays else url
-        if stays and not self.left:
-            return self, there, headers
-        return self._replace(left=True), there, select_harmless(headers)
+        target = parse(strip_user(url)) if stays else url
+        if stays and not self.has_left_host:
+            return self, target, headers
+        return self._replace(has_left_host=True), target, select_harmless(headers)
 
     def mark(self, request: httpx.Request, found_in: Referrer, clock: Clock) -> None:
         """Mark a request whose response is a redirect, because the client may follow the redirect."""
-        mark = _RedirectMark(ref(request), found_in, self.hops + 1, self.left, clock)
+        mark = _RedirectMark(ref(request), found_in, self.hops + 1, self.has_left_host, clock)
         request.extensions = {**request.extensions, _MARK: mark}
 
 
@@ -158,10 +158,10 @@ def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
     """
     mark: _RedirectMark | None = request.extensions.get(_MARK)
     if mark is not None and mark.request() is not request:
-        return RequestRoute("derived", mark.referrer, mark.hops, mark.left, mark.clock)
-    led_by: tuple[str, str | None] | None = request.extensions.get("referrer")
-    chosen: Origin = request.extensions.get("origin", origin)
-    return RequestRoute(chosen, None if led_by is None else Referrer(*led_by))
+        return RequestRoute("derived", mark.referrer, mark.hops, mark.has_left_host, mark.clock)
+    referrer: tuple[str, str | None] | None = request.extensions.get("referrer")
+    request_origin: Origin = request.extensions.get("origin", origin)
+    return RequestRoute(request_origin, None if referrer is None else Referrer(*referrer))
 
 
 # The network gate of one httpx request. The connections of this gate apply the timeouts of the httpx client.
@@ -411,11 +411,11 @@ class ResponseBody:
         self._opened: AbstractAsyncContextManager[Reply] | None = opened
         self._body = reply.body
         self.gate = gate
-        self._most = gate.options.most
+        self._max_size = gate.options.most
         self._received = 0
         self._recording = recording
         self._has_length = "content-length" in dict(reply.meta)
-        self._ahead: list[bytes] = []
+        self._buffered: list[bytes] = []
         self._failure: ResolveError | None = None
         facts = reply.extra or {}
         self.upgraded = SwitchedConnection(self, gate) if facts["status"] == SWITCHING else None
@@ -424,8 +424,8 @@ class ResponseBody:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._ahead:
-            return self._ahead.pop(0)
+        if self._buffered:
+            return self._buffered.pop(0)
         if self.upgraded is not None:
             raise StopAsyncIteration
         if (trace := self.gate.trace) is not None:
@@ -449,7 +449,7 @@ class ResponseBody:
         with self.gate.clock.limit_time():
             return await anext(self._body, b"")
 
-    async def read_ahead(self) -> bool:
+    async def buffer_received(self) -> bool:
         """Read the bytes of the body that have already arrived, at most about 1 MiB.
 
         If the response has a `Content-Length`, the method waits up to 2 ms, because the body may arrive
@@ -462,7 +462,7 @@ class ResponseBody:
         with loop.move_on_at(loop.current_time() + COLLECT_SECONDS if self._has_length else -_NEVER):
             try:
                 while self._received < BLOCK_SIZE:
-                    self._ahead.append(await self._read())
+                    self._buffered.append(await self._read())
             except StopAsyncIteration:
                 return True
             except ResolveError as error:
@@ -476,9 +476,9 @@ class ResponseBody:
         del self.response
         return response
 
-    def take_ahead(self) -> bytes:
-        """Return and clear the bytes that `read_ahead` has read."""
-        octets, self._ahead = b"".join(self._ahead), []
+    def take_buffered(self) -> bytes:
+        """Return and clear the bytes that `buffer_received` has read."""
+        octets, self._buffered = b"".join(self._buffered), []
         return octets
 
     async def _read(self) -> bytes:
@@ -486,8 +486,8 @@ class ResponseBody:
             raise self._failure
         octets = await anext(self._body)
         self._received += len(octets)
-        if self._most is not None and self._received > self._most:
-            raise LimitExceeded("body", f"body exceeds the limit of {self._most} bytes")
+        if self._max_size is not None and self._received > self._max_size:
+            raise LimitExceeded("body", f"body exceeds the limit of {self._max_size} bytes")
         return octets
 
     @property
@@ -521,18 +521,18 @@ class SwitchedConnection:
         return self._stream.describe(name)
 
 
-class HeldBody:
+class UnreadBody:
     """The unread response body for a blocking client; `close` also closes the response."""
 
-    def __init__(self, body: ResponseBody, held: OpenResource) -> None:
+    def __init__(self, body: ResponseBody, resource: OpenResource) -> None:
         # The `trace` function must not run within the short time limit in which `WaitingBody` collects bytes.
-        self._body = WaitingBody(body, held, BLOCK_SIZE if body.gate.trace is None else 1)
-        self._ahead = body.take_ahead()
-        self.close = held.leave
+        self._body = WaitingBody(body, resource, BLOCK_SIZE if body.gate.trace is None else 1)
+        self._buffered = body.take_buffered()
+        self.close = resource.leave
 
     def __iter__(self) -> Iterator[bytes]:
-        if self._ahead:
-            yield self._ahead
+        if self._buffered:
+            yield self._buffered
         yield from self._body
 
 
@@ -576,8 +576,8 @@ class HttpxTransport(TransportBase):
         if self._network.quota is not None:
             raise NotConfigured("limits.quota is not available here: only a Resolver counts its bodies")
         self._options = Options(codings=codings.find_codings())
-        self._undone = frozenset({**ALWAYS, **self._options.codings})
-        self._framed = replace(self._options, http2=http2.find_frames())
+        self._codings = frozenset({**ALWAYS, **self._options.codings})
+        self._http2_options = replace(self._options, http2=http2.find_frames())
         self._kind: str | None = None
         self._client = ""
         self._portal: Portal | None = None
@@ -594,7 +594,7 @@ class HttpxTransport(TransportBase):
         async def answer() -> aclosing[ResponseBody]:
             return aclosing(await self._answer(cast("httpx.Request", request)))
 
-        return PortalContext(self._home, answer, _hold_response, _read_ahead).__enter__()
+        return PortalContext(self._home, answer, _make_unread_response, _buffer_received).__enter__()
 
     def _serve(self, request: AnyRequest, kind: str) -> None:
         """Raise an error if both asynchronous and blocking clients use this transport.
@@ -619,7 +619,7 @@ class HttpxTransport(TransportBase):
         family = family_of(request)
         sent = RequestBody(request, family)
         try:
-            route, gate, url, relayed = self._judge(request, sent, family)
+            route, gate, url, relayed = self._check(request, sent, family)
         except BaseException as error:
             await sent.aclose()
             if isinstance(error, ResolveError):
@@ -658,8 +658,8 @@ class HttpxTransport(TransportBase):
         assert self._network.recorder is not None
         recording = self._network.recorder.recording(gate.mask, 1)
         request = HopRequest(url, gate.options, route.origin, route.referrer)
-        led_by = None if route.hops == 0 or route.referrer is None else route.referrer.url
-        recording.begin(request, gate, led_by)
+        referrer = None if route.hops == 0 or route.referrer is None else route.referrer.url
+        recording.begin(request, gate, referrer)
         return recording
 
     def _trace(self, request: httpx.Request) -> RequestTrace | None:
@@ -692,7 +692,7 @@ class HttpxTransport(TransportBase):
         if (home := vars(self).get("_portal")) is not None:
             home.try_start(self.aclose)
 
-    def _judge(
+    def _check(
         self, request: httpx.Request, body: RequestBody, family: HttpxFamily
     ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, HttpRequest]:
         """Check a request against the policy, and prepare it."""
@@ -705,57 +705,57 @@ class HttpxTransport(TransportBase):
             self._network.policy,
         )
         limits = self._network.limits_of(url)
-        in_frames = isinstance(url, HttpUrl) and url.secured and _goes_in_frames(request, body)
-        in_frames = in_frames and self._network.recorder is None
-        options = self._framed if in_frames else self._options
+        uses_http2 = isinstance(url, HttpUrl) and url.secured and _can_use_http2(request, body)
+        uses_http2 = uses_http2 and self._network.recorder is None
+        options = self._http2_options if uses_http2 else self._options
         if limits.body_everywhere:
             options = replace(options, most=limits.body)
-        judged = self._network.judge_url(url, origin=route.origin, referrer=route.referrer, options=options)
+        admitted = self._network.judge_url(url, origin=route.origin, referrer=route.referrer, options=options)
         if not isinstance(url, HttpUrl):
             raise UnsupportedScheme(url.scheme, f"httpx does not support {url.scheme} URLs")
-        given: bytes | None = None if route.hops else request.extensions.get("target")
-        target = target_of(url) if given is None else given
+        custom_target: bytes | None = None if route.hops else request.extensions.get("target")
+        target = target_of(url) if custom_target is None else custom_target
         fields = [
-            (name, _filter_codings(value, self._undone) if name.lower() == b"accept-encoding" else value)
+            (name, _filter_codings(value, self._codings) if name.lower() == b"accept-encoding" else value)
             for name, value in headers
         ]
         content = body.next_piece if body.octets is None else body.octets
         trace = self._trace(request)
         make_gate = TimeoutGate if trace is None else TracedGate
-        gate = make_gate(judged, request.extensions.get("timeout", {}), route.clock, family)
+        gate = make_gate(admitted, request.extensions.get("timeout", {}), route.clock, family)
         gate.trace = trace
         return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
 
 @lru_cache(maxsize=64)
-def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
+def _filter_codings(value: bytes, supported: frozenset[str]) -> bytes:
     """Return an `Accept-Encoding` value without the content codings that this library cannot decode."""
-    named = [coding.strip() for coding in value.decode("latin-1").split(",")]
-    known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
-    return ", ".join(known).encode("latin-1") or b"identity"
+    codings = [coding.strip() for coding in value.decode("latin-1").split(",")]
+    decodable = [coding for coding in codings if coding.partition(";")[0].strip().lower() in supported]
+    return ", ".join(decodable).encode("latin-1") or b"identity"
 
 
-async def _read_ahead(body: ResponseBody) -> bool:
+async def _buffer_received(body: ResponseBody) -> bool:
     """Read the received bytes of the body, in the same portal call as the response head."""
     # A request with a `trace` function is excluded, because the function would run within the short time
-    # limit of `read_ahead`.
-    return body.upgraded is None and body.gate.trace is None and await body.read_ahead()
+    # limit of `buffer_received`.
+    return body.upgraded is None and body.gate.trace is None and await body.buffer_received()
 
 
-def _hold_response(body: ResponseBody, held: OpenResource) -> httpx.Response:
+def _make_unread_response(body: ResponseBody, resource: OpenResource) -> httpx.Response:
     """Return the response for a blocking client."""
     response, family = body.take_response(), body.gate.family
     if (upgraded := response.extensions.get("network_stream")) is not None:
-        response.extensions["network_stream"] = UpgradedStream(upgraded, held.portal)
+        response.extensions["network_stream"] = UpgradedStream(upgraded, resource.portal)
     if body.is_closed:
-        response.stream = family.ByteStream(body.take_ahead())
+        response.stream = family.ByteStream(body.take_buffered())
     else:
-        unread = join_classes(HeldBody, family.SyncByteStream)(body, held)
+        unread = join_classes(UnreadBody, family.SyncByteStream)(body, resource)
         response.stream = cast("httpx.SyncByteStream", unread)
     return response
 
 
-def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
+def _can_use_http2(request: httpx.Request, body: RequestBody) -> bool:
     """Return whether a request may use HTTP/2.
 
     A request with a body uses HTTP/1.1, because in HTTP/2 each chunk may have to wait for the server's

@@ -70,13 +70,13 @@ class AsyncUpgradedStream:
     def __init__(self, connection: UpgradedConnection, family: HttpxFamily) -> None:
         self._connection = connection
         self._reading, self._writing = _errors_of(family)
-        self._ahead = b""
+        self._buffer = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - of httpcore
         """Wait for bytes, and return up to `max_bytes`; empty at the end."""
-        if not self._ahead:
-            self._ahead = await self._call(self._connection.read, self._reading, timeout)
-        octets, self._ahead = self._ahead[:max_bytes], self._ahead[max_bytes:]
+        if not self._buffer:
+            self._buffer = await self._call(self._connection.read, self._reading, timeout)
+        octets, self._buffer = self._buffer[:max_bytes], self._buffer[max_bytes:]
         return octets
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - of httpcore
