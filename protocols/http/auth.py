@@ -51,15 +51,15 @@ class AuthSessions:
     def __init__(self) -> None:
         self.digests: OrderedDict[Place, Digest | None] = OrderedDict()
 
-    def find(self, place: Place) -> Digest | None:
-        return self.digests.get(place)
+    def find(self, key: Place) -> Digest | None:
+        return self.digests.get(key)
 
-    def is_rejected(self, place: Place) -> bool:
-        return place in self.digests and self.digests[place] is None
+    def is_rejected(self, key: Place) -> bool:
+        return key in self.digests and self.digests[key] is None
 
-    def keep(self, place: Place, digest: Digest | None) -> None:
-        self.digests[place] = digest
-        self.digests.move_to_end(place)
+    def store(self, key: Place, digest: Digest | None) -> None:
+        self.digests[key] = digest
+        self.digests.move_to_end(key)
         if len(self.digests) > _CAPACITY:
             self.digests.popitem(last=False)
 
@@ -68,7 +68,7 @@ class HttpLogin:
     """The authentication of one retrieval. The reply of the retrieval reports its `findings`.
 
     First set `credentials` to the result of `credentials_step`, if there is one. Then send each request after
-    `sign`, and pass the head of its response to `take_head`. `refusal` is the error if the server rejected
+    `sign`, and pass the head of its response to `process_head`. `refusal` is the error if the server rejected
     the login in its last response.
     """
 
@@ -106,14 +106,14 @@ class HttpLogin:
             return request
         return request.add_fields(((b"Cookie", value),))
 
-    def take_head(self, head: ResponseHead, request: HttpRequest) -> None:
+    def process_head(self, head: ResponseHead, request: HttpRequest) -> None:
         """Store the cookies in a response head, and check the server's proof of the password."""
         if self._has_cookies and "set-cookie" in head.first:
             from protocols.http.cookies import Jar  # lazy import: most servers set no cookie
 
             jar = self._options.memory.setdefault(JAR, Jar())
             assert isinstance(jar, Jar)
-            jar.take(head, self._url, self._options.suffix_of)
+            jar.update(head, self._url, self._options.suffix_of)
         if self._sent == "digest" and head.status != UNAUTHORIZED:
             self._check_server(head, request)
 
@@ -180,7 +180,7 @@ class HttpLogin:
         yield from answer.skip_body(self.findings)
         unguessable: bytes = yield RandomBytes(UNGUESSABLE)
         digest = Digest(challenge, unguessable.hex())
-        self._sessions.keep(self._place, digest)
+        self._sessions.store(self._place, digest)
         return True
 
     def _find_refusal(self, challenge: Challenge, head: ResponseHead) -> AccessDenied | None:
@@ -192,7 +192,7 @@ class HttpLogin:
             or (is_repeated and not challenge.is_stale)
             or self._stale > _MAX_STALE
         ):
-            self._sessions.keep(self._place, None)
+            self._sessions.store(self._place, None)
             return _rejection(head)
         return None
 

@@ -92,7 +92,7 @@ class Jar:
             value = extended
         return value.encode("latin-1")
 
-    def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
+    def update(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
         """Store the cookies of a response. Without `suffix_of`, each cookie is valid for one host only."""
         now = head.first.get("date", "")
         for text in head.values("set-cookie")[:_MAX_SET]:

@@ -51,7 +51,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     while True:
         answer = yield from perform(login.sign(request), options, limits, tls=url.secured)
         head = answer.head
-        login.take_head(head, request)
+        login.process_head(head, request)
         if head.status == UNAUTHORIZED and (yield from login.can_answer(answer)):
             continue
         if request.method == b"HEAD" and head.status in _NO_HEAD:

@@ -116,9 +116,9 @@ class Http1Exchange:
         head = write_plain(request)
         self.is_plain = head is not None
         self.secrets = request.secrets
-        self.line = encode_head(head or self._begin().head, self.secrets)
+        self.line = encode_head(head or self._start_h11().head, self.secrets)
 
-    def _begin(self) -> H11Machine:
+    def _start_h11(self) -> H11Machine:
 
         # lazy import: h11 takes 25 ms to import, and a plain head does not need h11
         from protocols.http.h11_machine import H11Machine
@@ -133,7 +133,7 @@ class Http1Exchange:
         For a plain request, h11 is used only if the response is not plain.
         """
         if self._h11 is None:
-            self._begin().encode_end()
+            self._start_h11().encode_end()
         assert self._h11 is not None
         return self._h11
 

@@ -21,7 +21,7 @@ from protocols.wire import Buffer, encode_frames
 #: The size of a frame header in bytes (RFC 9113 4.1), and the default maximum size of a frame's payload in
 #: bytes (4.2).
 _PREFIX = 9
-_LARGEST_FRAME = 16_384
+_MAX_FRAME = 16_384
 _GOAWAY = 7
 #: The maximum number of consecutive frames without response data. A normal server sends fewer frames. Some
 #: denial-of-service attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to 9518,
@@ -74,19 +74,19 @@ class Http2Exchange:
         self._fields = 0
         self._framed = self._unpacked = 0
         self._data: list[bytes] = []
-        self._leaving = False
+        self._has_goaway = False
         self._fault: ResolveError | None = None
         self._stream = frames.request(
             _fields_of(request), {(n.lower(), value) for n, value in request.secrets}
         )
-        self._out = frames.take_unsent()
+        self._unsent = frames.take_unsent()
 
     def take_unsent(self) -> Line | None:
         """Return the bytes to send now: first the request, later acknowledgments and window updates.
 
         Window updates are part of flow control (backpressure).
         """
-        octets, self._out = self._out + self.frames.take_unsent(), b""
+        octets, self._unsent = self._unsent + self.frames.take_unsent(), b""
         shown, self._shown = self._shown, None
         return encode_frames(octets, shown, self._secrets) if octets else None
 
@@ -103,7 +103,7 @@ class Http2Exchange:
                 self._read(frame)
                 if self._fault is not None and self._head is None:
                     raise self._fault
-            elif self._wants_out():
+            elif self._has_unsent():
                 return None
             elif buffer.at_end:
                 raise Disconnected("the connection ended before the end of the head")
@@ -135,7 +135,7 @@ class Http2Exchange:
         while not (octets := self.take_data(buffer)):
             if self.ended:
                 return b""
-            if self._wants_out():
+            if self._has_unsent():
                 return None
             if buffer.at_end:
                 raise self.make_cut_error("the connection ended")
@@ -161,7 +161,7 @@ class Http2Exchange:
     @property
     def state(self) -> object:
         """Return the state of the connection for the pool, or None if the connection cannot be reused."""
-        return self.frames if self.ended and self._fault is None and not self._leaving else None
+        return self.frames if self.ended and self._fault is None and not self._has_goaway else None
 
     def make_cut_error(self, reason: str) -> Disconnected | Truncated:
         """Return the error for an incomplete body."""
@@ -171,9 +171,9 @@ class Http2Exchange:
         expected = None if self._head is None else self._head.length
         return Truncated(message, received=self.received, expected=expected)
 
-    def _wants_out(self) -> bool:
-        self._out += self.frames.take_unsent()
-        return bool(self._out)
+    def _has_unsent(self) -> bool:
+        self._unsent += self.frames.take_unsent()
+        return bool(self._unsent)
 
     def _read(self, frame: bytes) -> None:
         self._idle += 1
@@ -182,27 +182,27 @@ class Http2Exchange:
         if frame[3] == _GOAWAY and len(frame) >= _PREFIX + 8:
             # GOAWAY is not passed to the state machine, because the machine would then reject all later
             # frames. Responses in progress still arrive after GOAWAY (6.8).
-            self._leave(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
+            self._handle_goaway(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
             return
         if self._head is None:
             self._framed += len(frame)
             check_head_size(self._framed, self._limits)
         part = self.frames.read(frame)
         if part.fields is not None:
-            self._take_fields(part.fields)
+            self._check_fields(part.fields)
         if part.octets:
-            self._take_octets(part.octets)
+            self._add_data(part.octets)
         if part.broken:
             self._fault = self._fault or self.make_cut_error(part.broken)
         elif part.ended:
             self._end()
 
-    def _leave(self, last: int) -> None:
-        self._leaving = True
+    def _handle_goaway(self, last: int) -> None:
+        self._has_goaway = True
         if last < self._stream:
             self._fault = self.make_cut_error("the server rejected the request (GOAWAY)")
 
-    def _take_fields(self, fields: _Fields) -> None:
+    def _check_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)
         if self._fields > self._limits.lines + 1:  # 1 for the field `:status`
             raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
@@ -212,23 +212,23 @@ class Http2Exchange:
             self._unpacked += len(name) + len(value) + 4
         check_head_size(self._unpacked, self._limits)
         if self._head is None:
-            self._take_head(fields)
+            self._parse_head(fields)
 
-    def _take_head(self, fields: _Fields) -> None:
+    def _parse_head(self, fields: _Fields) -> None:
         status = dict(fields).get(b":status", b"")
-        plain = [(name, value) for name, value in fields if not name.startswith(b":")]
-        right = all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in plain)
-        right = right and all(_LENGTH.fullmatch(value) for name, value in plain if name == b"content-length")
-        if not right or not _STATUS.fullmatch(status) or status == b"101":
+        pairs = [(name, value) for name, value in fields if not name.startswith(b":")]
+        valid = all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in pairs)
+        valid = valid and all(_LENGTH.fullmatch(value) for name, value in pairs if name == b"content-length")
+        if not valid or not _STATUS.fullmatch(status) or status == b"101":
             raise ProtocolError("the response does not begin with a valid head")
         if status.startswith(b"1"):
             return
-        shown = tuple((name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in plain)
+        shown = tuple((name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in pairs)
         self._head = ResponseHead(int(status), "", shown)
         self._head.find_framing(self._method)
         self._idle = 0
 
-    def _take_octets(self, octets: bytes) -> None:
+    def _add_data(self, octets: bytes) -> None:
         if self._head is None or self._head.framing is BodyFraming.NONE:
             raise ProtocolError("the response has a body, although it must not have one")
         self._idle = 0
@@ -252,7 +252,7 @@ def _take_frame(buffer: Buffer) -> bytes | None:
     """
     prefix = buffer.peek(_PREFIX)
     length = int.from_bytes(prefix[:3], "big")
-    if len(prefix) >= 3 and length > _LARGEST_FRAME:
+    if len(prefix) >= 3 and length > _MAX_FRAME:
         raise ProtocolError("this is not HTTP/2: a frame is longer than allowed")
     if len(prefix) < _PREFIX or len(buffer) < _PREFIX + length:
         return None

@@ -61,16 +61,16 @@ def _find_family(kind: type) -> HttpxFamily:
     raise TypeError(f"a request must be an httpx.Request or httpx2.Request, got {kind.__name__!r}")
 
 
-def join_classes(own: type[T], library: type[object]) -> type[T]:
+def join_classes(base: type[T], other: type[object]) -> type[T]:
     """Return a common subclass of a class of this library and a class of httpx or httpx2.
 
     The common subclass is necessary, because each library accepts only its own classes of bodies and
     exceptions.
     """
-    joined: type[T] | None = _CLASS_BY_BASES.get((own, library))
+    joined: type[T] | None = _CLASS_BY_BASES.get((base, other))
     if joined is None:
-        names = {"__module__": own.__module__, "__doc__": own.__doc__}
-        joined = _CLASS_BY_BASES.setdefault((own, library), type(own.__name__, (own, library), names))
+        names = {"__module__": base.__module__, "__doc__": base.__doc__}
+        joined = _CLASS_BY_BASES.setdefault((base, other), type(base.__name__, (base, other), names))
     return joined
 
 

@@ -100,16 +100,16 @@ class IndexDirectory:
         return None if self._base is None else _segments(b"/" + written, self._base)
 
     def _place(self, segments: list[bytes]) -> IndexLink:
-        own = self._segments
-        written = segments[: len(own)]
-        if written != self._written and (above := [*map(decode, written)]) != own:
-            leads_up = [segment for segment in above if segment] == own[:-1]
-            return IndexLink(LinkRole.PARENT if leads_up and len(segments) <= len(own) else LinkRole.OUTSIDE)
-        match segments[len(own) :]:
+        page = self._segments
+        written = segments[: len(page)]
+        if written != self._written and (above := [*map(decode, written)]) != page:
+            leads_up = [segment for segment in above if segment] == page[:-1]
+            return IndexLink(LinkRole.PARENT if leads_up and len(segments) <= len(page) else LinkRole.OUTSIDE)
+        match segments[len(page) :]:
             case [] | [b""]:
                 return IndexLink(LinkRole.NOTHING)
             case [segment] | [segment, b""] if segment:
-                return _entry(segment, directory=len(segments) > len(own) + 1)
+                return _entry(segment, directory=len(segments) > len(page) + 1)
         return IndexLink(LinkRole.OUTSIDE)
 
 

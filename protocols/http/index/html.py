@@ -37,7 +37,7 @@ from protocols.options import Limits
 # Find the element of a page that contains the index, and read the rows and link targets of this element.
 #
 # The parser calls `IndexPage` with the tags and the text of a page. `IndexPage` stores
-# counts, headings, and the rows of containers. `judge` decides later whether the page is an index.
+# counts, headings, and the rows of containers. `find_index` decides later whether the page is an index.
 
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})
@@ -390,7 +390,7 @@ class IndexVerdict(NamedTuple):
     reason: str = ""
 
 
-def judge(page: IndexPage, url: HttpUrl) -> IndexVerdict:
+def find_index(page: IndexPage, url: HttpUrl) -> IndexVerdict:
     if not page.containers:
         return IndexVerdict(None, "the page has no list, table or preformatted text")
     container = max(page.containers, key=_likeness)
@@ -469,7 +469,7 @@ class MarkupReader:
         self._octets += len(octets)
         self._parser.feed(self._filter.feed(octets))
         if self._index is None and self._page.row_count >= _MIN_ROWS:
-            self._judge()
+            self._choose_index()
         elif self._index is None and self._octets > MAX_UNDECIDED:
             raise LimitExceeded(
                 "body", f"the first {MAX_UNDECIDED} bytes of the page do not show whether it is an index"
@@ -480,18 +480,18 @@ class MarkupReader:
         self._parser.feed(self._filter.finish(self._findings))
         self._parser.close()
         if self._index is None:
-            self._judge()
+            self._choose_index()
         return self._entries()
 
-    def _judge(self) -> None:
-        self._tell()
-        verdict = judge(self._page, self._url)
+    def _choose_index(self) -> None:
+        self._report_base()
+        verdict = find_index(self._page, self._url)
         if verdict.container is None:
             decline(self._findings, verdict.reason)
         self._index = self._page.chosen = verdict.container
         self._page.containers = [verdict.container]
 
-    def _tell(self) -> None:
+    def _report_base(self) -> None:
         if self._page.directory.astray:
             detail = "the page's links are relative to another directory (<base href>)"
             self._findings.append(Finding("http:index-base", "warn", detail))

@@ -65,7 +65,7 @@ class ObjectReader:
         self._rest += octets
         entries = list(filter(None, self._objects()))
         self._check_length(self._rest)
-        return self._settle(entries)
+        return self._release(entries)
 
     def _check_length(self, octets: bytes) -> None:
         if len(octets) > self._max_size:
@@ -82,9 +82,9 @@ class ObjectReader:
         if not _END.fullmatch(self._rest):
             self._refuse("the array of objects is not closed")
         self._count = max(self._count, _MIN_OBJECTS)
-        return self._settle([])
+        return self._release([])
 
-    def _settle(self, entries: list[Entry]) -> list[Entry]:
+    def _release(self, entries: list[Entry]) -> list[Entry]:
         if self._pending is None:
             return entries
         self._pending += entries

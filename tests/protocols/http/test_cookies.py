@@ -35,7 +35,7 @@ def sent(*fields: str, at: str = SET_AT, to: str = ASKED) -> str:
     """Return the Cookie field for a URL after another URL set these cookies, each in a separate response."""
     jar = Jar()
     for field in fields:
-        jar.take(ResponseHead(200, "OK", (DATE, ("set-cookie", field))), url_of(at), installed())
+        jar.update(ResponseHead(200, "OK", (DATE, ("set-cookie", field))), url_of(at), installed())
     return jar.header(url_of(to)).decode("latin-1")
 
 
@@ -127,32 +127,32 @@ def test_jar_header_by_host_and_scheme(field: str, at: str, to: str, value: str)
 
 def test_jar_http_response_does_not_replace_secure_cookie() -> None:
     jar = Jar()
-    jar.take(ResponseHead(200, "OK", (("set-cookie", "a=1; Secure"),)), url_of("https://h.example/"), None)
-    jar.take(ResponseHead(200, "OK", (("set-cookie", "a=2"),)), url_of("http://h.example/"), None)
+    jar.update(ResponseHead(200, "OK", (("set-cookie", "a=1; Secure"),)), url_of("https://h.example/"), None)
+    jar.update(ResponseHead(200, "OK", (("set-cookie", "a=2"),)), url_of("http://h.example/"), None)
     assert jar.header(url_of("https://h.example/")) == b"a=1"
 
 
 def test_jar_without_suffix_list_ignores_parent_domains() -> None:
     jar = Jar()
     for field in ("a=1; Domain=example.org", "b=2; Domain=x.example.org"):
-        jar.take(ResponseHead(200, "OK", (("set-cookie", field),)), url_of("http://x.example.org/"), None)
+        jar.update(ResponseHead(200, "OK", (("set-cookie", field),)), url_of("http://x.example.org/"), None)
     assert jar.header(url_of("http://x.example.org/")) == b"b=2"
     assert jar.header(url_of("http://y.x.example.org/")) == b""
 
 
 def test_jar_size_is_limited() -> None:
     jar, url = Jar(), url_of("http://h.example/")
-    jar.take(ResponseHead(200, "OK", tuple(("set-cookie", f"c{n}=1") for n in range(100))), url, None)
+    jar.update(ResponseHead(200, "OK", tuple(("set-cookie", f"c{n}=1") for n in range(100))), url, None)
     assert len(jar.cookies) == 50
     assert b"c63=1" in jar.header(url)
     assert b"c64=1" not in jar.header(url)
     for number in range(4_000):
-        jar.take(
+        jar.update(
             ResponseHead(200, "OK", (("set-cookie", "a=1"),)), url_of(f"http://h{number}.example/"), None
         )
     assert len(jar.cookies) == 3_000
     for number in range(10):
-        jar.take(ResponseHead(200, "OK", (("set-cookie", f"b{number}={'x' * 4000}"),)), url, None)
+        jar.update(ResponseHead(200, "OK", (("set-cookie", f"b{number}={'x' * 4000}"),)), url, None)
     assert len(jar.header(url)) <= 16_384
 
 
@@ -160,7 +160,7 @@ def test_jar_revision_counts_only_changes() -> None:
     jar, url = Jar(), url_of("http://h.example/")
     seen = []
     for field in ("a=1", "a=1", "a=2", "b=1; Max-Age=0", "a=2; Max-Age=0"):
-        jar.take(ResponseHead(200, "OK", (("set-cookie", field),)), url, None)
+        jar.update(ResponseHead(200, "OK", (("set-cookie", field),)), url, None)
         seen.append(jar.revision)
     assert seen == [1, 1, 2, 2, 3]
 
