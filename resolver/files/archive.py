@@ -130,9 +130,9 @@ class ArchiveOutput:
         self._buffer += octets
         self.size += len(octets)
         if len(self._buffer) >= _BUFFER_SIZE:
-            self.settle()
+            self.flush()
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Write the buffer to the file."""
         remaining, self._buffer = memoryview(self._buffer), bytearray()
         try:

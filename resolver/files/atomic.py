@@ -292,7 +292,7 @@ def lock(fd: int, *, wait: bool = False) -> bool:
 
 
 @contextmanager
-def hold_file(path: str, kind: str, octets: bytes) -> Iterator[bool]:
+def create_lock_file(path: str, kind: str, octets: bytes) -> Iterator[bool]:
     """Create a lock file with the content `octets` for the duration of the `with` block.
 
     The function yields True if the lock was acquired. If another process has locked the file, the function

@@ -140,7 +140,7 @@ class PendingFile(Protocol):
         """Write the bytes that are still in memory, and return the descriptor."""
         ...
 
-    def settle(self, *, durable: bool) -> None:
+    def publish(self, *, durable: bool) -> None:
         """Give the synced file its final name, and close the file.
 
         Args:
@@ -156,7 +156,7 @@ class PendingFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Abandon the file; has no effect after `settle`."""
+        """Abandon the file; has no effect after `publish`."""
         ...
 
 
@@ -169,12 +169,12 @@ class PendingPartFile:
         self._meta = meta
 
     def complete(self) -> int:
-        self._part.note(self._part.known, complete=True)
+        self._part.record_state(self._part.known, complete=True)
         set_time(self._part.fd, self._modified)
         return self._part.fd
 
-    def settle(self, *, durable: bool) -> None:
-        self._part.settle(self._meta, durable=durable)
+    def publish(self, *, durable: bool) -> None:
+        self._part.publish(self._meta, durable=durable)
 
     def invalidate(self) -> None:
         self._part.can_resume = False
@@ -197,21 +197,21 @@ class UnopenedPart(PendingPartFile):
         part = self._part
         fd = part.directory.create_nameless() if self._meta is None and part.is_free else None
         if fd is None:
-            return self._grow()
+            return self._create_part()
         self._fd = fd
         write_all(fd, self._octets, part.path)
         set_time(fd, self._modified)
         return fd
 
-    def _grow(self) -> int:
+    def _create_part(self) -> int:
         """Write the bytes from memory to NAME.part."""
         self._part.write_buffer(self._octets)
         return super().complete()
 
-    def settle(self, *, durable: bool) -> None:
+    def publish(self, *, durable: bool) -> None:
         part = self._part
         if self._fd == -1:
-            return part.settle(self._meta, durable=durable)
+            return part.publish(self._meta, durable=durable)
         try:
             has_name = part.directory.give_name(self._fd, part.name)
         except FileExistsError as error:
@@ -220,8 +220,8 @@ class UnopenedPart(PendingPartFile):
             has_name = False
         self.close()
         if not has_name:
-            os.fsync(self._grow())
-            return part.settle(None, durable=durable)
+            os.fsync(self._create_part())
+            return part.publish(None, durable=durable)
         if durable:
             part.directory.sync()
         return part.close()
@@ -365,7 +365,7 @@ def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
         except BaseException as error:  # noqa: BLE001 - raised where the files are waited for
             for step in recorded:
                 step.error = error
-    _perform_each(completed, lambda step: step.output.settle(durable=sync == "always"))
+    _perform_each(completed, lambda step: step.output.publish(durable=sync == "always"))
 
 
 def _perform_each(steps: Sequence[_CommitStep], perform: Callable[[_CommitStep], None]) -> None:

@@ -106,7 +106,7 @@ class Mbox:
         self.size = self._recorded_size = os.fstat(self._fd).st_size
         if self.size:
             self._read()
-        self._note()
+        self._record_state()
         os.lseek(self._fd, 0, os.SEEK_END)
 
     def _recover(self, status: os.stat_result) -> None:
@@ -164,7 +164,7 @@ class Mbox:
         with _convert_errors(self._path):
             self._write(message)
             if self.size - self._recorded_size >= _STATE_INTERVAL:
-                self._note()
+                self._record_state()
         self.numbers.add(number)
 
     def _write(self, octets: bytes) -> None:
@@ -197,7 +197,7 @@ class Mbox:
 
     # -- the state file
 
-    def _note(self) -> None:
+    def _record_state(self) -> None:
         """Sync the mbox file, and then record its size in the state file."""
         os.fsync(self._fd)
         record = {"format": _FORMAT, "size": self.size, "inode": os.fstat(self._fd).st_ino}

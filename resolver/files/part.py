@@ -135,7 +135,7 @@ class PartFile:
         Raises:
             LocalError: The file cannot be written.
         """
-        self._hold()
+        self._open_directory()
         status_of = self.directory.status_of
         existing = status_of(self.name)
         if existing is not None:
@@ -159,7 +159,7 @@ class PartFile:
         """Return whether the file may replace an existing file with the final name."""
         return self._exists == "replace"
 
-    def _hold(self) -> None:
+    def _open_directory(self) -> None:
         check_name(self.path)
         self.directory.hold()
         if self._has_sidecar:
@@ -168,7 +168,7 @@ class PartFile:
     def open(self) -> None:
         """Create NAME.part, or resume the NAME.part of an earlier run for the same URL."""
         if self.directory.fd == -1:
-            self._hold()
+            self._open_directory()
         state = read_state(self._state, self.directory)
         existing = self.directory.status_of(self.name)
         if existing is None:
@@ -204,7 +204,7 @@ class PartFile:
         self.restart()
         self.known = known
         if octets:
-            self.note(known, complete=False)
+            self.record_state(known, complete=False)
             write_all(self.fd, octets, self.path)
 
     # -- existing files
@@ -223,7 +223,7 @@ class PartFile:
             if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
                 return False
             with suppress(OSError, LocalError):  # Another program may have created a sidecar.
-                self._sidecar.settle()
+                self._sidecar.publish()
             self._conclude(fd, state.withheld)
         finally:
             os.close(fd)
@@ -370,7 +370,7 @@ class PartFile:
 
     # -- recording and finishing
 
-    def note(self, known: Validators, *, complete: bool) -> None:
+    def record_state(self, known: Validators, *, complete: bool) -> None:
         """Write the state for a later run.
 
         On some file systems, other users can always write to NAME.part and the state file. `can_resume` then
@@ -431,7 +431,7 @@ class PartFile:
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
-    def settle(self, meta: bytes | None, *, durable: bool = False) -> None:
+    def publish(self, meta: bytes | None, *, durable: bool = False) -> None:
         """Rename the synced file to its final name, and write the sidecar.
 
         Args:
@@ -447,10 +447,10 @@ class PartFile:
             else:
                 self._rename()
         except BaseException:
-            self._sidecar.drop()
+            self._sidecar.discard_temporary()
             raise
         if meta is not None:
-            self._sidecar.settle()
+            self._sidecar.publish()
         self._conclude(self.fd, self._withheld)
         if durable:
             self.directory.sync()

@@ -177,7 +177,7 @@ class PartialFile:
         """Create NAME.part with the bytes in memory, and write the state file."""
         try:
             self._open()
-            self._part.note(self.known, complete=False)
+            self._part.record_state(self.known, complete=False)
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
@@ -210,7 +210,7 @@ class PartialFile:
                 await running().in_thread(self.create_part)
             return
         try:
-            await running().in_thread(partial(self._part.note, known, complete=False))
+            await running().in_thread(partial(self._part.record_state, known, complete=False))
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
@@ -425,7 +425,7 @@ class PartialFile:
         self.partial_size = self.position
         if self._part.ranges is not None:
             with suppress(OSError, LocalError):  # The previous state file is still correct.
-                self._part.note(self.known, complete=False)
+                self._part.record_state(self.known, complete=False)
         self._part.close()
 
     def discard(self) -> None:
@@ -524,5 +524,5 @@ def _rename_complete(part: PartFile) -> bool:
     part.open()
     if not part.complete or part.ranges is not None:
         return False
-    part.settle(None)
+    part.publish(None)
     return True

@@ -95,7 +95,7 @@ class Sidecar:
             self.prepare(octets)
             self.forget()
         else:
-            self.drop()
+            self.discard_temporary()
             with suppress(OSError, LocalError):  # Another program may own the file.
                 self.forget()
 
@@ -104,12 +104,12 @@ class Sidecar:
         if self._forget(self._name):
             self._directory.sync()
 
-    def drop(self) -> None:
+    def discard_temporary(self) -> None:
         """Remove the sidecar's temporary file (of this program), because the file is not saved."""
         with suppress(OSError, LocalError):
             self._forget(self._temporary)
 
-    def settle(self) -> None:
+    def publish(self) -> None:
         """Rename the temporary file of the sidecar to its final name, if the temporary file exists.
 
         The caller must rename the saved file first.

@@ -108,7 +108,7 @@ class WarcVolume:
         begin, rows = self._file.size, len(self.rows)
         try:
             yield
-            self._file.settle()
+            self._file.flush()
         except BaseException:
             del self.rows[rows:]
             self._file.cut(begin)

@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import NamedTuple
 
 from protocols.errors import NotConfigured
-from resolver.files.atomic import MISSING, hold_file, open_own
+from resolver.files.atomic import MISSING, create_lock_file, open_own
 from resolver.policy.environment import runtime_folder
 from resolver.web.access import LOOPBACK, is_listened_to_by_this_user, quote_whole
 
@@ -51,7 +51,7 @@ def announce_server(port: int, secret: str) -> Iterator[bool]:
         yield False
         return
     members = {"port": port, "secret": secret, "process": os.getpid()}
-    with hold_file(path, _DESCRIPTION, json.dumps(members).encode() + b"\n") as is_written:
+    with create_lock_file(path, _DESCRIPTION, json.dumps(members).encode() + b"\n") as is_written:
         yield is_written
 
 

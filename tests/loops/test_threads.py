@@ -53,12 +53,12 @@ LARGE, SMALL = 10_000, 1_000
 
 #: Work in threads during a save: the class, its method, the number of the call, and the size of the file.
 WORK = {
-    "what it is of": (PartFile, "note", 1, LARGE),
+    "what it is of": (PartFile, "record_state", 1, LARGE),
     "its digest": (PartialFile, "_add_to", 1, LARGE),
-    "that it is whole": (PartFile, "note", 2, LARGE),
-    "its name": (PartFile, "settle", 1, LARGE),
+    "that it is whole": (PartFile, "record_state", 2, LARGE),
+    "its name": (PartFile, "publish", 1, LARGE),
     "a small one": (UnopenedPart, "complete", 1, SMALL),
-    "the name of a small one": (UnopenedPart, "settle", 1, SMALL),
+    "the name of a small one": (UnopenedPart, "publish", 1, SMALL),
 }
 
 

@@ -302,7 +302,7 @@ async def test_mbox_removes_article_of_killed_run(torn: bytes, tmp_path: Path) -
     box = Mbox(str(path), "s@h")
     box.open()
     box.add(1, MOMENT, ARTICLES[1])
-    box._note()
+    box._record_state()
     whole = path.read_bytes()
     os.close(box._fd)  # this releases the lock; the state file stays
     path.write_bytes(whole + torn)
@@ -319,7 +319,7 @@ def test_mbox_changed_by_another_program_is_refused(written: bytes | None, tmp_p
     box = Mbox(str(path), "s@h")
     box.open()
     box.add(1, MOMENT, ARTICLES[1])
-    box._note()
+    box._record_state()
     os.close(box._fd)
     whole = path.read_bytes()
     if written is None:
