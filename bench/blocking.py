@@ -22,7 +22,7 @@ import httpx2
 import trio
 
 from bench.rows.large import MIB, write_source
-from bench.served import served
+from bench.served import run_server
 from resolver import HttpxTransport, Policy, Resolver, blocking
 from resolver.blocking.portal import portal
 
@@ -32,15 +32,15 @@ CALLS = 2_000
 SIZE = 512
 
 
-async def nothing() -> None:
+async def do_nothing() -> None:
     pass
 
 
-def call() -> None:
-    portal().run(nothing)
+def call_portal() -> None:
+    portal().run(do_nothing)
 
 
-def timed(function: Callable[[], object]) -> float:
+def measure_time(function: Callable[[], object]) -> float:
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
@@ -72,7 +72,7 @@ async def fetch(url: str) -> float:
 def fetch_blocking(url: str) -> float:
     with blocking.Resolver() as session:
         session.fetch(url)
-        return timed(lambda: [session.fetch(url) for _ in range(CALLS)]) / CALLS
+        return measure_time(lambda: [session.fetch(url) for _ in range(CALLS)]) / CALLS
 
 
 def processor_time(client: httpx2.Client, url: str) -> float:
@@ -91,8 +91,8 @@ def main() -> None:
         small, large = Path(name) / "small", Path(name) / "large"
         small.write_bytes(b"One line.\r\n")
         write_source(large, SIZE)
-        call()
-        print(f"a blocking call: {microseconds([timed(call) for _ in range(CALLS)])}")
+        call_portal()
+        print(f"a blocking call: {microseconds([measure_time(call_portal) for _ in range(CALLS)])}")
         awaited, waited = trio.run(fetch, small.as_uri()), fetch_blocking(small.as_uri())
         print(f"a fetch of a small file: {awaited * 1e6:.0f} µs async, {waited * 1e6:.0f} µs blocking")
         compare(small)
@@ -101,7 +101,7 @@ def main() -> None:
 
 def compare(source: Path) -> None:
     own, ours = list[float](), list[float]()
-    with served("file", source) as port:
+    with run_server("file", source) as port:
         url, policy = f"http://127.0.0.1:{port}/", Policy(allow_port=frozenset({port}))
         with (
             httpx2.Client(trust_env=False) as plain,
@@ -116,16 +116,16 @@ def compare(source: Path) -> None:
 
 def measure(source: Path) -> None:
     awaited, waited = list[float](), list[float]()
-    with served("file", source) as port:
+    with run_server("file", source) as port:
         url, policy = f"http://127.0.0.1:{port}/", Policy(allow_port=frozenset({port}))
         for _ in range(RUNS):
-            awaited.append(timed(partial(trio.run, stream, url, policy)))
-            waited.append(timed(partial(stream_blocking, url, policy)))
-    times = statistics.median(waited) / statistics.median(awaited)
+            awaited.append(measure_time(partial(trio.run, stream, url, policy)))
+            waited.append(measure_time(partial(stream_blocking, url, policy)))
+    ratio = statistics.median(waited) / statistics.median(awaited)
     print(f"{SIZE} MiB streamed, {RUNS} alternating runs: fastest, median")
-    for what, seconds in (("awaited", awaited), ("by a thread", waited)):
-        print(f"  {what:12} {min(seconds):6.2f} {statistics.median(seconds):6.2f} s")
-    print(f"  {times:.2f} ratio of the medians")
+    for name, seconds in (("awaited", awaited), ("by a thread", waited)):
+        print(f"  {name:12} {min(seconds):6.2f} {statistics.median(seconds):6.2f} s")
+    print(f"  {ratio:.2f} ratio of the medians")
 
 
 if __name__ == "__main__":

@@ -65,14 +65,14 @@ def measure(requests: int, hosts: int) -> tuple[float, list[int], int]:
         The duration in seconds, the peak memory of scheduler, worker and client in MiB, and the number of
         slices.
     """
-    with ExitStack() as held:
-        folder = held.enter_context(tempfile.TemporaryDirectory())
-        on = ("--dashboard-address", "127.0.0.1:0")
-        scheduler = held.enter_context(_process("dask_scheduler", "--host", "127.0.0.1", "--port", "0", *on))
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        ui = ("--dashboard-address", "127.0.0.1:0")
+        scheduler = stack.enter_context(_process("dask_scheduler", "--host", "127.0.0.1", "--port", "0", *ui))
         address = _address(scheduler)
         threads = ("--nthreads", "8", "--no-nanny", "--local-directory", folder)
-        worker = held.enter_context(_process("dask_worker", address, *threads, *on))
-        began = perf_counter()
+        worker = stack.enter_context(_process("dask_worker", address, *threads, *ui))
+        start = perf_counter()
         done = subprocess.run(
             [sys.executable, "-c", _CLIENT, address, f"{folder}/out", str(requests), str(hosts)],
             stdout=subprocess.PIPE,
@@ -80,17 +80,17 @@ def measure(requests: int, hosts: int) -> tuple[float, list[int], int]:
             check=True,
         )
         client, slices = map(int, done.stdout.split())
-        return perf_counter() - began, [_peak(scheduler), _peak(worker), client // 1024], slices
+        return perf_counter() - start, [_peak(scheduler), _peak(worker), client // 1024], slices
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("requests", nargs="*", type=int, default=[10_000, 100_000])
     parser.add_argument("--hosts", type=int, default=10_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(f"{'requests':>9} {'slices':>7} {'s':>7} {'scheduler':>10} {'worker':>7} {'client':>7}  MiB")
-    for requests in given.requests:
-        seconds, (scheduler, worker, client), slices = measure(requests, given.hosts)
+    for requests in options.requests:
+        seconds, (scheduler, worker, client), slices = measure(requests, options.hosts)
         print(f"{requests:>9} {slices:>7} {seconds:>7.1f} {scheduler:>10} {worker:>7} {client:>7}")
 
 

@@ -33,7 +33,7 @@ RATE = 2.0
 SLOTS = (1, 4, 16, 64, 256)
 
 
-def sizes(urls: int, hosts: int, largest: int) -> list[int]:
+def compute_sizes(urls: int, hosts: int, largest: int) -> list[int]:
     """Return the number of URLs of each host by Zipf's law, the largest number first.
 
     The exponent of the distribution is chosen so that the sum of the numbers is `urls`.
@@ -41,12 +41,12 @@ def sizes(urls: int, hosts: int, largest: int) -> list[int]:
     low, high = 0.0, 4.0
     for _ in range(50):
         middle = (low + high) / 2
-        many = sum(largest / rank**middle for rank in range(1, hosts + 1)) > urls
-        low, high = (middle, high) if many else (low, middle)
+        is_large = sum(largest / rank**middle for rank in range(1, hosts + 1)) > urls
+        low, high = (middle, high) if is_large else (low, middle)
     return [max(1, round(largest / rank**high)) for rank in range(1, hosts + 1)]
 
 
-def requests(counts: Sequence[int]) -> Iterator[tuple[BulkRequest, str, str]]:
+def generate_requests(counts: Sequence[int]) -> Iterator[tuple[BulkRequest, str, str]]:
     """Yield all requests in pseudorandom order, without storing all requests in memory."""
     until = list(accumulate(counts))
     step = next(step for step in count(int(until[-1] * 0.618)) if gcd(step, until[-1]) == 1)
@@ -59,23 +59,23 @@ def requests(counts: Sequence[int]) -> Iterator[tuple[BulkRequest, str, str]]:
         )
 
 
-def planned(counts: Sequence[int], pace: HostPace) -> BulkPlan:
+def make_plan(counts: Sequence[int], pace: HostPace) -> BulkPlan:
     plan = BulkPlan(pace)
-    for request in requests(counts):
+    for request in generate_requests(counts):
         plan.add(*request)
     return plan
 
 
-def answering(
-    pace: HostPace, each: Callable[[str], float]
+def simulate_worker(
+    pace: HostPace, delay: Callable[[str], float]
 ) -> Callable[[RequestSlice], tuple[list[BulkRequest], float]]:
     """Return a simulated worker that starts the requests of a slice as early as the rate limit permits.
 
-    `each` is a function that returns the response time of a host.
+    `delay` is a function that returns the response time of a host.
     """
 
     def perform(slice: RequestSlice) -> tuple[list[BulkRequest], float]:
-        left, last = list[BulkRequest](), 0.0
+        deferred, end = list[BulkRequest](), 0.0
         ready = defaultdict[str, float](float)
         host_free = defaultdict[str, list[float]](lambda: [0.0] * (pace.per_host or 6))
         free = [0.0] * pace.at_once
@@ -83,62 +83,60 @@ def answering(
             host = item.path.partition("/")[0]
             start = max(ready[host], host_free[host][0], free[0])
             if start >= MAX_SECONDS:
-                left.append(item)
+                deferred.append(item)
                 continue
             ready[host] = start + (0.0 if pace.rate is None else 1 / pace.rate)
-            last = max(last, start + each(host))
-            heapq.heapreplace(host_free[host], start + each(host))
-            heapq.heapreplace(free, start + each(host))
-        return left, last + OVERHEAD
+            end = max(end, start + delay(host))
+            heapq.heapreplace(host_free[host], start + delay(host))
+            heapq.heapreplace(free, start + delay(host))
+        return deferred, end + OVERHEAD
 
     return perform
 
 
 @cache
-def unequal(host: str) -> float:
+def compute_delay(host: str) -> float:
     """Return the response time of a host, from 0.05 to 5 s."""
     return 0.05 * float(100 ** (sha256(host.encode()).digest()[0] / 255))
 
 
-def tell(counts: Sequence[int], slots: int) -> None:
+def report_plan(counts: Sequence[int], slots: int) -> None:
     """Run the real plan with its database, and print the results."""
-    began = time.process_time()
-    with planned(counts, HostPace(rate=RATE)) as plan:
-        added = time.process_time() - began
-        done = simulate(plan, slots, perform=answering(HostPace(rate=RATE), lambda host: 0.3))
-        bound = max(plan.bound, done.work / slots)
-    taken = time.process_time() - began - added
+    start = time.process_time()
+    with make_plan(counts, HostPace(rate=RATE)) as plan:
+        planning = time.process_time() - start
+        run = simulate(plan, slots, perform=simulate_worker(HostPace(rate=RATE), lambda host: 0.3))
+        bound = max(plan.bound, run.work / slots)
+    taking = time.process_time() - start - planning
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{sum(counts):>9,} URLs {len(counts):>6,} hosts {slots:>4} slots: {done.makespan:>9,.0f} s, "
-        f"{done.makespan / bound:.3f} of {bound:,.0f} (by the largest host {plan.bound:,.0f}); "
-        f"{done.slices:,} slices; planned in {added:.1f} s, handed out in {taken:.1f} s; {memory:.0f} MiB",
+        f"{sum(counts):>9,} URLs {len(counts):>6,} hosts {slots:>4} slots: {run.makespan:>9,.0f} s, "
+        f"{run.makespan / bound:.3f} of {bound:,.0f} (by the largest host {plan.bound:,.0f}); "
+        f"{run.slices:,} slices; planned in {planning:.1f} s, handed out in {taking:.1f} s; {memory:.0f} MiB",
         flush=True,
     )
 
 
 def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: int = 0) -> None:
     if slots:
-        tell(sizes(urls, hosts, largest), slots)
+        report_plan(compute_sizes(urls, hosts, largest), slots)
         return
-    for few in (urls // 100, urls // 10):  # shows how memory use grows with the number of URLs
-        alone(few, min(hosts, few // 2), largest * few // urls, 16)
-    for each in SLOTS:
-        alone(urls, hosts, largest, each)
-    counts = sizes(urls // 10, hosts // 10, largest // 10)
-    with planned(counts, HostPace()) as plan:
-        done = simulate(plan, 64, perform=answering(HostPace(), unequal))
-    slowest = max(asked * unequal(f"h{host}.example.org") / 6 for host, asked in enumerate(counts))
-    print(
-        f"hosts that respond in 0.05 to 5 s, estimated as 1 s: {done.makespan / slowest:.3f} of the slowest"
-    )
-    with planned(sizes(urls, hosts, largest), HostPace(rate=RATE)) as plan:
-        for ahead in (1.0, 1.25, 2.0):
-            done = simulate(plan.copy_scheduler(), 16, slices_per_slot=ahead)
-            print(f"16 slots, {ahead} slices for each: {done.makespan / max(plan.bound, done.work / 16):.3f}")
+    for size in (urls // 100, urls // 10):  # shows how memory use grows with the number of URLs
+        run_separately(size, min(hosts, size // 2), largest * size // urls, 16)
+    for slots in SLOTS:
+        run_separately(urls, hosts, largest, slots)
+    counts = compute_sizes(urls // 10, hosts // 10, largest // 10)
+    with make_plan(counts, HostPace()) as plan:
+        run = simulate(plan, 64, perform=simulate_worker(HostPace(), compute_delay))
+    slowest = max(size * compute_delay(f"h{host}.example.org") / 6 for host, size in enumerate(counts))
+    print(f"hosts that respond in 0.05 to 5 s, estimated as 1 s: {run.makespan / slowest:.3f} of the slowest")
+    with make_plan(compute_sizes(urls, hosts, largest), HostPace(rate=RATE)) as plan:
+        for depth in (1.0, 1.25, 2.0):
+            run = simulate(plan.copy_scheduler(), 16, slices_per_slot=depth)
+            print(f"16 slots, {depth} slices for each: {run.makespan / max(plan.bound, run.work / 16):.3f}")
 
 
-def alone(*arguments: int) -> None:
+def run_separately(*arguments: int) -> None:
     """Run the benchmark in a separate process, to measure its memory use separately."""
     subprocess.run([sys.executable, "-m", __spec__.name, *map(str, arguments)], check=True)
 

@@ -37,7 +37,7 @@ import resolver
 from fixtures.gopher import Item
 
 CHECKOUT = Path(__file__).parents[1]
-OURS = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
+PACKAGES = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
 WARM = 20  # number of uncounted fetches, which open connections and fill caches
 COUNTED = 10
 ONE_LINE = b"One line.\r\n"
@@ -51,14 +51,14 @@ SAVED = "saved"
 class Count(NamedTuple):
     """The result for a kind of resource.
 
-    `size` is the size of the resource in bytes. `left` is the number of objects in reference cycles after all
-    fetches.
+    `size` is the size of the resource in bytes. `cycles` is the number of objects in
+    reference cycles after all fetches.
     """
 
     size: int
     calls: int
     files: int
-    left: int
+    cycles: int
     functions: list[tuple[str, int]]
 
 
@@ -95,77 +95,77 @@ async def save(session: resolver.Resolver, url: str) -> int:
 Work: TypeAlias = Callable[[resolver.Resolver, str], Awaitable[int]]
 
 
-def counted(url: str, policy: resolver.Policy, work: Work = fetch) -> Count:
-    size, left, each = trio.run(calls_of, url, policy, work)
-    least = min(each, key=Counter.total)
-    functions = sorted((f"{place_of(code)} {code.co_qualname}", calls) for code, calls in least.items())
-    return Count(size, least.total(), len({code.co_filename for code in least}), left, functions)
+def count_calls(url: str, policy: resolver.Policy, work: Work = fetch) -> Count:
+    size, cycles, counters = trio.run(run_work, url, policy, work)
+    counter = min(counters, key=Counter.total)
+    functions = sorted((f"{locate(code)} {code.co_qualname}", calls) for code, calls in counter.items())
+    return Count(size, counter.total(), len({code.co_filename for code in counter}), cycles, functions)
 
 
-def place_of(code: CodeType) -> str:
+def locate(code: CodeType) -> str:
     return f"{Path(code.co_filename).relative_to(CHECKOUT)}:{code.co_firstlineno}"
 
 
-def read_by(function: object) -> socket | None:
+def find_read_socket(function: object) -> socket | None:
     """Return the socket that the function reads, or None."""
     if isinstance(function, BuiltinMethodType) and function.__name__.startswith("recv"):
         return function.__self__ if isinstance(function.__self__, socket) else None
     return None
 
 
-async def calls_of(url: str, policy: resolver.Policy, work: Work) -> tuple[int, int, list[Counter[CodeType]]]:
+async def run_work(url: str, policy: resolver.Policy, work: Work) -> tuple[int, int, list[Counter[CodeType]]]:
     """Fetch or save a URL repeatedly.
 
     Returns:
         The size of the resource in bytes, the number of objects in reference cycles, and for each fetch the
         number of calls by function.
     """
-    each: list[Counter[CodeType]] = []
+    counters: list[Counter[CodeType]] = []
 
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        if each and event == "call" and frame.f_code.co_filename.startswith(OURS):
-            each[-1][frame.f_code] += 1
-        elif event == "c_call" and (read := read_by(argument)) is not None:
-            select([read], [], [], LATE)
+    def record_call(frame: FrameType, event: str, argument: object) -> None:
+        if counters and event == "call" and frame.f_code.co_filename.startswith(PACKAGES):
+            counters[-1][frame.f_code] += 1
+        elif event == "c_call" and (connection := find_read_socket(argument)) is not None:
+            select([connection], [], [], LATE)
 
-    threading.setprofile(note)
+    threading.setprofile(record_call)
     async with resolver.Resolver(policy=policy) as session:
         for _ in range(WARM):
             size = await work(session, url)
         gc.collect()
         gc.disable()
         for _ in range(COUNTED):
-            each.append(Counter())
-            sys.setprofile(note)
+            counters.append(Counter())
+            sys.setprofile(record_call)
             await work(session, url)
             sys.setprofile(None)
-        left = gc.collect()
+        cycles = gc.collect()
         gc.enable()
     threading.setprofile(None)
-    return size, left, each
+    return size, cycles, counters
 
 
-def main(*wanted: str) -> None:
+def main(*details: str) -> None:
     with subprocess.Popen([sys.executable, "-m", __spec__.name, "serve"], stdout=subprocess.PIPE) as server:
         try:
             assert server.stdout is not None
             ports = json.loads(server.stdout.readline())
             policy = resolver.Policy(allow_port=frozenset(ports.values()))
             urls = {kind: f"{kind}://127.0.0.1:{ports[kind]}{path}" for kind, path in KINDS.items()}
-            counts = {kind: counted(url, policy) for kind, url in urls.items()}
-            report({**counts, SAVED: counted(urls["http"], policy, save)}, *wanted)
+            counts = {kind: count_calls(url, policy) for kind, url in urls.items()}
+            report({**counts, SAVED: count_calls(urls["http"], policy, save)}, *details)
         finally:
             server.kill()
 
 
-def report(counts: dict[str, Count], *wanted: str) -> None:
+def report(counts: dict[str, Count], *details: str) -> None:
     print("one warm fetch or save: calls of functions in protocols and resolver, and their files")
     for kind, count in counts.items():
         print(f"{count.calls:6} calls {count.files:4} files  {kind}, {count.size} bytes")
-        if kind in wanted:
+        if kind in details:
             print("".join(f"  {calls:6}  {name}\n" for name, calls in count.functions), end="")
-    told = {kind: {"calls": c.calls, "files": c.files, "left": c.left} for kind, c in counts.items()}
-    print(json.dumps(told))
+    results = {kind: {"calls": c.calls, "files": c.files, "left": c.cycles} for kind, c in counts.items()}
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A client fetches COUNT resources; `{}` in URL is replaced by the number of the resource. Before the
 measurement, the client fetches one resource, so that imports and the first connection are not measured. The
-last line of the output contains the measured values (`Told`) as JSON.
+last line of the output contains the measured values (`Measurement`) as JSON.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 #: A function that fetches a URL and returns the size of the body in bytes.
 Get: TypeAlias = Callable[[str], Awaitable[int]]
-_PIECE = 65_536
+_CHUNK_SIZE = 65_536
 
 
 class Work(NamedTuple):
     url: str
     first: int
-    many: int
+    total: int
     at_once: int
     more: str = ""
 
     def urls(self) -> Iterator[str]:
-        return map(self.at, range(self.first, self.first + self.many))
+        return map(self.format_url, range(self.first, self.first + self.total))
 
-    def at(self, number: int) -> str:
+    def format_url(self, number: int) -> str:
         return self.url.format(number)
 
     @property
@@ -48,7 +48,7 @@ class Work(NamedTuple):
         return urlsplit(self.url).port or 0
 
 
-class Told(NamedTuple):
+class Measurement(NamedTuple):
     """The measured values: seconds, CPU seconds, received bytes, and peak memory in KiB."""
 
     seconds: float
@@ -57,16 +57,16 @@ class Told(NamedTuple):
     peak: int
 
 
-class Watch:
+class Timer:
     def __init__(self) -> None:
-        self._began, self._used = time.perf_counter(), time.process_time()
+        self._start, self._processor_start = time.perf_counter(), time.process_time()
 
-    def tell(self, octets: int) -> Told:
-        taken, used = time.perf_counter() - self._began, time.process_time() - self._used
-        return Told(taken, used, octets, peak("self"))
+    def measure(self, octets: int) -> Measurement:
+        seconds, processor = time.perf_counter() - self._start, time.process_time() - self._processor_start
+        return Measurement(seconds, processor, octets, read_memory("self"))
 
 
-def peak(process: int | str) -> int:
+def read_memory(process: int | str) -> int:
     """Return the peak memory of a process in KiB, or 0 if the process has ended."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
@@ -77,7 +77,7 @@ def peak(process: int | str) -> int:
 # ---- sequential or concurrent requests, of all clients
 
 
-async def all_of(get: Get, urls: Iterator[str], octets: list[int]) -> None:
+async def fetch_all(get: Get, urls: Iterator[str], octets: list[int]) -> None:
     for url in urls:
         octets.append(await get(url))
 
@@ -85,35 +85,35 @@ async def all_of(get: Get, urls: Iterator[str], octets: list[int]) -> None:
 Client: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Get]]
 
 
-async def under_trio(client: Client, work: Work) -> Told:
+async def run_under_trio(client: Client, work: Work) -> Measurement:
     import trio
 
     octets: list[int] = []
     async with client(work) as get:
-        await get(work.at(work.first))
-        watch, urls = Watch(), work.urls()
+        await get(work.format_url(work.first))
+        timer, urls = Timer(), work.urls()
         async with trio.open_nursery() as nursery:
             for _ in range(work.at_once):
-                nursery.start_soon(all_of, get, urls, octets)
-        return watch.tell(sum(octets))
+                nursery.start_soon(fetch_all, get, urls, octets)
+        return timer.measure(sum(octets))
 
 
-async def under_asyncio(client: Client, work: Work) -> Told:
+async def run_under_asyncio(client: Client, work: Work) -> Measurement:
     octets: list[int] = []
     async with client(work) as get:
-        await get(work.at(work.first))
-        watch, urls = Watch(), work.urls()
+        await get(work.format_url(work.first))
+        timer, urls = Timer(), work.urls()
         async with asyncio.TaskGroup() as group:
             for _ in range(work.at_once):
-                group.create_task(all_of(get, urls, octets))
-        return watch.tell(sum(octets))
+                group.create_task(fetch_all(get, urls, octets))
+        return timer.measure(sum(octets))
 
 
 # ---- small resources
 
 
 @asynccontextmanager
-async def ours(work: Work) -> AsyncIterator[Get]:
+async def with_resolver(work: Work) -> AsyncIterator[Get]:
     import resolver
 
     policy = resolver.Policy(allow_port=frozenset({work.port}))
@@ -126,7 +126,7 @@ async def ours(work: Work) -> AsyncIterator[Get]:
 
 
 @asynccontextmanager
-async def ours_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
+async def with_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
     """Save the resources into the folder `more`."""
     import resolver
 
@@ -142,11 +142,11 @@ async def ours_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
             target = f"{work.more}/.first"
             await session.save(url, target)
             os.unlink(target)
-            asking.append(get)
+            getters.append(get)
             return 1
 
-        asking: list[Get] = [get_first]
-        yield lambda url: asking[-1](url)
+        getters: list[Get] = [get_first]
+        yield lambda url: getters[-1](url)
 
 
 @asynccontextmanager
@@ -201,19 +201,19 @@ async def with_h11(work: Work) -> AsyncIterator[Get]:
     idle: list[tuple[trio.SocketStream, h11.Connection]] = []
 
     async def get(url: str) -> int:
-        there = urlsplit(url)
+        server = urlsplit(url)
         if idle:
             stream, machine = idle.pop()
         else:
-            stream = await trio.open_tcp_stream(there.hostname or "", there.port or 80)
+            stream = await trio.open_tcp_stream(server.hostname or "", server.port or 80)
             machine = h11.Connection(h11.CLIENT)
-        request = h11.Request(method="GET", target=there.path, headers=[("Host", there.netloc)])
+        request = h11.Request(method="GET", target=server.path, headers=[("Host", server.netloc)])
         await stream.send_all((machine.send(request) or b"") + (machine.send(h11.EndOfMessage()) or b""))
         octets = 0
         while True:
             event = machine.next_event()
             if event is h11.NEED_DATA:
-                machine.receive_data(await stream.receive_some(_PIECE))
+                machine.receive_data(await stream.receive_some(_CHUNK_SIZE))
             elif isinstance(event, h11.Data):
                 octets += len(event.data)
             elif isinstance(event, h11.EndOfMessage):
@@ -235,18 +235,18 @@ async def bare_gopher(work: Work) -> AsyncIterator[Get]:
     import trio
 
     async def get(url: str) -> int:
-        there = urlsplit(url)
+        server = urlsplit(url)
         octets = 0
-        async with await trio.open_tcp_stream(there.hostname or "", there.port or 70) as stream:
-            await stream.send_all(there.path[2:].encode() + b"\r\n")
-            while piece := await stream.receive_some(_PIECE):
-                octets += len(piece)
+        async with await trio.open_tcp_stream(server.hostname or "", server.port or 70) as stream:
+            await stream.send_all(server.path[2:].encode() + b"\r\n")
+            while chunk := await stream.receive_some(_CHUNK_SIZE):
+                octets += len(chunk)
         return octets
 
     yield get
 
 
-def with_requests(work: Work) -> Told:
+def with_requests(work: Work) -> Measurement:
     """Use a separate session for each thread, because a session of requests is not thread-safe."""
     import requests
 
@@ -264,39 +264,39 @@ def with_requests(work: Work) -> Told:
 
     with requests.Session() as first:
         first.trust_env = False
-        first.get(work.at(work.first))
-    watch = Watch()
+        first.get(work.format_url(work.first))
+    timer = Timer()
     threads = [threading.Thread(target=fetch) for _ in range(work.at_once)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return watch.tell(sum(octets))
+    return timer.measure(sum(octets))
 
 
-def in_sequence(get: Callable[[str], bytes], work: Work) -> Told:
-    get(work.at(work.first))
-    watch = Watch()
-    return watch.tell(sum(len(get(url)) for url in work.urls()))
+def fetch_in_sequence(get: Callable[[str], bytes], work: Work) -> Measurement:
+    get(work.format_url(work.first))
+    timer = Timer()
+    return timer.measure(sum(len(get(url)) for url in work.urls()))
 
 
-def ours_blocking(work: Work) -> Told:
+def with_blocking(work: Work) -> Measurement:
     import resolver
     from resolver import blocking
 
     policy = resolver.Policy(allow_port=frozenset({work.port}))
     with blocking.Resolver(policy=policy, environment={}) as session:
-        return in_sequence(lambda url: session.fetch(url).content, work)
+        return fetch_in_sequence(lambda url: session.fetch(url).content, work)
 
 
-def with_sync_httpx(work: Work) -> Told:
+def with_sync_httpx(work: Work) -> Measurement:
     import httpx
 
     with httpx.Client(trust_env=False, timeout=None) as session:
-        return in_sequence(lambda url: session.get(url).content, work)
+        return fetch_in_sequence(lambda url: session.get(url).content, work)
 
 
-def with_sync_transport(work: Work) -> Told:
+def with_sync_transport(work: Work) -> Measurement:
     import httpx
 
     import resolver
@@ -304,68 +304,68 @@ def with_sync_transport(work: Work) -> Told:
     policy = resolver.Policy(allow_port=frozenset({work.port}))
     transport = resolver.HttpxTransport(policy=policy, environment={})
     with httpx.Client(transport=transport, timeout=None) as session:
-        return in_sequence(lambda url: session.get(url).content, work)
+        return fetch_in_sequence(lambda url: session.get(url).content, work)
 
 
-def with_cat(protocol: str, work: Work) -> Told:
+def with_cat(protocol: str, work: Work) -> Measurement:
     """Call `cat` of an fsspec file system once, with all URLs."""
     import fsspec
 
     import resolver
 
-    there = urlsplit(work.url)
-    options: dict[str, Any] = {"ftp": {"host": there.hostname, "port": there.port}}.get(protocol, {})
+    server = urlsplit(work.url)
+    options: dict[str, Any] = {"ftp": {"host": server.hostname, "port": server.port}}.get(protocol, {})
     if protocol.startswith("resolve+"):
         options = {"policy": resolver.Policy(allow_port=frozenset({work.port})), "environment": {}}
     fs = fsspec.filesystem(protocol, **options)
     paths = [fs._strip_protocol(url) for url in work.urls()]
     fs.cat_file(paths[0])
-    watch = Watch()
-    return watch.tell(sum(map(len, fs.cat(paths).values())))
+    timer = Timer()
+    return timer.measure(sum(map(len, fs.cat(paths).values())))
 
 
-def with_nntplib(work: Work) -> Told:
+def with_nntplib(work: Work) -> Measurement:
     """Fetch articles one after another over one connection; Python 3.13 removed nntplib."""
     warnings.simplefilter("ignore", DeprecationWarning)
     nntplib: Any = importlib.import_module("nntplib")
-    there = urlsplit(work.url)
-    with nntplib.NNTP(there.hostname, there.port) as server:
-        server.group(there.path.split("/")[1])
+    location = urlsplit(work.url)
+    with nntplib.NNTP(location.hostname, location.port) as server:
+        server.group(location.path.split("/")[1])
         server.article(work.first)
-        watch, octets = Watch(), 0
-        for number in range(work.first, work.first + work.many):
+        timer, octets = Timer(), 0
+        for number in range(work.first, work.first + work.total):
             _, article = server.article(number)
             octets += sum(len(line) + 2 for line in article.lines)
-        return watch.tell(octets)
+        return timer.measure(octets)
 
 
-def with_get(work: Work) -> Told:
+def with_get(work: Work) -> Measurement:
     """Run `resolve get` in this process with a list of URLs, and save into the folder `more`."""
     from resolver import cli
 
-    listed = Path(f"{work.more}.list")
-    listed.write_text("".join(f"{url}\n" for url in work.urls()))
-    words = ["get", "-q", "--progress", "none", "-j", str(work.at_once), "--per-host", str(work.at_once)]
-    words += ["--allow-port", str(work.port), "-d", work.more, "-i", str(listed)]
-    watch = Watch()
-    status = cli.main(words)
+    list_file = Path(f"{work.more}.list")
+    list_file.write_text("".join(f"{url}\n" for url in work.urls()))
+    arguments = ["get", "-q", "--progress", "none", "-j", str(work.at_once), "--per-host", str(work.at_once)]
+    arguments += ["--allow-port", str(work.port), "-d", work.more, "-i", str(list_file)]
+    timer = Timer()
+    status = cli.main(arguments)
     assert status == 0
-    return watch.tell(work.many)
+    return timer.measure(work.total)
 
 
 #: The clients, in one table for each event loop.
-UNDER_TRIO: dict[str, Client] = {
-    "ours": ours,
-    "saving-group": partial(ours_saving, sync="group"),
-    "saving-never": partial(ours_saving, sync="never"),
+TRIO_CLIENTS: dict[str, Client] = {
+    "ours": with_resolver,
+    "saving-group": partial(with_saving, sync="group"),
+    "saving-never": partial(with_saving, sync="never"),
     "httpx": with_httpx,
     "transport": with_transport,
     "h11": with_h11,
     "gopher": bare_gopher,
 }
-UNDER_ASYNCIO: dict[str, Client] = {"aiohttp": with_aiohttp}
-ALONE: dict[str, Callable[[Work], Told]] = {
-    "blocking": ours_blocking,
+ASYNCIO_CLIENTS: dict[str, Client] = {"aiohttp": with_aiohttp}
+BLOCKING_CLIENTS: dict[str, Callable[[Work], Measurement]] = {
+    "blocking": with_blocking,
     "httpx-sync": with_sync_httpx,
     "transport-sync": with_sync_transport,
     "requests": with_requests,
@@ -375,20 +375,20 @@ ALONE: dict[str, Callable[[Work], Told]] = {
 }
 
 
-def told_by(kind: str, work: Work) -> Told:
-    if kind in UNDER_TRIO:
+def measure_client(kind: str, work: Work) -> Measurement:
+    if kind in TRIO_CLIENTS:
         import trio
 
-        return trio.run(under_trio, UNDER_TRIO[kind], work)
-    if kind in UNDER_ASYNCIO:
-        return asyncio.run(under_asyncio(UNDER_ASYNCIO[kind], work))
-    return ALONE[kind](work)
+        return trio.run(run_under_trio, TRIO_CLIENTS[kind], work)
+    if kind in ASYNCIO_CLIENTS:
+        return asyncio.run(run_under_asyncio(ASYNCIO_CLIENTS[kind], work))
+    return BLOCKING_CLIENTS[kind](work)
 
 
-def work_of(words: list[str]) -> Work:
-    url, first, count, at_once, *more = words
+def parse_work(arguments: list[str]) -> Work:
+    url, first, count, at_once, *more = arguments
     return Work(url, int(first), int(count), int(at_once), *more)
 
 
 if __name__ == "__main__":
-    print(json.dumps(told_by(sys.argv[1], work_of(sys.argv[2:]))._asdict()))
+    print(json.dumps(measure_client(sys.argv[1], parse_work(sys.argv[2:]))._asdict()))

@@ -1,8 +1,7 @@
 """A bulk run on a local cluster, and the same task with a competitor, each in a separate process.
 
 `python -m bench.crawler KIND LIST OUT PORT` saves all URLs of LIST below OUT, with a record of each URL. The
-last line of the output contains the measured values (`Told`) as JSON. These values exclude the start of the
-cluster.
+last line of the output contains a `Measurement` as JSON, which excludes the start of the cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.clients import Told
+from bench.clients import Measurement
 
 #: The default limits of `resolve`: the connections to one http host, and the connections of a slice to all
 #: hosts.
@@ -26,7 +25,7 @@ PROCESSES = 2
 THREADS = 16
 
 
-def with_scrapy(urls: list[str], out: Path, port: int) -> Told:
+def with_scrapy(urls: list[str], folder: Path, port: int) -> Measurement:
     import scrapy
     from scrapy.crawler import CrawlerProcess
 
@@ -41,7 +40,7 @@ def with_scrapy(urls: list[str], out: Path, port: int) -> Told:
 
         def parse(self, response: Any) -> Iterator[dict[str, str | int]]:
             body: bytes = response.body
-            path = out / f"{hashlib.sha1(response.url.encode()).hexdigest()}.bin"
+            path = folder / f"{hashlib.sha1(response.url.encode()).hexdigest()}.bin"
             path.write_bytes(body)
             octets.append(len(body))
             digest = hashlib.sha256(body).hexdigest()
@@ -49,7 +48,7 @@ def with_scrapy(urls: list[str], out: Path, port: int) -> Told:
 
     process = CrawlerProcess(
         {
-            "FEEDS": {f"{out}/outcomes.jsonl": {"format": "jsonlines"}},
+            "FEEDS": {f"{folder}/outcomes.jsonl": {"format": "jsonlines"}},
             "CONCURRENT_REQUESTS": AT_ONCE,
             "CONCURRENT_REQUESTS_PER_DOMAIN": PER_HOST,
             "DOWNLOAD_DELAY": 0,
@@ -59,10 +58,10 @@ def with_scrapy(urls: list[str], out: Path, port: int) -> Told:
         }
     )
     process.crawl(Files)
-    return measured(lambda: (process.start(), sum(octets))[1])
+    return measure(lambda: (process.start(), sum(octets))[1])
 
 
-def with_bulk(urls: list[str], out: Path, port: int) -> Told:
+def with_bulk(urls: list[str], folder: Path, port: int) -> Measurement:
     """Measure a run on a cluster after the start and the warm-up of the cluster."""
     from distributed import Client, LocalCluster
 
@@ -77,11 +76,11 @@ def with_bulk(urls: list[str], out: Path, port: int) -> Told:
         client.run(run_once)
 
         def work() -> int:
-            summary = run(urls, client=client, out=str(out), policy=policy, format="jsonl")
+            summary = run(urls, client=client, out=str(folder), policy=policy, format="jsonl")
             assert summary.exit == 0, summary
             return summary.bytes
 
-        return measured(work)
+        return measure(work)
 
 
 def run_once() -> None:
@@ -89,16 +88,16 @@ def run_once() -> None:
     import resolver.bulk.slice  # noqa: F401
 
 
-def measured(work: Callable[[], int]) -> Told:
+def measure(work: Callable[[], int]) -> Measurement:
     """Measure the work; the CPU time includes this process, but not the workers of a cluster."""
-    began, used = time.perf_counter(), time.process_time()
+    start, processor_start = time.perf_counter(), time.process_time()
     octets = work()
-    return Told(time.perf_counter() - began, time.process_time() - used, octets, 0)
+    return Measurement(time.perf_counter() - start, time.process_time() - processor_start, octets, 0)
 
 
-KINDS: dict[str, Callable[[list[str], Path, int], Told]] = {"scrapy": with_scrapy, "bulk": with_bulk}
+KINDS: dict[str, Callable[[list[str], Path, int], Measurement]] = {"scrapy": with_scrapy, "bulk": with_bulk}
 
 if __name__ == "__main__":
-    kind, listed, out, port = sys.argv[1:]
-    told = KINDS[kind](Path(listed).read_text().split(), Path(out), int(port))
-    print(json.dumps(told._asdict()))
+    kind, list_file, folder, port = sys.argv[1:]
+    measurement = KINDS[kind](Path(list_file).read_text().split(), Path(folder), int(port))
+    print(json.dumps(measurement._asdict()))

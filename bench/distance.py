@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import trio
 
-from bench.served import listening
+from bench.served import run_module
 
 _LOOPBACK = "127.0.0.1"
 _PASSIVE = re.compile(rb"(?m)^(227 .*?\(?\d+,\d+,\d+,\d+),(\d+),(\d+)|^(229 .*?\|\|\|)(\d+)(?=\|)")
@@ -26,7 +26,7 @@ _PASSIVE = re.compile(rb"(?m)^(227 .*?\(?\d+,\d+,\d+,\d+),(\d+),(\d+)|^(229 .*?\
 #: The maximum length of an FTP reply in bytes. Longer data is file data, which must not be changed.
 _REPLY = 512
 
-_Change: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+_Rewrite: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 
 class Relay:
@@ -49,48 +49,48 @@ class Relay:
         async with listener:
             while True:
                 client = await listener.accept()
-                self._nursery.start_soon(self._attend, client, server)
+                self._nursery.start_soon(self._relay_connection, client, server)
                 if once:
                     return
 
-    async def _attend(self, client: trio.SocketStream, server: int) -> None:
-        began = trio.current_time()
+    async def _relay_connection(self, client: trio.SocketStream, server: int) -> None:
+        start = trio.current_time()
         async with (
             client,
-            await trio.open_tcp_stream(_LOOPBACK, server) as far,
+            await trio.open_tcp_stream(_LOOPBACK, server) as upstream,
             trio.open_nursery() as nursery,
         ):
-            nursery.start_soon(self._carry, client, far, began + 3 * self._delay, _same)
-            nursery.start_soon(self._carry, far, client, began + 4 * self._delay, self._lead)
+            nursery.start_soon(self._forward, client, upstream, start + 3 * self._delay, _keep_data)
+            nursery.start_soon(self._forward, upstream, client, start + 4 * self._delay, self._rewrite_reply)
 
-    async def _carry(
-        self, source: trio.SocketStream, target: trio.SocketStream, earliest: float, change: _Change
+    async def _forward(
+        self, source: trio.SocketStream, target: trio.SocketStream, earliest: float, rewrite: _Rewrite
     ) -> None:
         sender, receiver = trio.open_memory_channel[tuple[float, bytes]](float("inf"))
         async with trio.open_nursery() as nursery, sender:
-            nursery.start_soon(hand_on, receiver, target)
+            nursery.start_soon(_send_delayed, receiver, target)
             with suppress(trio.BrokenResourceError):
                 async for octets in source:
                     due = max(earliest, trio.current_time() + self._delay)
-                    sender.send_nowait((due, await change(bytes(octets))))
+                    sender.send_nowait((due, await rewrite(bytes(octets))))
 
-    async def _lead(self, octets: bytes) -> bytes:
+    async def _rewrite_reply(self, octets: bytes) -> bytes:
         """Replace the port in an FTP reply by a local port of the relay."""
-        found = _PASSIVE.search(octets[:_REPLY])
-        if found is None:
+        match = _PASSIVE.search(octets[:_REPLY])
+        if match is None:
             return octets
-        before, high, low, extended, port = found.groups()
-        told = int(port) if port else int(high) * 256 + int(low)
-        ours = await self.serve(told, once=True)
-        said = b"%s%d" % (extended, ours) if port else b"%s,%d,%d" % (before, ours >> 8, ours & 255)
-        return octets[: found.start()] + said + octets[found.end() :]
+        address, high, low, prefix, port = match.groups()
+        server_port = int(port) if port else int(high) * 256 + int(low)
+        local = await self.serve(server_port, once=True)
+        reply = b"%s%d" % (prefix, local) if port else b"%s,%d,%d" % (address, local >> 8, local & 255)
+        return octets[: match.start()] + reply + octets[match.end() :]
 
 
-async def _same(octets: bytes) -> bytes:
+async def _keep_data(octets: bytes) -> bytes:
     return octets
 
 
-async def hand_on(
+async def _send_delayed(
     receiver: trio.MemoryReceiveChannel[tuple[float, bytes]], target: trio.SocketStream
 ) -> None:
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -110,14 +110,14 @@ async def serve(server: int, round_trip: float) -> None:
         print(await Relay(round_trip / 2, nursery).serve(server), flush=True)
 
 
-def far_away(server: int, round_trip: float) -> AbstractContextManager[int]:
+def run_relay(server: int, round_trip: float) -> AbstractContextManager[int]:
     """Run the relay in a separate process, so that the relay does not slow down the measured process."""
-    return listening("bench.distance", server, round_trip)
+    return run_module("bench.distance", server, round_trip)
 
 
-def not_so_far_away(server: int, round_trip: float) -> AbstractContextManager[int]:
+def run_short_relay(server: int, round_trip: float) -> AbstractContextManager[int]:
     """Run the relay with a twentieth of the round-trip time, for quick tests."""
-    return far_away(server, round_trip / 20)
+    return run_relay(server, round_trip / 20)
 
 
 if __name__ == "__main__":

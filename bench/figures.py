@@ -36,7 +36,7 @@ class Verdict(TypedDict):
     reached: bool
 
 
-class Measured(TypedDict):
+class RowResult(TypedDict):
     name: str
     about: str
     unit: str
@@ -46,7 +46,7 @@ class Measured(TypedDict):
     aims: list[Verdict]
 
 
-def value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> float:
+def compute_value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> float:
     """Return the compared value of a run; `base` is the CPU time that every contestant needs."""
     match measure:
         case "rate":
@@ -61,13 +61,13 @@ def value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> fl
             return sample.peak / 1024
 
 
-def measured(
+def evaluate_row(
     row: Row,
     count: int,
     contestants: Sequence[Contestant],
     samples: Mapping[str, Sequence[Sample]],
     missing: Mapping[str, str],
-) -> Measured:
+) -> RowResult:
     """Return the results of a row.
 
     For the measure `over`, the base is the median of the first contestant.
@@ -76,7 +76,7 @@ def measured(
     first = next(iter(samples.values()), ())
     base = statistics.median(sample.processor for sample in first) if first else 0.0
     values = {
-        name: [value(row.measure, counts[name], sample, base) for sample in runs]
+        name: [compute_value(row.measure, counts[name], sample, base) for sample in runs]
         for name, runs in samples.items()
     }
     return {
@@ -84,13 +84,13 @@ def measured(
         "about": row.about.format(count),
         "unit": UNITS[row.measure],
         "rounds": max(map(len, samples.values()), default=0),
-        "contestants": [figure(name, counts[name], values[name], runs) for name, runs in samples.items()],
+        "contestants": [make_figure(each, counts[each], values[each], samples[each]) for each in samples],
         "missing": dict(missing),
-        "aims": list(verdicts(row.aims, values)),
+        "aims": list(judge_aims(row.aims, values)),
     }
 
 
-def figure(name: str, count: int, values: Sequence[float], runs: Sequence[Sample]) -> Figure:
+def make_figure(name: str, count: int, values: Sequence[float], runs: Sequence[Sample]) -> Figure:
     return {
         "name": name,
         "count": count,
@@ -102,54 +102,54 @@ def figure(name: str, count: int, values: Sequence[float], runs: Sequence[Sample
     }
 
 
-def ratio(of: Sequence[float], to: Sequence[float]) -> float:
+def compute_ratio(of: Sequence[float], to: Sequence[float]) -> float:
     """Return the median of the ratios; each ratio compares two runs of the same round.
 
     Runs of the same round have a similar background load.
     """
-    return statistics.median(ours / theirs for ours, theirs in zip(of, to, strict=True))
+    return statistics.median(a / b for a, b in zip(of, to, strict=True))
 
 
-def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
+def judge_aims(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
     """Yield the verdict on each aim whose contestants were measured."""
     for aim in aims:
         to = aim.to if isinstance(aim, Aim) else ""
-        least = aim.least if isinstance(aim, Aim) else None
+        low = aim.minimum if isinstance(aim, Aim) else None
         if aim.of not in values or (to and to not in values):
             continue
-        found = ratio(values[aim.of], values[to]) if to else statistics.median(values[aim.of])
-        reached = (least is None or found >= least) and (aim.most is None or found <= aim.most)
-        yield {"of": aim.of, "to": to, "least": least, "most": aim.most, "value": found, "reached": reached}
+        result = compute_ratio(values[aim.of], values[to]) if to else statistics.median(values[aim.of])
+        reached = (low is None or result >= low) and (aim.maximum is None or result <= aim.maximum)
+        yield {"of": aim.of, "to": to, "least": low, "most": aim.maximum, "value": result, "reached": reached}
 
 
-def shown(row: Measured) -> Iterator[str]:
+def format_row(row: RowResult) -> Iterator[str]:
     """Yield the results of a row as lines of text."""
     yield f"{row['name']}: {row['about']} (runs: {row['rounds']})"
     width = max((len(figure["name"]) for figure in row["contestants"]), default=0)
     for each in row["contestants"]:
-        spread = f"{number(each['low'])} to {number(each['high'])}"
+        spread = f"{format_number(each['low'])} to {format_number(each['high'])}"
         yield (
-            f"  {each['name']:{width}}  {number(each['median']):>8} {row['unit']}  ({spread});"
+            f"  {each['name']:{width}}  {format_number(each['median']):>8} {row['unit']}  ({spread});"
             f" {each['processor']:.2f} ms of the processor each"
         )
     for name, reason in row["missing"].items():
         yield f"  {name}: not measured: {reason}"
     for verdict in row["aims"]:
-        yield f"  {sentence(verdict)}"
+        yield f"  {format_verdict(verdict)}"
 
 
-def sentence(verdict: Verdict) -> str:
+def format_verdict(verdict: Verdict) -> str:
     if verdict["least"] is not None:
-        wanted = f"at least {verdict['least']:g}"
+        limit = f"at least {verdict['least']:g}"
     else:
-        wanted = f"at most {verdict['most']:g}"
-    what = f"{verdict['of']} / {verdict['to']}" if verdict["to"] else verdict["of"]
-    found = "reached" if verdict["reached"] else "not reached"
-    return f"{what}: {verdict['value']:.2f}; the target ({wanted}) is {found}"
+        limit = f"at most {verdict['most']:g}"
+    subject = f"{verdict['of']} / {verdict['to']}" if verdict["to"] else verdict["of"]
+    outcome = "reached" if verdict["reached"] else "not reached"
+    return f"{subject}: {verdict['value']:.2f}; the target ({limit}) is {outcome}"
 
 
-def number(found: float) -> str:
+def format_number(value: float) -> str:
     """Format a number with three significant digits."""
-    if abs(found) >= 100:
-        return f"{found:,.0f}"
-    return f"{found:.1f}" if abs(found) >= 10 else f"{found:.2f}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

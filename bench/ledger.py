@@ -44,8 +44,8 @@ class Run(NamedTuple):
 
     first: float
     all: float
-    begins: int
-    ends: int
+    rss_begin: int
+    rss_end: int
     statuses: dict[str, int]
     processor: float
 
@@ -57,28 +57,28 @@ def memory(process: int, name: str = "VmRSS") -> int:
     return 0
 
 
-def run(folder: Path, lines: int, *words: str) -> Run:
+def run(folder: Path, lines: int, *options: str) -> Run:
     """Run the command to the end; the final memory use is measured after the last outcome."""
-    begun = time.perf_counter()
-    process = start(folder, *words)
+    begin = time.perf_counter()
+    process = start(folder, *options)
     assert process.stdout is not None
-    first, begins, ends, statuses = 0.0, 0, 0, dict[str, int]()
+    first, rss_begin, rss_end, statuses = 0.0, 0, 0, dict[str, int]()
     for number, line in enumerate(process.stdout, 1):
         if number == 1:
-            first, begins = time.perf_counter() - begun, memory(process.pid)
+            first, rss_begin = time.perf_counter() - begin, memory(process.pid)
         if number == lines:
-            ends = memory(process.pid)
+            rss_end = memory(process.pid)
         status = json.loads(line)["status"]
         statuses[status] = statuses.get(status, 0) + 1
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process.wait()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Run(first, time.perf_counter() - begun, begins, ends, statuses, used)
+    return Run(first, time.perf_counter() - begin, rss_begin, rss_end, statuses, used)
 
 
-def start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    resolve = [sys.executable, "-m", "resolver", "get", "--json", "-qq", "-j", "8", "-i", "list", *words]
+def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    resolve = [sys.executable, "-m", "resolver", "get", "--json", "-qq", "-j", "8", "-i", "list", *options]
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(resolve, cwd=folder, env=environment, stdout=subprocess.PIPE)
 
@@ -125,33 +125,33 @@ def row(folder: Path, number: int) -> tuple[bytes, str, str]:
 
 def kill_often(folder: Path, seconds: float) -> int:
     """Start and kill runs repeatedly; return the number of complete files that a later run fetched again."""
-    chance, whole, twice = random.Random(0), set[str](), 0
+    generator, complete, repeated = random.Random(0), set[str](), 0
     for _ in range(KILLS):
         process = start(folder, "-d", "killed", "--ledger", "killed.db")
         assert process.stdout is not None
-        until = time.perf_counter() + chance.uniform(0.5, 0.5 + seconds / KILLS)
+        kill_time = time.perf_counter() + generator.uniform(0.5, 0.5 + seconds / KILLS)
         for line in process.stdout:
             record = json.loads(line)
-            twice += record["status"] == "done" and record["path"] in whole
-            if time.perf_counter() > until:
+            repeated += record["status"] == "done" and record["path"] in complete
+            if time.perf_counter() > kill_time:
                 break
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        where = folder / "killed"
-        whole = (
-            {f"killed/{name}" for name in os.listdir(where) if name.isdecimal()} if where.exists() else set()
+        path = folder / "killed"
+        complete = (
+            {f"killed/{name}" for name in os.listdir(path) if name.isdecimal()} if path.exists() else set()
         )
-    return twice
+    return repeated
 
 
-def show(name: str, found: Run) -> None:
-    rate = sum(found.statuses.values()) / found.all
-    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(found.statuses.items()))
+def show(name: str, result: Run) -> None:
+    rate = sum(result.statuses.values()) / result.all
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(result.statuses.items()))
     print(
-        f"{name:<22} first {found.first:5.2f} s, all {found.all:7.1f} s ({rate:,.0f}/s), "
-        f"processor {found.processor:.1f} s, "
-        f"{found.begins / 1024:.1f} MiB at first, {found.ends / 1024:.1f} MiB at last; {statuses}",
+        f"{name:<22} first {result.first:5.2f} s, all {result.all:7.1f} s ({rate:,.0f}/s), "
+        f"processor {result.processor:.1f} s, "
+        f"{result.rss_begin / 1024:.1f} MiB at first, {result.rss_end / 1024:.1f} MiB at last; {statuses}",
         flush=True,
     )
 
@@ -161,7 +161,7 @@ def main(lines: int = LINES, done: int = DONE, fetched: int = FETCHED) -> None:
         write_done(Path(name), done)
         size = (Path(name) / "done.db").stat().st_size >> 20
         print(f"a list of {done:,} lines, all except one done; a ledger of {size} MiB")
-        words = (
+        options = (
             "-d",
             "done",
             "--ledger",
@@ -173,7 +173,7 @@ def main(lines: int = LINES, done: int = DONE, fetched: int = FETCHED) -> None:
             "--allow-address",
             "127.0.0.0/8",
         )
-        show("passed over", run(Path(name), done, *words))
+        show("passed over", run(Path(name), done, *options))
     with tempfile.TemporaryDirectory() as name:
         write_list(Path(name), fetched, 1)
         print(f"a list of {fetched:,} lines, all existing files")
@@ -186,10 +186,10 @@ def main(lines: int = LINES, done: int = DONE, fetched: int = FETCHED) -> None:
         show("without a ledger", run(folder, lines, "-d", "without"))
         show("with one", run(folder, lines, "-d", "with", "--ledger", "run.db"))
         print(f"{'the ledger has':<22} {(folder / 'run.db').stat().st_size / 1024 / 1024:.1f} MiB")
-        again = run(folder, lines, "-d", "with", "--ledger", "run.db")
-        show("the same once more", again)
-        twice = kill_often(folder, again.all)
-        print(f"{f'killed {KILLS} times':<22} {twice} files fetched twice")
+        repeated_run = run(folder, lines, "-d", "with", "--ledger", "run.db")
+        show("the same once more", repeated_run)
+        repeated = kill_often(folder, repeated_run.all)
+        print(f"{f'killed {KILLS} times':<22} {repeated} files fetched twice")
 
 
 if __name__ == "__main__":

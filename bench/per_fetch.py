@@ -23,16 +23,16 @@ from typing import NamedTuple, TypeAlias, cast
 
 import pytest
 
-from bench.clients import Work, told_by, work_of
+from bench.clients import Work, measure_client, parse_work
 from bench.row import environment
 from bench.rows import ftp, news, small
-from bench.served import served
+from bench.served import run_server
 
 FEW, MANY = 200, 600
 _CHECKOUT = Path(__file__).parents[1]
 
-Rooms: TypeAlias = dict[str, float]
-Counted: TypeAlias = dict[str, dict[str, Rooms] | str]
+CallsByPackage: TypeAlias = dict[str, float]
+CallCounts: TypeAlias = dict[str, dict[str, CallsByPackage] | str]
 
 
 class Fetch(NamedTuple):
@@ -50,99 +50,99 @@ _Callers: TypeAlias = dict[_Key, tuple[int, int, float, float]]
 _Stats: TypeAlias = dict[_Key, tuple[int, int, float, float, _Callers]]
 
 
-def room(path: str) -> str:
+def find_package(path: str) -> str:
     """Return the package of a file, such as `resolver/network`, a library, or the standard library."""
     if path.startswith("~"):
         return "Python"
-    place = Path(path)
-    if place.is_relative_to(_CHECKOUT) and "site-packages" not in path:
-        parts = place.relative_to(_CHECKOUT).parts
+    file = Path(path)
+    if file.is_relative_to(_CHECKOUT) and "site-packages" not in path:
+        parts = file.relative_to(_CHECKOUT).parts
         if parts[0] in ("bench", "tests"):
             return "who asks"
         return "/".join(parts[:2]).removesuffix(".py")
-    _, found, below = path.partition("site-packages/")
-    return below.partition("/")[0].removesuffix(".py") if found else "Python"
+    _, separator, relative_path = path.partition("site-packages/")
+    return relative_path.partition("/")[0].removesuffix(".py") if separator else "Python"
 
 
-def rooms_of(stats: _Stats) -> Counter[str]:
+def count_by_package(stats: _Stats) -> Counter[str]:
     """Return the calls by package; a C function is counted for the package of its caller."""
     calls: Counter[str] = Counter()
-    for (path, _, _), (_, count, _, _, callers) in stats.items():
+    for (path, _, _), (_, number, _, _, callers) in stats.items():
         if path == "~" and callers:
             for (caller, _, _), each in callers.items():
-                calls[room(caller)] += each[0]
+                calls[find_package(caller)] += each[0]
         else:
-            calls[room(path)] += count
+            calls[find_package(path)] += number
     return calls
 
 
-def count(kind: str, work: Work) -> Counter[str]:
+def count_calls(kind: str, work: Work) -> Counter[str]:
     if work.more:  # remove the files of an earlier run, which have the same names
         shutil.rmtree(work.more)
         os.mkdir(work.more)
     profile = cProfile.Profile()
-    profile.runcall(told_by, kind, work)
-    return rooms_of(cast(_Stats, pstats.Stats(profile).stats))  # type: ignore[attr-defined]
+    profile.runcall(measure_client, kind, work)
+    return count_by_package(cast(_Stats, pstats.Stats(profile).stats))  # type: ignore[attr-defined]
 
 
-def one_more(kind: str, work: Work) -> Rooms:
-    few = work._replace(many=FEW)
-    count(kind, few)  # warm-up: imports and compiles on first use
-    difference = count(kind, work._replace(many=MANY))
-    difference.subtract(count(kind, few))
+def measure_fetch(kind: str, work: Work) -> CallsByPackage:
+    few_work = work._replace(total=FEW)
+    count_calls(kind, few_work)  # warm-up: imports and compiles on first use
+    difference = count_calls(kind, work._replace(total=MANY))
+    difference.subtract(count_calls(kind, few_work))
     return {name: round(calls / (MANY - FEW), 2) for name, calls in sorted(difference.items()) if calls > 0}
 
 
-def calls_per_fetch() -> Counted:
+def calls_per_fetch() -> CallCounts:
     """Return the calls by package for each resource and client, or the reason for a missing result."""
-    counted: Counted = {}
+    counts: CallCounts = {}
     for fetch in FETCHES:
         with tempfile.TemporaryDirectory(prefix="resolve-bench-") as name:
             folder = Path(name)
             folder.chmod(0o755)
             try:
                 with fetch.open(folder, MANY) as url:
-                    counted[fetch.name] = {kind: _asked(kind, url, fetch, folder) for kind in fetch.kinds}
+                    counts[fetch.name] = {kind: _count(kind, url, fetch, folder) for kind in fetch.kinds}
             except (pytest.skip.Exception, subprocess.CalledProcessError) as reason:
-                counted[fetch.name] = str(reason)
-    return counted
+                counts[fetch.name] = str(reason)
+    return counts
 
 
-def _asked(kind: str, url: str, fetch: Fetch, folder: Path) -> Rooms:
+def _count(kind: str, url: str, fetch: Fetch, folder: Path) -> CallsByPackage:
     target = folder / "target"
     target.mkdir(exist_ok=True)
-    words = [sys.executable, "-m", "bench.per_fetch", kind, url]
-    words += map(str, (fetch.first, FEW, fetch.at_once, target))
-    done = subprocess.run(words, env=environment(), check=True, stdout=subprocess.PIPE)
-    return cast(Rooms, json.loads(done.stdout.splitlines()[-1]))
+    argv = [sys.executable, "-m", "bench.per_fetch", kind, url]
+    argv += map(str, (fetch.first, FEW, fetch.at_once, target))
+    done = subprocess.run(argv, env=environment(), check=True, stdout=subprocess.PIPE)
+    return cast(CallsByPackage, json.loads(done.stdout.splitlines()[-1]))
 
 
 @contextmanager
-def _gopher(folder: Path, count: int) -> Iterator[str]:
-    with served("gopher", small.SIZE, 1) as port:
+def _gopher(folder: Path, count_calls: int) -> Iterator[str]:
+    with run_server("gopher", small.SIZE, 1) as port:
         yield f"gopher://127.0.0.1:{port}/9{{}}"
 
 
 FETCHES = (
-    Fetch("http", ("ours", "transport", "aiohttp", "h11", "httpx"), small.small_files),
+    Fetch("http", ("ours", "transport", "aiohttp", "h11", "httpx"), small.serve_small_files),
     Fetch("gopher", ("ours", "gopher"), _gopher),
-    Fetch("saved http", ("saving-group", "saving-never", "get"), small.small_files),
-    Fetch("ftp", ("ours",), ftp.small_files, at_once=1),
-    Fetch("nntp", ("ours",), news.articles, at_once=128, first=news.FIRST),
+    Fetch("saved http", ("saving-group", "saving-never", "get"), small.serve_small_files),
+    Fetch("ftp", ("ours",), ftp.serve_small_files, at_once=1),
+    Fetch("nntp", ("ours",), news.serve_articles, at_once=128, first=news.FIRST),
 )
 
 
-def shown(counted: Counted) -> Iterator[str]:
+def format_calls(counts: CallCounts) -> Iterator[str]:
     yield "calls: cProfile's count for one more warm fetch"
-    for name, found in counted.items():
-        if isinstance(found, str):
-            yield f"  {name}: not counted: {found}"
+    for name, calls_by_client in counts.items():
+        if isinstance(calls_by_client, str):
+            yield f"  {name}: not counted: {calls_by_client}"
             continue
-        for kind, rooms in found.items():
-            most = sorted(rooms.items(), key=lambda pair: -pair[1])[:6]
-            where = ", ".join(f"{place} {calls:.0f}" for place, calls in most)
-            yield f"  {name}, {kind}: {sum(rooms.values()):,.0f} ({where})"
+        for kind, calls in calls_by_client.items():
+            top = sorted(calls.items(), key=lambda pair: -pair[1])[:6]
+            details = ", ".join(f"{package} {number:.0f}" for package, number in top)
+            yield f"  {name}, {kind}: {sum(calls.values()):,.0f} ({details})"
 
 
 if __name__ == "__main__":
-    print(json.dumps(one_more(sys.argv[1], work_of(sys.argv[2:]))))
+    print(json.dumps(measure_fetch(sys.argv[1], parse_work(sys.argv[2:]))))

@@ -28,7 +28,7 @@ PICTURES: Mapping[str, Sequence[str]] = {
 }
 
 #: The style of each client: its colors in light and dark mode, and the marker of its points.
-_LOOKS: Mapping[str, tuple[str, str, str]] = {
+_STYLES: Mapping[str, tuple[str, str, str]] = {
     "resolver": ("#c2410c", "#fb923c", "o"),
     "resolver, one at a time": ("#c2410c", "#fb923c", "o"),
     "resolver, four at once": ("#a21caf", "#e879f9", "s"),
@@ -47,7 +47,7 @@ _SHORT = 20
 _INK, _PAPER, _FAINT = ("#1f2328", "#e6edf3"), ("#ffffff", "#0d1117"), ("#d8dee4", "#30363d")
 
 
-def source_of(octets: bytes, name: str) -> str:
+def compute_checksum(octets: bytes, name: str) -> str:
     """Return the checksum of a picture's name and data."""
     return hashlib.sha256(name.encode() + b"\n" + octets).hexdigest()
 
@@ -59,42 +59,42 @@ def draw(octets: bytes, name: str) -> bytes:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     panels = {panel["name"]: panel for panel in json.loads(octets)["panels"]}
-    shown = [panels[each] for each in PICTURES[name] if panels[each]["lines"]]
+    selected = [panels[panel_name] for panel_name in PICTURES[name] if panels[panel_name]["lines"]]
     settings = {"svg.hashsalt": name, "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}
     with matplotlib.rc_context(settings):
-        rows = (len(shown) + 1) // 2
+        rows = (len(selected) + 1) // 2
         figure = Figure(figsize=(11, 4.8 * rows), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15))
-        for number, panel in enumerate(shown):
+        for number, panel in enumerate(selected):
             _draw_panel(figure.add_subplot(rows, 2, number + 1), panel)
-        written = io.BytesIO()
-        figure.savefig(written, format="svg", facecolor=_PAPER[0], metadata={"Date": None, "Creator": None})
-    by = f"{source_of(octets, name)} by matplotlib {matplotlib.__version__}"
-    return _dressed(written.getvalue(), by)
+        picture = io.BytesIO()
+        figure.savefig(picture, format="svg", facecolor=_PAPER[0], metadata={"Date": None, "Creator": None})
+    source = f"{compute_checksum(octets, name)} by matplotlib {matplotlib.__version__}"
+    return _add_style(picture.getvalue(), source)
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:
     from matplotlib.ticker import LogLocator
 
     for line in panel["lines"]:
-        color, _, mark = _LOOKS[line["name"]]
-        ours = line["name"].startswith("resolver")
+        color, _, marker = _STYLES[line["name"]]
+        is_resolver = line["name"].startswith("resolver")
         places = range(len(panel["places"]))
-        found = [(place, value) for place, value in zip(places, line["values"], strict=True) if value]
+        points = [(place, value) for place, value in zip(places, line["values"], strict=True) if value]
         axes.plot(
-            [place for place, _ in found],
-            [value for _, value in found],
+            [place for place, _ in points],
+            [value for _, value in points],
             color=color,
-            marker=mark,
-            linewidth=2.6 if ours else 1.4,
-            markersize=6 if ours else 5,
+            marker=marker,
+            linewidth=2.6 if is_resolver else 1.4,
+            markersize=6 if is_resolver else 5,
             label=line["name"],
         )
     axes.set_facecolor(_PAPER[0])
     axes.set_yscale("log")
     axes.set_title(panel["title"], color=_INK[0], loc="left", fontsize=11, fontweight="bold")
     axes.set_xticks(range(len(panel["places"])), [str(place) for place in panel["places"]])
-    across = "fetches at once" if panel["across"] == "at once" else "ms of a round trip to the server"
-    axes.set_xlabel(across, color=_INK[0])
+    label = "fetches at once" if panel["across"] == "at once" else "ms of a round trip to the server"
+    axes.set_xlabel(label, color=_INK[0])
     axes.set_ylabel(panel["unit"], color=_INK[0])
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
@@ -103,26 +103,26 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
     axes.grid(True, color=_FAINT[0], linewidth=0.8)
     for side in axes.spines.values():
         side.set_color(_FAINT[0])
-    beside = 3 if all(len(line["name"]) <= _SHORT for line in panel["lines"]) else 2
+    columns = 3 if all(len(line["name"]) <= _SHORT for line in panel["lines"]) else 2
     # below the panel, where the legend does not hide lines
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
-    legend = axes.legend(fontsize=9, ncols=beside, frameon=False, **place)
+    legend = axes.legend(fontsize=9, ncols=columns, frameon=False, **place)
     for text in legend.get_texts():
         text.set_color(_INK[0])
 
 
-def _dressed(picture: bytes, source: str) -> bytes:
+def _add_style(picture: bytes, source: str) -> bytes:
     """Replace colors by CSS variables, and add the checksum of the data."""
-    pairs = sorted({_INK, _PAPER, _FAINT, *((light, dark) for light, dark, _ in _LOOKS.values())})
+    pairs = sorted({_INK, _PAPER, _FAINT, *((light, dark) for light, dark, _ in _STYLES.values())})
     text = picture.decode()
     for number, (light, _) in enumerate(pairs):
         text = text.replace(light, f"var(--c{number})")
-    lights = "".join(f"--c{number}:{light};" for number, (light, _) in enumerate(pairs))
-    darks = "".join(f"--c{number}:{dark};" for number, (_, dark) in enumerate(pairs))
-    style = f"<style>:root{{{lights}}}@media(prefers-color-scheme:dark){{:root{{{darks}}}}}</style>"
-    head, found, rest = text.partition(" <defs>")
-    assert found
-    lines = f"{head} <!-- drawn from {source} -->\n {style}\n{found}{rest}".splitlines()
+    light_css = "".join(f"--c{number}:{light};" for number, (light, _) in enumerate(pairs))
+    dark_css = "".join(f"--c{number}:{dark};" for number, (_, dark) in enumerate(pairs))
+    style = f"<style>:root{{{light_css}}}@media(prefers-color-scheme:dark){{:root{{{dark_css}}}}}</style>"
+    head, separator, rest = text.partition(" <defs>")
+    assert separator
+    lines = f"{head} <!-- drawn from {source} -->\n {style}\n{separator}{rest}".splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines).encode()
 
 

@@ -36,25 +36,25 @@ class Program(NamedTuple):
     environment: dict[str, str]
 
 
-def program(name: str) -> Program | None:
+def find_program(name: str) -> Program | None:
     """Return the program, or None if the program is missing."""
     if name in _INSTALLED:
-        found = shutil.which(name)
-        return Program(found, environment()) if found else None
-    place, _ = _UNPACKED[name]
+        executable = shutil.which(name)
+        return Program(executable, environment()) if executable else None
+    path_in_package, _ = _UNPACKED[name]
     try:
-        files = find(name, place)
+        files = find(name, path_in_package)
     except (
         pytest.skip.Exception,
         pytest.fail.Exception,
     ):  # the environment variable `RESOLVE_SERVERS` determines which exception is raised
         return None
-    return Program(str(files.path(place)), files.environment() | {"HOME": os.devnull})
+    return Program(str(files.path(path_in_package)), files.environment() | {"HOME": os.devnull})
 
 
 def versions() -> dict[str, str]:
     """Return the versions of all libraries and programs; `not there` for a missing library or program."""
-    found = {
+    version_by_name = {
         "Python": platform.python_version(),
         "OpenSSL": ssl.OPENSSL_VERSION.split()[1],
         "kernel": platform.release(),
@@ -63,23 +63,23 @@ def versions() -> dict[str, str]:
     }
     for name in _LIBRARIES:
         try:
-            found[name] = importlib.metadata.version(name)
+            version_by_name[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not there"
-    return found | dict(_of_programs())
+            version_by_name[name] = "not there"
+    return version_by_name | dict(_list_program_versions())
 
 
-def _of_programs() -> Iterator[tuple[str, str]]:
+def _list_program_versions() -> Iterator[tuple[str, str]]:
     for name in (*_INSTALLED, *_UNPACKED):
-        asked = program(name)
-        if asked is None:
+        installed = find_program(name)
+        if installed is None:
             yield name, "not there"
             continue
-        how = _UNPACKED[name][1] if name in _UNPACKED else "--version"
+        option = _UNPACKED[name][1] if name in _UNPACKED else "--version"
         # vsftpd prints its version to file descriptor 0 (standard input)
-        command = ["sh", "-c", f'exec "$0" {how} <&1 2>&1', asked.path]
-        said = subprocess.run(command, env=asked.environment, capture_output=True, text=True)
-        number = re.search(r"\d+\.[\d.]*\d", said.stdout)
+        command = ["sh", "-c", f'exec "$0" {option} <&1 2>&1', installed.path]
+        done = subprocess.run(command, env=installed.environment, capture_output=True, text=True)
+        number = re.search(r"\d+\.[\d.]*\d", done.stdout)
         yield name, number[0] if number else "there"
 
 

@@ -33,8 +33,8 @@ UNITS: Mapping[Measure, str] = {
 
 def environment() -> dict[str, str]:
     """Return the environment variables without proxies, and with the bytecode cache of normal use."""
-    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    return {**kept, "PYTHONDONTWRITEBYTECODE": ""}
+    variables = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return {**variables, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Contestant:
     """A command that performs the task.
 
     Attributes:
-        tells: Whether the last line of the output has the measured values (`clients.Told`), which exclude the
-            start of the process. Otherwise the complete process is measured.
+        is_timed: Whether the last line of the output has the measured values (`clients.Measurement`).
+            Otherwise the complete process is measured.
         count: The number of items, which is smaller for a slow contestant.
     """
 
     name: str
-    words: Sequence[str]
+    command: Sequence[str]
     count: int
-    tells: bool = False
+    is_timed: bool = False
     environment: Mapping[str, str] = field(default_factory=environment)
     before: Callable[[], None] | None = None
     after: Callable[[], None] | None = None
@@ -68,19 +68,19 @@ class Missing(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """An aim for the ratio of two contestants: the minimum `least` or the maximum `most`."""
+    """An aim for the ratio of two contestants: the minimum or the maximum."""
 
     of: str
     to: str
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
 
 
 class Bound(NamedTuple):
     """An aim for one contestant: the maximum value."""
 
     of: str
-    most: float
+    maximum: float
 
 
 Open: TypeAlias = Callable[[Path, int], AbstractContextManager[Sequence[Contestant | Missing]]]
@@ -95,8 +95,8 @@ class Row:
         open: A function that runs the servers in an empty folder, and yields the contestants for `count`
             items.
         tiny: A small count for a quick test of the row.
-        times: The number of runs of each contestant in a round.
-        long: Whether the row runs only if the command line names the row.
+        runs_per_round: The number of runs of each contestant in a round.
+        is_long: Whether the row runs only if the command line names the row.
     """
 
     name: str
@@ -106,11 +106,11 @@ class Row:
     tiny: int
     open: Open
     aims: Sequence[Aim | Bound] = ()
-    times: int = 1
+    runs_per_round: int = 1
     #: The time limit in seconds. After the limit, a new round starts only if the number of rounds was
     #: specified.
-    seconds: float = 40.0
-    long: bool = False
+    max_seconds: float = 40.0
+    is_long: bool = False
 
 
 def client(
@@ -125,9 +125,9 @@ def client(
     module: str = "clients",
 ) -> Contestant:
     """Return a contestant that runs a Python client of `clients` or `streams`."""
-    words = [sys.executable, "-m", f"bench.{module}", kind, url]
-    words += map(str, (first, count, at_once))
-    return Contestant(name, [*words, more] if more else words, count, tells=True)
+    command = [sys.executable, "-m", f"bench.{module}", kind, url]
+    command += map(str, (first, count, at_once))
+    return Contestant(name, [*command, more] if more else command, count, is_timed=True)
 
 
 class Target:
@@ -142,12 +142,12 @@ class Target:
         self.path = folder / "target"
         self._runs = 0
 
-    def anew(self) -> None:
+    def create(self) -> None:
         self._runs += 1
-        fresh = self.path.with_name(f"target-{self._runs}")
-        fresh.mkdir()
+        directory = self.path.with_name(f"target-{self._runs}")
+        directory.mkdir()
         self.path.unlink(missing_ok=True)
-        self.path.symlink_to(fresh)
+        self.path.symlink_to(directory)
 
 
 #: The command line of `resolve`, equivalent to its entry point.

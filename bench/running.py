@@ -12,11 +12,11 @@ from contextlib import suppress
 from time import perf_counter
 from typing import NamedTuple
 
-from bench.clients import peak
+from bench.clients import read_memory
 from bench.row import Contestant
 
 #: The interval between two reads of a process's memory use, in seconds.
-_LOOK = 0.01
+_POLL_INTERVAL = 0.01
 
 
 class Sample(NamedTuple):
@@ -31,24 +31,24 @@ class Failed(Exception):
     """The error for a failed contestant; the message is the last line of the contestant's output."""
 
 
-def in_turn(
+def run_in_turn(
     contestants: Sequence[Contestant],
     rounds: int,
     run: Callable[[Contestant], Sample],
-    times: int = 1,
-    enough: Callable[[], bool] = lambda: False,
+    runs_per_round: int = 1,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> tuple[dict[str, list[Sample]], dict[str, str]]:
     """Run the contestants; return the samples by contestant, and the failures.
 
     Each round starts with a different contestant, so that the order does not influence the results. A failed
-    contestant is excluded from later rounds. If `enough` returns True, a new round is not started.
+    contestant is excluded from later rounds. If `is_over` returns True, a new round is not started.
     """
     samples: dict[str, list[Sample]] = {contestant.name: [] for contestant in contestants}
     failed: dict[str, str] = {}
     for number in range(rounds):
-        begin = number % max(len(contestants), 1)
-        for _ in range(times):
-            for contestant in [*contestants[begin:], *contestants[:begin]]:
+        start = number % max(len(contestants), 1)
+        for _ in range(runs_per_round):
+            for contestant in [*contestants[start:], *contestants[:start]]:
                 if contestant.name in failed:
                     continue
                 try:
@@ -56,51 +56,51 @@ def in_turn(
                 except Failed as error:
                     failed[contestant.name] = str(error)
                     del samples[contestant.name]
-        if enough():
+        if is_over():
             break
     return samples, failed
 
 
-def run(contestant: Contestant, *, look: bool = False) -> Sample:
-    """Run a contestant; if `look` is set, read its memory use repeatedly.
+def run(contestant: Contestant, *, watch_memory: bool = False) -> Sample:
+    """Run a contestant; if `watch_memory` is set, read its memory use repeatedly.
 
     Raises:
         Failed: The contestant failed.
     """
     if contestant.before is not None:
         contestant.before()
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
-        output = said if contestant.tells else subprocess.DEVNULL
-        begun = perf_counter()
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        stdout = output if contestant.is_timed else subprocess.DEVNULL
+        start = perf_counter()
         process = subprocess.Popen(
-            contestant.words,
+            contestant.command,
             env=contestant.environment,
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=complained,
+            stdout=stdout,
+            stderr=errors,
         )
-        watcher = Watcher(process.pid) if look else None
+        watcher = Watcher(process.pid) if watch_memory else None
         _, status, usage = os.wait4(process.pid, 0)
-        taken = perf_counter() - begun
+        seconds = perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
-        highest = watcher.ended() if watcher else 0
+        max_memory = watcher.stop() if watcher else 0
         if process.returncode != 0:
-            complained.seek(0)
-            words = last_words(complained.read().decode(errors="replace"))
-            raise Failed(f"exit status {process.returncode}: {words}")
-        found = Sample(taken, usage.ru_utime + usage.ru_stime, highest)
-        if contestant.tells:
-            said.seek(0)
-            told = json.loads(said.read().splitlines()[-1])
-            found = Sample(told["seconds"], told["processor"], told["peak"])
+            errors.seek(0)
+            line = find_error_line(errors.read().decode(errors="replace"))
+            raise Failed(f"exit status {process.returncode}: {line}")
+        sample = Sample(seconds, usage.ru_utime + usage.ru_stime, max_memory)
+        if contestant.is_timed:
+            output.seek(0)
+            measurement = json.loads(output.read().splitlines()[-1])
+            sample = Sample(measurement["seconds"], measurement["processor"], measurement["peak"])
     if contestant.after is not None:
         contestant.after()
-    return found
+    return sample
 
 
-def last_words(complained: str) -> str:
+def find_error_line(errors: str) -> str:
     """Return the last line that reports an error, or the last line if no line reports an error."""
-    lines = [line.strip(" |") for line in complained.splitlines() if line.strip()] or ["nothing said"]
+    lines = [line.strip(" |") for line in errors.splitlines() if line.strip()] or ["no output"]
     return next((line for line in reversed(lines) if "rror" in line or line.startswith("curl:")), lines[-1])
 
 
@@ -113,22 +113,22 @@ class Watcher:
 
     def __init__(self, process: int) -> None:
         self._process = process
-        self._highest = 0
-        self._over = threading.Event()
+        self._peak = 0
+        self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
 
     def _watch(self) -> None:
-        while not self._over.wait(_LOOK):
-            self._look()
+        while not self._stop_event.wait(_POLL_INTERVAL):
+            self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with suppress(OSError):  # the process has ended
-            self._highest = max(self._highest, peak(self._process))
+            self._peak = max(self._peak, read_memory(self._process))
 
-    def ended(self) -> int:
+    def stop(self) -> int:
         """Stop measuring, and return the peak memory in KiB."""
-        self._over.set()
+        self._stop_event.set()
         self._thread.join()
-        self._look()
-        return self._highest
+        self._poll()
+        return self._peak

@@ -30,37 +30,37 @@ _RESOLVE = [sys.executable, "-c", "from resolver.cli import run; run()", "get", 
 
 def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
     """Return the commands with their environment variables, by name."""
-    url, ours = server.url("/limited/source"), dict(os.environ)
-    found: dict[str, tuple[list[str], dict[str, str]]] = {}
+    url, environment = server.url("/limited/source"), dict(os.environ)
+    command_by_name: dict[str, tuple[list[str], dict[str, str]]] = {}
     for segments in (1, 4):
-        words = [*_RESOLVE, str(server.port), "--segments", str(segments), "-O", str(target), url]
-        found[f"resolve get --segments {segments}"] = words, ours
+        argv = [*_RESOLVE, str(server.port), "--segments", str(segments), "-O", str(target), url]
+        command_by_name[f"resolve get --segments {segments}"] = argv, environment
     try:
         aria2 = find("aria2", "usr/bin/aria2c")
     except pytest.skip.Exception:
         print("segments: no aria2")
     else:
         for count in (1, 4):
-            words = [str(aria2.path("usr/bin/aria2c")), "-q", "--no-conf", f"-x{count}", f"-s{count}", "-k1M"]
-            words += ["--file-allocation=none", "-d", str(target.parent), "-o", target.name, url]
-            found[f"aria2c -x{count} -s{count}"] = words, aria2.environment()
+            argv = [str(aria2.path("usr/bin/aria2c")), "-q", "--no-conf", f"-x{count}", f"-s{count}", "-k1M"]
+            argv += ["--file-allocation=none", "-d", str(target.parent), "-o", target.name, url]
+            command_by_name[f"aria2c -x{count} -s{count}"] = argv, aria2.environment()
     if shutil.which("curl"):
-        found["curl"] = ["curl", "-sS", "-f", "-o", str(target), url], ours
-    return found
+        command_by_name["curl"] = ["curl", "-sS", "-f", "-o", str(target), url], environment
+    return command_by_name
 
 
 def measure(server: HttpServer, target: Path) -> dict[str, list[float]]:
     """Return the duration of each run in seconds, by command."""
-    found = commands(server, target)
-    taken: dict[str, list[float]] = {name: [] for name in found}
+    command_by_name = commands(server, target)
+    durations: dict[str, list[float]] = {name: [] for name in command_by_name}
     for _ in range(RUNS):
-        for name, (words, environment) in found.items():
+        for name, (argv, environment) in command_by_name.items():
             start = time.perf_counter()
-            subprocess.run(words, env=environment, check=True)
-            taken[name].append(time.perf_counter() - start)
+            subprocess.run(argv, env=environment, check=True)
+            durations[name].append(time.perf_counter() - start)
             assert target.stat().st_size == SIZE
             target.unlink()
-    return taken
+    return durations
 
 
 def compare(folder: Path) -> None:
@@ -69,9 +69,9 @@ def compare(folder: Path) -> None:
     state.mkdir()
     write_source(tree / "source", SIZE >> 20)
     with nginx(tree, state, write_certificates(state)) as server:
-        taken = measure(server, folder / "target")
+        durations = measure(server, folder / "target")
     print(f"{SIZE >> 20} MiB from nginx at 16 MiB/s a request, {RUNS} runs in turn: fastest, median, slowest")
-    for name, seconds in taken.items():
+    for name, seconds in durations.items():
         fastest, middle, slowest = min(seconds), statistics.median(seconds), max(seconds)
         print(
             f"  {name:25} {fastest:6.2f} {middle:6.2f} {slowest:6.2f} s; {SIZE / middle / 2**20:4.0f} MiB/s"

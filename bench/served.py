@@ -32,42 +32,42 @@ def serve_gopher(size: int, together: int) -> None:
     listener, body = _listen(), b"x" * size
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
-    asked: dict[socket.socket, bytes] = {}
-    waiting, wanted = list[socket.socket](), 1
+    requests: dict[socket.socket, bytes] = {}
+    waiting, batch_size = list[socket.socket](), 1
     while True:
         for key, _ in selector.select():
-            there = key.fileobj
-            assert isinstance(there, socket.socket)
-            if there is listener:
+            client = key.fileobj
+            assert isinstance(client, socket.socket)
+            if client is listener:
                 selector.register(listener.accept()[0], selectors.EVENT_READ)
                 continue
-            came = there.recv(4096)
-            asked[there] = asked.get(there, b"") + came
-            if came and not asked[there].endswith(b"\r\n"):
+            data = client.recv(4096)
+            requests[client] = requests.get(client, b"") + data
+            if data and not requests[client].endswith(b"\r\n"):
                 continue  # incomplete line: curl sends the line end separately
-            selector.unregister(there)
-            del asked[there]
-            if not came:
-                there.close()
+            selector.unregister(client)
+            del requests[client]
+            if not data:
+                client.close()
                 continue
-            waiting.append(there)
-            if len(waiting) >= wanted:
-                for each in waiting:
-                    with suppress(OSError), each:
-                        each.sendall(body)
+            waiting.append(client)
+            if len(waiting) >= batch_size:
+                for connection in waiting:
+                    with suppress(OSError), connection:
+                        connection.sendall(body)
                 waiting.clear()
-                wanted = 1 if wanted > 1 else together
+                batch_size = 1 if batch_size > 1 else together
 
 
 def serve_menu() -> None:
     """Serve menus until the process is killed; each menu is created once and cached."""
     listener = _listen()
-    made: dict[int, bytes] = {}
+    menu_by_size: dict[int, bytes] = {}
     while True:
         connection, _ = listener.accept()
         with suppress(OSError), connection:
             items = int(connection.recv(4096))
-            connection.sendall(made.get(items) or made.setdefault(items, _menu(items)))
+            connection.sendall(menu_by_size.get(items) or menu_by_size.setdefault(items, _menu(items)))
 
 
 def _menu(items: int) -> bytes:
@@ -89,19 +89,19 @@ def _send(connection: socket.socket, path: Path) -> None:
     with suppress(OSError), connection, path.open("rb") as file:
         # With Nagle's algorithm, a body after its head waits 40 ms for a client that delays acknowledgments.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while asked := connection.recv(65_536):
+        while request := connection.recv(65_536):
             size = path.stat().st_size
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
             connection.sendfile(file)
             file.seek(0)
-            if b"Connection: close" in asked:
+            if b"Connection: close" in request:
                 return
 
 
 @contextmanager
-def listening(module: str, *words: object) -> Iterator[int]:
+def run_module(module: str, *arguments: object) -> Iterator[int]:
     """Run a server module in a separate process, and yield the port that the server prints."""
-    command = [sys.executable, "-m", module, *map(str, words)]
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -110,9 +110,9 @@ def listening(module: str, *words: object) -> Iterator[int]:
             server.kill()
 
 
-def served(*words: object) -> AbstractContextManager[int]:
+def run_server(*arguments: object) -> AbstractContextManager[int]:
     """Run a server of this module in a separate process, and yield its port."""
-    return listening("bench.served", *words)
+    return run_module("bench.served", *arguments)
 
 
 if __name__ == "__main__":

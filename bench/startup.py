@@ -18,7 +18,7 @@ AIM = 60.0
 
 BARE = "pass"
 _COMMAND = "from resolver.cli import run; import sys; sys.argv[1:] = {arguments}; run()"
-_EXPLAINED = (
+_URLS = (
     "file:///a gopher://h.example/0a ftp://h.example/a http://h.example/ nntp://h.example/misc.test/1 "
     "wais://h.example/d?x prospero://h.example/a"
 )
@@ -26,7 +26,7 @@ _COMMAND_LINES = (
     "--version",
     "--help",
     "parse ftp://h.example/a",
-    *(f"explain {url}" for url in _EXPLAINED.split()),
+    *(f"explain {url}" for url in _URLS.split()),
 )
 CASES = {
     "import resolver": "import resolver",
@@ -53,16 +53,16 @@ def fastest(code: str, environment: dict[str, str]) -> float:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as compiled:
-        _tell({**os.environ, "PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""})
+        _report({**os.environ, "PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""})
 
 
-def _tell(environment: dict[str, str]) -> None:
+def _report(environment: dict[str, str]) -> None:
     bare = fastest(BARE, environment)
     print(f"bare Python {sys.version.split()[0]}: {bare:.1f} ms; fastest of {RUNS} runs, over bare:")
     for name, code in CASES.items():
-        over = fastest(code, environment) - bare
-        mark = "  more than the aim" if over > AIM and not name.startswith("for comparison") else ""
-        print(f"{over:8.1f} ms  {name}{mark}")
+        difference = fastest(code, environment) - bare
+        mark = "  more than the aim" if difference > AIM and not name.startswith("for comparison") else ""
+        print(f"{difference:8.1f} ms  {name}{mark}")
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ from tests.resolver.adapters.guard.network import POLICY, PUBLIC, REDIRECTS, Bod
 SECRET = b"a secret of this machine"
 #: The maximum memory in bytes that a client may use for a compressed body of some hundred bytes
 #: (decompression bomb).
-MUCH = 1_048_576
+MAX_BYTES = 1_048_576
 
 
 class Case(NamedTuple):
     """A hostile URL and its description."""
 
-    words: str
+    title: str
     url: str
 
 
@@ -133,7 +133,7 @@ def _run(*command: str) -> bytes:
     return subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout
 
 
-def by_us(url: str) -> bytes:
+def by_resolve(url: str) -> bytes:
     async def ask() -> bytes:
         return (await resolver.fetch(url, policy=POLICY, environment={})).content
 
@@ -141,7 +141,7 @@ def by_us(url: str) -> bytes:
 
 
 OURS: Mapping[str, Client] = {
-    "resolve": by_us,
+    "resolve": by_resolve,
     "requests, guarded": by_guarded_requests,
     "aiohttp, guarded": by_guarded_aiohttp,
     "httpx, guarded": by_guarded_httpx,
@@ -179,7 +179,7 @@ def measure(client: Client, case: Case, server: Server) -> str:
     else:
         rule = "no"
     inside = any(address == "127.0.0.1" for address, _ in server.visits)
-    return "reached" if inside or SECRET in content or len(content) > MUCH else rule
+    return "reached" if inside or SECRET in content or len(content) > MAX_BYTES else rule
 
 
 def _rule(error: BaseException) -> str:
@@ -197,42 +197,42 @@ def version(name: str) -> str:
     """Return the name and version of a client, such as `curl 7.88.1`; empty if it is not installed."""
     if name in ("curl", "wget"):
         path = shutil.which(name)
-        found = re.search(r"\d[\d.]+", _run(path, "--version").decode()) if path else None
-        return f"{name} {found[0]}" if found else ""
+        match = re.search(r"\d[\d.]+", _run(path, "--version").decode()) if path else None
+        return f"{name} {match[0]}" if match else ""
     if name == "urllib":
         return f"urllib {sys.version_info.major}.{sys.version_info.minor}"
     return f"{name} {importlib.metadata.version(name)}"
 
 
 def table(server: Server) -> Iterator[str]:
-    theirs = [name for name in THEIRS if version(name)]
-    heads = [*map(version, theirs), *OURS]
+    others = [name for name in THEIRS if version(name)]
+    heads = [*map(version, others), *OURS]
     yield f"| | {' | '.join(heads)} |"
     yield f"|---{'|---' * len(heads)}|"
     for case in CASES:
         cells = [
-            "–" if (name, case.words) in NOT_MEASURED else measure(client, case, server)
-            for name, client in {**{name: THEIRS[name] for name in theirs}, **OURS}.items()
+            "–" if (name, case.title) in NOT_MEASURED else measure(client, case, server)
+            for name, client in {**{name: THEIRS[name] for name in others}, **OURS}.items()
         ]
-        yield f"| {case.words} | {' | '.join(cells)} |"
+        yield f"| {case.title} | {' | '.join(cells)} |"
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, hostile_servers(Path(folder)) as server, names_of_ours():
+    with tempfile.TemporaryDirectory() as folder, hostile_servers(Path(folder)) as server, replace_dns():
         for line in table(server):
             print(line)
 
 
 @contextmanager
-def names_of_ours() -> Iterator[None]:
+def replace_dns() -> Iterator[None]:
     """Replace DNS resolution by a fixed table of host names."""
-    before = socket.getaddrinfo
-    meanings = {"inside.example": [["127.0.0.1"]], "localhost": [["127.0.0.1"]]}
-    socket.getaddrinfo = Names(meanings).getaddrinfo
+    original = socket.getaddrinfo
+    addresses_by_name = {"inside.example": [["127.0.0.1"]], "localhost": [["127.0.0.1"]]}
+    socket.getaddrinfo = Names(addresses_by_name).getaddrinfo
     try:
         yield
     finally:
-        socket.getaddrinfo = before
+        socket.getaddrinfo = original
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ from contextlib import closing
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from bench.clients import Told, Watch, Work, work_of
+from bench.clients import Measurement, Timer, Work, parse_work
 
-_PIECE = 262_144
+_CHUNK_SIZE = 262_144
 
-Stream: TypeAlias = Callable[[Work], Awaitable[Told]]
+Stream: TypeAlias = Callable[[Work], Awaitable[Measurement]]
 
 
-async def ours(work: Work) -> Told:
+async def with_resolver(work: Work) -> Measurement:
     import resolver
 
     settings: resolver.Settings = {
@@ -31,74 +31,74 @@ async def ours(work: Work) -> Told:
         "environment": {},
     }
     session = resolver.Resolver(**settings)  # creating the session imports all modules
-    watch, octets = Watch(), 0
+    timer, octets = Timer(), 0
     async with session, session.stream(work.url) as reply:
-        async for piece in reply.body:
-            octets += len(piece)
-    return watch.tell(octets)
+        async for chunk in reply.body:
+            octets += len(chunk)
+    return timer.measure(octets)
 
 
-async def with_httpx(work: Work) -> Told:
+async def with_httpx(work: Work) -> Measurement:
     import httpx
 
-    trust = ssl.create_default_context(cafile=work.more) if work.more else False
-    watch, octets = Watch(), 0
+    context = ssl.create_default_context(cafile=work.more) if work.more else False
+    timer, octets = Timer(), 0
     async with (
-        httpx.AsyncClient(trust_env=False, verify=trust, timeout=None) as session,
+        httpx.AsyncClient(trust_env=False, verify=context, timeout=None) as session,
         session.stream("GET", work.url) as response,
     ):
-        async for piece in response.aiter_bytes():
-            octets += len(piece)
-    return watch.tell(octets)
+        async for chunk in response.aiter_bytes():
+            octets += len(chunk)
+    return timer.measure(octets)
 
 
-async def bare_trio(work: Work) -> Told:
+async def bare_trio(work: Work) -> Measurement:
     import trio
 
-    there, watch = urlsplit(work.url), Watch()
-    async with await trio.open_tcp_stream(there.hostname or "", work.port) as stream:
-        await stream.send_all(_asked(work.url))
+    server, timer = urlsplit(work.url), Timer()
+    async with await trio.open_tcp_stream(server.hostname or "", work.port) as stream:
+        await stream.send_all(format_request(work.url))
         head = b""
         while b"\r\n\r\n" not in head:
-            head += await stream.receive_some(_PIECE)
+            head += await stream.receive_some(_CHUNK_SIZE)
         octets = len(head.partition(b"\r\n\r\n")[2])
-        while piece := await stream.receive_some(_PIECE):
-            octets += len(piece)
-    return watch.tell(octets)
+        while chunk := await stream.receive_some(_CHUNK_SIZE):
+            octets += len(chunk)
+    return timer.measure(octets)
 
 
-def bare_ssl(work: Work) -> Told:
+def bare_ssl(work: Work) -> Measurement:
     """Measure only the module `ssl`, with reads into one reused buffer and without an event loop."""
-    there, trust = urlsplit(work.url), ssl.create_default_context(cafile=work.more)
-    watch, buffer, octets, head = Watch(), bytearray(_PIECE), 0, b""
+    server, context = urlsplit(work.url), ssl.create_default_context(cafile=work.more)
+    timer, buffer, octets, head = Timer(), bytearray(_CHUNK_SIZE), 0, b""
     with (
-        closing(socket.create_connection((there.hostname, work.port))) as plain,
-        closing(trust.wrap_socket(plain, server_hostname=there.hostname)) as secured,
+        closing(socket.create_connection((server.hostname, work.port))) as raw_socket,
+        closing(context.wrap_socket(raw_socket, server_hostname=server.hostname)) as tls_socket,
     ):
-        secured.sendall(_asked(work.url))
+        tls_socket.sendall(format_request(work.url))
         while b"\r\n\r\n" not in head:
-            head += secured.recv(_PIECE)
+            head += tls_socket.recv(_CHUNK_SIZE)
         octets = len(head.partition(b"\r\n\r\n")[2])
-        while count := secured.recv_into(buffer):
+        while count := tls_socket.recv_into(buffer):
             octets += count
-    return watch.tell(octets)
+    return timer.measure(octets)
 
 
-def _asked(url: str) -> bytes:
-    there = urlsplit(url)
-    return f"GET {there.path} HTTP/1.1\r\nHost: {there.netloc}\r\nConnection: close\r\n\r\n".encode()
+def format_request(url: str) -> bytes:
+    server = urlsplit(url)
+    return f"GET {server.path} HTTP/1.1\r\nHost: {server.netloc}\r\nConnection: close\r\n\r\n".encode()
 
 
-UNDER_TRIO: dict[str, Stream] = {"ours": ours, "httpx": with_httpx, "trio": bare_trio}
+TRIO_CLIENTS: dict[str, Stream] = {"ours": with_resolver, "httpx": with_httpx, "trio": bare_trio}
 
 
-def told_by(kind: str, work: Work) -> Told:
-    if kind not in UNDER_TRIO:
+def measure_client(kind: str, work: Work) -> Measurement:
+    if kind not in TRIO_CLIENTS:
         return bare_ssl(work)
     import trio
 
-    return trio.run(UNDER_TRIO[kind], work)
+    return trio.run(TRIO_CLIENTS[kind], work)
 
 
 if __name__ == "__main__":
-    print(json.dumps(told_by(sys.argv[1], work_of(sys.argv[2:]))._asdict()))
+    print(json.dumps(measure_client(sys.argv[1], parse_work(sys.argv[2:]))._asdict()))

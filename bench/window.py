@@ -22,7 +22,7 @@ from playwright.sync_api import Page
 
 from bench.ledger import memory
 from bench.row import RESOLVE, environment
-from bench.served import served
+from bench.served import run_server
 from tests.window.browser import Viewer, program, running
 from tests.window.steps import open_
 
@@ -32,7 +32,7 @@ AIM = 500.0
 #: The maximum number of items on one page.
 ALL = 10_000
 
-_TOLD = """() => {
+_TIMINGS = """() => {
   const [way] = performance.getEntriesByType("navigation");
   const paint = performance.getEntriesByName("first-contentful-paint")[0];
   return [way.responseStart, paint ? paint.startTime : 0, way.loadEventEnd, way.encodedBodySize];
@@ -46,14 +46,14 @@ class Load(NamedTuple):
     The other measurements are the size of the page in bytes, and the CPU time of the server in milliseconds.
     """
 
-    begun: float
-    painted: float
-    ended: float
-    octets: float
+    response: float
+    paint: float
+    end: float
+    size: float
     processor: float
 
 
-class Serving(NamedTuple):
+class WebServer(NamedTuple):
     """A running server, and the URL (with the access token) to open in a browser."""
 
     process: int
@@ -65,12 +65,12 @@ class Serving(NamedTuple):
 
 
 @contextmanager
-def serving(*words: str) -> Iterator[Serving]:
-    command = [*RESOLVE, "serve", *words]
+def run_web_server(*arguments: str) -> Iterator[WebServer]:
+    command = [*RESOLVE, "serve", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as server:
         assert server.stdout is not None
         try:
-            yield Serving(server.pid, server.stdout.readline().strip())
+            yield WebServer(server.pid, server.stdout.readline().strip())
         finally:
             server.terminate()
 
@@ -81,53 +81,53 @@ def processor(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-def loaded(page: Page, server: Serving, where: str) -> Load:
-    before = processor(server.process)
-    page.goto(where)
+def load_page(page: Page, server: WebServer, url: str) -> Load:
+    start = processor(server.process)
+    page.goto(url)
     page.wait_for_function("performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
-    begun, painted, ended, octets = page.evaluate(_TOLD)
-    return Load(begun, painted, ended, octets, processor(server.process) - before)
+    response, paint, end, size = page.evaluate(_TIMINGS)
+    return Load(response, paint, end, size, processor(server.process) - start)
 
 
-def measure(viewer: Viewer, port: int, items: int, times: int, *words: str) -> None:
-    with serving(*words) as server:
+def measure(viewer: Viewer, port: int, items: int, times: int, *options: str) -> None:
+    with run_web_server(*options) as server:
         page = viewer.page()
         page.goto(server.entry)
         page.wait_for_url(f"{server.origin}/")
         open_(page, f"gopher://127.0.0.1:{port}/1{items}")
         url = page.url
-        ways = {f"a menu of {items:,}": url}
-        if not words:
-            ways |= {
+        url_by_name = {f"a menu of {items:,}": url}
+        if not options:
+            url_by_name |= {
                 "its last page": f"{url}&page=1000000",
                 "the items with a 7 in their name": f"{url}&q=7",
                 "the last page of these items": f"{url}&q=7&page=1000000",
             }
-        for name, where in ways.items():
-            loads = [loaded(page, server, where) for _ in range(times + 1)]
-            tell(name, loads[1:], AIM if words else inf)  # the first load is a warm-up
+        for name, page_url in url_by_name.items():
+            loads = [load_page(page, server, page_url) for _ in range(times + 1)]
+            report(name, loads[1:], AIM if options else inf)  # the first load is a warm-up
         print(
             f"{'peak memory of the server':32} {memory(server.process, 'VmHWM') / 1024:8.1f} MiB", flush=True
         )
 
 
-def tell(name: str, loads: list[Load], aim: float) -> None:
-    begun, painted, ended, octets, used = (median(each) for each in zip(*loads, strict=True))
-    mark = "  more than the aim" if painted > aim else ""
+def report(name: str, loads: list[Load], aim: float) -> None:
+    response, paint, end, size, cpu = (median(each) for each in zip(*loads, strict=True))
+    mark = "  more than the aim" if paint > aim else ""
     print(
-        f"{name:32} {begun:8.0f} {painted:8.0f} {ended:8.0f} {used:8.0f} ms {octets / 1000:8,.0f} kB{mark}",
+        f"{name:32} {response:8.0f} {paint:8.0f} {end:8.0f} {cpu:8.0f} ms {size / 1000:8,.0f} kB{mark}",
         flush=True,
     )
 
 
-def main(words: list[str]) -> None:
-    items, times = (int(words[at]) if len(words) > at else each for at, each in enumerate((ITEMS, TIMES)))
+def main(argv: list[str]) -> None:
+    items, times = (int(argv[n]) if len(argv) > n else default for n, default in enumerate((ITEMS, TIMES)))
     path = program()
     if path is None:
         print("chromium is not installed (on Debian: apt-get install chromium)")
         return
     print(f"{'medians':32} {'begun':>8} {'painted':>8} {'ended':>8} {'server':>8}")
-    with served("menu") as port, running(path) as browser:
+    with run_server("menu") as port, running(path) as browser:
         viewer = Viewer(browser)
         measure(viewer, port, ALL, times, "--page-size", str(ALL))
         measure(viewer, port, items, times)

@@ -13,17 +13,17 @@ import pytest
 
 from bench import __main__ as benchmarks
 from bench import figures, per_fetch, programs
-from bench.distance import not_so_far_away
+from bench.distance import run_short_relay
 from bench.row import Aim, Bound, Contestant, Measure, Row, environment
 from bench.rows import ROWS, cat, small, trees
-from bench.running import Failed, Sample, Watcher, in_turn, last_words, run
+from bench.running import Failed, Sample, Watcher, find_error_line, run, run_in_turn
 from tests.sampled import sampled
 
 MIB = 1_048_576
 
 
-def contestant(name: str, code: str = "", *, count: int = 1, tells: bool = False) -> Contestant:
-    return Contestant(name, [sys.executable, "-c", code], count, tells)
+def contestant(name: str, code: str = "", *, count: int = 1, is_timed: bool = False) -> Contestant:
+    return Contestant(name, [sys.executable, "-c", code], count, is_timed)
 
 
 def test_contestants_run_in_rotating_order() -> None:
@@ -33,7 +33,7 @@ def test_contestants_run_in_rotating_order() -> None:
         ran.append(each.name)
         return Sample(1, 1, 1)
 
-    samples, failed = in_turn([contestant(name) for name in "abc"], 3, note)
+    samples, failed = run_in_turn([contestant(name) for name in "abc"], 3, note)
     assert "".join(ran) == "abcbcacab"
     assert {name: len(runs) for name, runs in samples.items()} == {"a": 3, "b": 3, "c": 3}
     assert failed == {}
@@ -46,12 +46,12 @@ def test_rounds_with_several_runs_alternate() -> None:
         ran.append(each.name)
         return Sample(1, 1, 1)
 
-    in_turn([contestant(name) for name in "ab"], 2, note, 2)
+    run_in_turn([contestant(name) for name in "ab"], 2, note, 2)
     assert "".join(ran) == "ababbaba"
 
 
 def test_rounds_stop_when_enough() -> None:
-    samples, _ = in_turn([contestant("a")], 5, lambda each: Sample(1, 1, 1), 2, lambda: True)
+    samples, _ = run_in_turn([contestant("a")], 5, lambda each: Sample(1, 1, 1), 2, lambda: True)
     assert len(samples["a"]) == 2
 
 
@@ -64,7 +64,7 @@ def test_failed_contestant_is_dropped_and_others_continue() -> None:
             raise Failed("exit status 7: no")
         return Sample(1, 1, 1)
 
-    samples, failed = in_turn([contestant(name) for name in "ab"], 4, fail_second)
+    samples, failed = run_in_turn([contestant(name) for name in "ab"], 4, fail_second)
     assert ran.count("b") == 2
     assert failed == {"b": "exit status 7: no"}
     assert samples.keys() == {"a"}
@@ -73,7 +73,7 @@ def test_failed_contestant_is_dropped_and_others_continue() -> None:
 
 def test_reported_measurements_are_used() -> None:
     code = """print('{"seconds": 2.5, "processor": 1.5, "octets": 3, "peak": 4}')"""
-    assert run(contestant("a", code, tells=True)) == (2.5, 1.5, 4)
+    assert run(contestant("a", code, is_timed=True)) == (2.5, 1.5, 4)
 
 
 def test_failed_process_reports_last_error_line() -> None:
@@ -83,16 +83,16 @@ def test_failed_process_reports_last_error_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("complained", "words"),
+    ("errors", "line"),
     [
-        ("", "nothing said"),
+        ("", "no output"),
         ("one\ntwo\n", "two"),
         ("  | ExceptionGroup\n    | resolver.NotFound: no\n    | OSError: why\n    +-----\n", "OSError: why"),
         ("curl: (22) not found\n 85 -- 20480 0 32\n", "curl: (22) not found"),
     ],
 )
-def test_last_words_are_those_of_the_error(complained: str, words: str) -> None:
-    assert last_words(complained) == words
+def test_error_line_is_last_reported_error(errors: str, line: str) -> None:
+    assert find_error_line(errors) == line
 
 
 def test_run_calls_before_and_after() -> None:
@@ -117,7 +117,7 @@ def test_watcher_measures_peak_memory_of_process() -> None:
         assert process.stdout is not None
         watcher = Watcher(process.pid)
         process.stdout.readline()
-        assert 60 * 1024 < watcher.ended() < 160 * 1024
+        assert 60 * 1024 < watcher.stop() < 160 * 1024
         process.kill()
     assert len(ours) == 200 * MIB
 
@@ -126,12 +126,12 @@ def test_watcher_measures_peak_memory_of_process() -> None:
     ("measure", "value"), [("rate", 20), ("seconds", 0.5), ("processor", 25.6), ("over", 50), ("peak", 2)]
 )
 def test_value_of_measure_is_computed_from_sample(measure: Measure, value: float) -> None:
-    assert figures.value(measure, 10, Sample(0.5, 0.25, 2048), 0.2) == pytest.approx(value)
+    assert figures.compute_value(measure, 10, Sample(0.5, 0.25, 2048), 0.2) == pytest.approx(value)
 
 
 def test_ratio_compares_runs_of_one_round() -> None:
     """The machine was ten times slower in the second round: the medians alone would give 1."""
-    assert figures.ratio([10, 100, 10], [20, 200, 10]) == 0.5
+    assert figures.compute_ratio([10, 100, 10], [20, 200, 10]) == 0.5
 
 
 def row(measure: Measure, *aims: Aim | Bound) -> Row:
@@ -140,22 +140,22 @@ def row(measure: Measure, *aims: Aim | Bound) -> Row:
 
 def test_row_figures_and_aims_are_evaluated() -> None:
     runs = {"ours": [Sample(2, 1, 0), Sample(1, 1, 0), Sample(4, 3, 0)], "peer": [Sample(1, 0.5, 0)] * 3}
-    found = figures.measured(
-        row("rate", Aim("ours", "peer", least=0.4), Aim("ours", "peer", least=0.6), Aim("ours", "gone", 1)),
+    result = figures.evaluate_row(
+        row("rate", Aim("ours", "peer", 0.4), Aim("ours", "peer", 0.6), Aim("ours", "gone", 1)),
         1_000,
         [contestant("ours", count=1_000), contestant("peer", count=500)],
         runs,
         {"gone": "not installed"},
     )
-    ours, peer = found["contestants"]
+    ours, peer = result["contestants"]
     assert (ours["median"], ours["low"], ours["high"]) == (500, 250, 1_000)
     assert ours["processor"] == pytest.approx(1.0)
     assert peer["median"] == 500
-    assert [(aim["least"], aim["value"], aim["reached"]) for aim in found["aims"]] == [
+    assert [(aim["least"], aim["value"], aim["reached"]) for aim in result["aims"]] == [
         (0.4, 1.0, True),
         (0.6, 1.0, True),
     ]
-    assert list(figures.shown(found)) == [
+    assert list(figures.format_row(result)) == [
         "a row: 1,000 things (runs: 3)",
         "  ours       500 /s  (250 to 1,000); 1.00 ms of the processor each",
         "  peer       500 /s  (500 to 500); 1.00 ms of the processor each",
@@ -171,31 +171,31 @@ def test_common_overhead_is_subtracted() -> None:
         "trio": [Sample(0, 0.12, 0)] * 3,
         "ours": [Sample(0, 0.22, 0)] * 3,
     }
-    found = figures.measured(
-        row("over", Aim("ours", "trio", most=1.5), Bound("ours", 250)),
+    result = figures.evaluate_row(
+        row("over", Aim("ours", "trio", maximum=1.5), Bound("ours", 250)),
         1,
         [contestant(name) for name in runs],
         runs,
         {},
     )
-    assert [round(each["median"]) for each in found["contestants"]] == [0, 100, 200]
-    assert [(round(aim["value"]), aim["reached"]) for aim in found["aims"]] == [(2, False), (200, True)]
+    assert [round(each["median"]) for each in result["contestants"]] == [0, 100, 200]
+    assert [(round(aim["value"]), aim["reached"]) for aim in result["aims"]] == [(2, False), (200, True)]
 
 
 def test_missing_program_is_reported_and_rest_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(small, "program", lambda name: None)
-    told = tmp_path / "told.json"
-    benchmarks.main(["gopher", "--tiny", "--json", str(told)])
-    said = capsys.readouterr().out
-    assert "curl -Z: not measured: " in said
-    assert "\n  resolver " in said
-    found = json.loads(told.read_text())
-    assert [each["name"] for each in found["rows"]] == ["gopher"]
-    assert [each["name"] for each in found["rows"][0]["contestants"]] == ["resolver", "trio, bare"]
-    assert found["rows"][0]["missing"] == {"curl -Z": "curl is not installed"}
-    assert found["versions"]["trio"]
+    monkeypatch.setattr(small, "find_program", lambda name: None)
+    output = tmp_path / "results.json"
+    benchmarks.main(["gopher", "--tiny", "--json", str(output)])
+    stdout = capsys.readouterr().out
+    assert "curl -Z: not measured: " in stdout
+    assert "\n  resolver " in stdout
+    results = json.loads(output.read_text())
+    assert [each["name"] for each in results["rows"]] == ["gopher"]
+    assert [each["name"] for each in results["rows"][0]["contestants"]] == ["resolver", "trio, bare"]
+    assert results["rows"][0]["missing"] == {"curl -Z": "curl is not installed"}
+    assert results["versions"]["trio"]
 
 
 def test_missing_server_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_missing_server_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.delenv("RESOLVE_SERVERS", raising=False)
     if Path("/usr/sbin/nginx").exists():
         pytest.skip("nginx is installed on this machine")
-    found = benchmarks.measure(ROWS["http"], 1, tmp_path, tiny=True)
-    assert found["contestants"] == []
-    assert "make servers" in found["missing"]["all of it"]
+    row = benchmarks.measure(ROWS["http"], 1, tmp_path, tiny=True)
+    assert row["contestants"] == []
+    assert "make servers" in row["missing"]["all of it"]
     assert programs.versions()["nginx"] == "not there"
 
 
@@ -224,15 +224,15 @@ TRIED = sampled(ROWS, lambda name: ROWS[name].measure in ("rate", "seconds"))
 def test_row_runs_with_tiny_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row runs with a tiny part of the work; missing programs are skipped, and no contestant fails."""
     for module in (trees, cat):
-        monkeypatch.setattr(module, "far_away", not_so_far_away)
+        monkeypatch.setattr(module, "run_relay", run_short_relay)
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)  # servers drop root privileges
-        found = benchmarks.measure(ROWS[name], 2, Path(folder), tiny=True)
-    if "all of it" in found["missing"]:
-        pytest.skip(found["missing"]["all of it"])
-    assert not any("exit status" in reason for reason in found["missing"].values()), found["missing"]
-    assert any(each["name"].startswith(("resolve", "Resolver")) for each in found["contestants"])
-    assert all(each["samples"] for each in found["contestants"])
+        result = benchmarks.measure(ROWS[name], 2, Path(folder), tiny=True)
+    if "all of it" in result["missing"]:
+        pytest.skip(result["missing"]["all of it"])
+    assert not any("exit status" in reason for reason in result["missing"].values()), result["missing"]
+    assert any(each["name"].startswith(("resolve", "Resolver")) for each in result["contestants"])
+    assert all(each["samples"] for each in result["contestants"])
 
 
 def test_aims_name_existing_contestants(tmp_path: Path) -> None:
@@ -260,12 +260,12 @@ CHECKOUT = Path(__file__).parents[1]
     ],
 )
 def test_call_is_counted_for_its_package(path: str, name: str) -> None:
-    assert per_fetch.room(path) == name
+    assert per_fetch.find_package(path) == name
 
 
 def test_calls_of_c_functions_count_for_caller() -> None:
     pool, trio = f"{CHECKOUT}/resolver/network/pool.py", "/x/site-packages/trio/_core.py"
-    calls = per_fetch.rooms_of(
+    calls = per_fetch.count_by_package(
         {
             (pool, 1, "take"): (2, 2, 0.0, 0.0, {}),
             (trio, 1, "run"): (1, 3, 0.0, 0.0, {}),
@@ -287,9 +287,9 @@ def test_fetch_calls_are_counted_by_package() -> None:
     with fetch.open(CHECKOUT, 1) as url:
         words = [sys.executable, "-m", "bench.per_fetch", "gopher", url, "0", "1", "1"]
         done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
-    rooms = json.loads(done.stdout)
-    assert rooms["trio"] > 50
-    assert "resolver/network" not in rooms
+    calls = json.loads(done.stdout)
+    assert calls["trio"] > 50
+    assert "resolver/network" not in calls
 
 
 def test_list_file_calls_are_counted_by_package(tmp_path: Path) -> None:
@@ -298,9 +298,9 @@ def test_list_file_calls_are_counted_by_package(tmp_path: Path) -> None:
     with per_fetch.FETCHES[1].open(tmp_path, 1) as url:
         words = [sys.executable, "-m", "bench.per_fetch", "get", url, "0", "1", "8", str(target)]
         done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
-    rooms = json.loads(done.stdout)
-    assert rooms["resolver/transfer"] > 10
-    assert rooms["resolver/files"] > 10
+    calls = json.loads(done.stdout)
+    assert calls["resolver/transfer"] > 10
+    assert calls["resolver/files"] > 10
     assert len(list(target.iterdir())) == per_fetch.FEW
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import page, plots, sweeps
-from bench.distance import not_so_far_away
+from bench.distance import run_short_relay
 from bench.rows import ROWS
 from tests.sampled import sampled
 
@@ -22,7 +22,7 @@ TEXT = page.PAGE.read_text(encoding="utf-8")
 
 def test_tables_equal_shipped_figures() -> None:
     """Run `make plots` to update them."""
-    assert page.made(TEXT, page.shipped()) == TEXT
+    assert page.update_tables(TEXT, page.read_figures()) == TEXT
 
 
 def test_page_has_every_table_once() -> None:
@@ -33,7 +33,7 @@ def test_page_has_every_table_once() -> None:
 def test_picture_has_hash_of_shipped_figures(name: str) -> None:
     """Run `make plots` to draw it again."""
     picture = (plots.SPEED / f"{name}.svg").read_text(encoding="utf-8")
-    assert f"<!-- drawn from {plots.source_of(plots.DATA.read_bytes(), name)} by matplotlib" in picture
+    assert f"<!-- drawn from {plots.compute_checksum(plots.DATA.read_bytes(), name)} by matplotlib" in picture
     assert f"](benchmarks/{name}.svg)" in TEXT
 
 
@@ -72,25 +72,25 @@ def test_sweeps_are_all_drawn() -> None:
 
 def test_page_explains_bound_of_every_row() -> None:
     _, _, section = TEXT.partition("## The bottleneck of each row\n")
-    told = re.findall(r"^\| `([\w-]+)…?`", section.partition("\n## ")[0], re.MULTILINE)
-    assert [name for name in ROWS if not any(name.startswith(each) for each in told)] == []
-    assert all(any(name.startswith(each) for name in ROWS) for each in told)
+    prefixes = re.findall(r"^\| `([\w-]+)…?`", section.partition("\n## ")[0], re.MULTILINE)
+    assert [name for name in ROWS if not any(name.startswith(prefix) for prefix in prefixes)] == []
+    assert all(any(name.startswith(prefix) for name in ROWS) for prefix in prefixes)
 
 
-TRIED = sampled(sweeps.SWEEPS, lambda asked: None)
+SAMPLED_SWEEPS = sampled(sweeps.SWEEPS, lambda sweep: None)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", TRIED, ids=lambda asked: asked.name)
-def test_sweep_runs_with_tiny_work(asked: sweeps.Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sweep", SAMPLED_SWEEPS, ids=lambda sweep: sweep.name)
+def test_sweep_runs_with_tiny_work(sweep: sweeps.Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep runs with two places and a few objects of each."""
-    monkeypatch.setattr(sweeps, "far_away", not_so_far_away)
-    found = sweeps.sweep(asked, 1, tiny=True)
-    if "all of it" in found["missing"]:
-        pytest.skip(found["missing"]["all of it"])
-    assert not any("exit status" in reason for reason in found["missing"].values()), found["missing"]
-    assert len(found["places"]) == 2
-    for line in found["lines"]:
+    monkeypatch.setattr(sweeps, "run_relay", run_short_relay)
+    panel = sweeps.run_sweep(sweep, 1, tiny=True)
+    if "all of it" in panel["missing"]:
+        pytest.skip(panel["missing"]["all of it"])
+    assert not any("exit status" in reason for reason in panel["missing"].values()), panel["missing"]
+    assert len(panel["places"]) == 2
+    for line in panel["lines"]:
         assert all(value is not None and value > 0 for value in line["values"]), line
 
 
@@ -112,10 +112,10 @@ def test_winners_table_shows_ratios() -> None:
         sweeps.Line(name="peer", values=[300, 100, None]),
     )
     rate, time = panel("at once", *lines), panel("ms", *lines)
-    assert list(page.winners({"sweeps": {"panels": [rate]}}))[2:] == [
+    assert list(page.list_comparisons({"sweeps": {"panels": [rate]}}))[2:] == [
         "| a title | peer | 1 (3.0 ×) | 2 (2.0 ×) |"
     ]
-    assert list(page.winners({"sweeps": {"panels": [time]}}))[2:] == [
+    assert list(page.list_comparisons({"sweeps": {"panels": [time]}}))[2:] == [
         "| a title | peer | 2 ms (2.0 ×) | 1 ms (3.0 ×) |"
     ]
 
@@ -129,7 +129,7 @@ def test_machines_table_shows_ratios_of_other_machines() -> None:
         "machines": {"another, before": {"http: resolver / aiohttp": 0.42}, "another, now": {}},
         "rows": {"rows": [{"name": "http", "aims": aims}]},
     }
-    assert list(page.machines(data)) == [
+    assert list(page.list_ratios(data)) == [
         "| ratio | above | another, before | another, now |",
         "|---|---|---|---|",
         "| http: resolver / aiohttp | 0.50 | 0.42 | – |",
@@ -141,7 +141,7 @@ def test_calls_table_shows_packages_before_and_after() -> None:
         "before": {"calls": {"http": {"ours": {"h11": 90.0, "resolver/network": 30.4, "trio": 2.0}}}},
         "rows": {"calls": {"http": {"ours": {"h11": 80.0, "trio": 3.0}}, "nntp": "INN is not there"}},
     }
-    assert list(page.calls(data)) == [
+    assert list(page.list_calls(data)) == [
         "| package | http, before | http |",
         "|---|---|---|",
         "| all | **122** | **83** |",
@@ -149,4 +149,4 @@ def test_calls_table_shows_packages_before_and_after() -> None:
         "| `resolver/network` | 30 | 0 |",
         "| others | 2 | 3 |",
     ]
-    assert "| nntp | not counted: INN is not there | |" in list(page.peers(data))
+    assert "| nntp | not counted: INN is not there | |" in list(page.list_clients(data))

@@ -14,7 +14,7 @@ from bench.strangers import (
     Case,
     hostile_servers,
     measure,
-    names_of_ours,
+    replace_dns,
 )
 from tests.resolver.adapters.guard.network import Server
 
@@ -23,36 +23,36 @@ ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line[:1] == "|"
 ]
 HEADS = next(row for row in ROWS if "resolve" in row)
-TOLD = {row[0]: dict(zip(HEADS, row, strict=True)) for row in ROWS if len(row) == len(HEADS)}
+DOCUMENTED = {row[0]: dict(zip(HEADS, row, strict=True)) for row in ROWS if len(row) == len(HEADS)}
 
 
 @pytest.fixture(name="server")
 def _server(tmp_path: Path) -> Iterator[Server]:
-    with hostile_servers(tmp_path) as server, names_of_ours():
+    with hostile_servers(tmp_path) as server, replace_dns():
         yield server
 
 
 def test_page_lists_every_case_and_client() -> None:
-    assert [words for words in TOLD if words in {case.words for case in CASES}] == [
-        case.words for case in CASES
+    assert [words for words in DOCUMENTED if words in {case.title for case in CASES}] == [
+        case.title for case in CASES
     ]
     assert [head.split()[0] for head in HEADS[1:-4]] == list(THEIRS)
     assert HEADS[-4:] == list(OURS)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.words)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_our_clients_behave_as_page_shows(case: Case, server: Server) -> None:
     """Which of two rules refuses a URL first depends on the client; the guard decides the outcome."""
-    told = TOLD[case.words]
+    expected = DOCUMENTED[case.title]
     for name, client in OURS.items():
         measured = measure(client, case, server)
-        assert (measured == "reached") == (told[name] == "reached"), name
+        assert (measured == "reached") == (expected[name] == "reached"), name
         if name == "resolve":
-            assert measured == told[name]
+            assert measured == expected[name]
 
 
 @pytest.mark.parametrize("name", ["urllib", "requests", "httpx", "aiohttp"])
 def test_unguarded_clients_reach_private_addresses(name: str, server: Server) -> None:
     """Otherwise the table would be meaningless."""
-    plain = [case for case in CASES if case.words in ("an address inside", "a redirect inside")]
+    plain = [case for case in CASES if case.title in ("an address inside", "a redirect inside")]
     assert [measure(THEIRS[name], case, server) for case in plain] == ["reached", "reached"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.programs import program
+from bench.programs import find_program
 from bench.row import RESOLVE, Aim, Contestant, Missing, Row, Target
 from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
@@ -28,54 +28,54 @@ def pages(folder: Path, count: int) -> Iterator[str]:
     tree, state = folder / "tree", folder / "state"
     (tree / "pages").mkdir(parents=True)
     state.mkdir()
-    chance = random.Random(0)
-    words = [chance.randbytes(chance.randrange(1, 8)).hex().encode() for _ in range(2_000)]
+    generator = random.Random(0)
+    words = [generator.randbytes(generator.randrange(1, 8)).hex().encode() for _ in range(2_000)]
     for number in range(count):
-        text = b" ".join(chance.choices(words, k=_SIZES.stop // 4))
-        (tree / "pages" / f"{number}.bin").write_bytes(text[: chance.choice(_SIZES)])
+        text = b" ".join(generator.choices(words, k=_SIZES.stop // 4))
+        (tree / "pages" / f"{number}.bin").write_bytes(text[: generator.choice(_SIZES)])
     with nginx(tree, state, write_certificates(state)) as server:
         yield server.url("/pages/{}.bin")
 
 
 @contextmanager
-def _archived(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+def _open_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     target = Target(folder)
     with pages(folder, count) as url:
         lines = folder / "lines"
         lines.write_text("".join(f"{url.format(number)}\n" for number in range(count)))
         port = str(urlsplit(url).port)
-        ours = [*RESOLVE, "get", "-q", "--progress", "none", "--sync", "never", "--allow-port", port]
-        ours += ["-d", str(target.path), "-i", str(lines)]
-        kept = ["--warc", str(target.path / "all.warc.gz")]
+        base = [*RESOLVE, "get", "-q", "--progress", "none", "--sync", "never", "--allow-port", port]
+        base += ["-d", str(target.path), "-i", str(lines)]
+        warc = ["--warc", str(target.path / "all.warc.gz")]
         plain = ["--warc", str(target.path / "all.warc")]
-        found: list[Contestant | Missing] = [
-            Contestant("resolve get --warc", [*ours, *kept], count),
-            Contestant("resolve get --warc, one at a time", [*ours, *kept, "-j", "1"], count),
-            Contestant("resolve get --warc, not packed", [*ours, *plain], count),
-            Contestant("resolve get", ours, count),
+        contestants: list[Contestant | Missing] = [
+            Contestant("resolve get --warc", [*base, *warc], count),
+            Contestant("resolve get --warc, one at a time", [*base, *warc, "-j", "1"], count),
+            Contestant("resolve get --warc, not packed", [*base, *plain], count),
+            Contestant("resolve get", base, count),
         ]
-        if wget := program("wget"):
-            words = [wget.path, "-q", "--no-config", "-P", str(target.path), "-i", str(lines)]
-            kept = [f"--warc-file={target.path / 'all'}", "--warc-cdx", f"--warc-tempdir={folder}"]
-            found += [
-                Contestant("wget --warc-file", [*words, *kept], count),
-                Contestant("wget --warc-file, not packed", [*words, *kept, "--no-warc-compression"], count),
-                Contestant("wget", words, count),
+        if wget := find_program("wget"):
+            argv = [wget.path, "-q", "--no-config", "-P", str(target.path), "-i", str(lines)]
+            warc = [f"--warc-file={target.path / 'all'}", "--warc-cdx", f"--warc-tempdir={folder}"]
+            contestants += [
+                Contestant("wget --warc-file", [*argv, *warc], count),
+                Contestant("wget --warc-file, not packed", [*argv, *warc, "--no-warc-compression"], count),
+                Contestant("wget", argv, count),
             ]
         else:
-            found.append(Missing("wget", "wget is not installed"))
-        yield [each if isinstance(each, Missing) else _checked(each, target, count) for each in found]
+            contestants.append(Missing("wget", "wget is not installed"))
+        yield [each if isinstance(each, Missing) else _add_check(each, target, count) for each in contestants]
 
 
-def _checked(each: Contestant, target: Target, count: int) -> Contestant:
+def _add_check(each: Contestant, target: Target, count: int) -> Contestant:
     """Return the contestant with a new folder for each run, and with a check of the pages and the archive."""
 
     def after() -> None:
         assert len(list(target.path.glob("*.bin"))) == count, each.name
-        is_kept = any("warc" in word for word in each.words)
-        assert bool(list(target.path.glob("all.warc*"))) == is_kept, each.name
+        is_archived = any("warc" in word for word in each.command)
+        assert bool(list(target.path.glob("all.warc*"))) == is_archived, each.name
 
-    return replace(each, before=target.anew, after=after)
+    return replace(each, before=target.create, after=after)
 
 
 ROWS = (
@@ -85,9 +85,9 @@ ROWS = (
         "rate",
         COUNT,
         10,
-        _archived,
-        aims=[Aim("resolve get --warc", "wget --warc-file", least=1.0)],
-        seconds=120,
-        long=True,
+        _open_row,
+        aims=[Aim("resolve get --warc", "wget --warc-file", minimum=1.0)],
+        max_seconds=120,
+        is_long=True,
     ),
 )

@@ -25,40 +25,40 @@ HOSTS = [f"127.0.0.{number}" for number in range(1, 11)]
 
 
 @contextmanager
-def _opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    tree, state, listed, target = folder / "tree", folder / "state", folder / "lines", Target(folder)
+def _open_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    tree, state, list_file, target = folder / "tree", folder / "state", folder / "lines", Target(folder)
     state.mkdir()
     write_small(tree, count)
     with nginx(tree, state, write_certificates(state), also=HOSTS[1:]) as server:
         port = urlsplit(server.url("/")).port
         urls = (f"http://{HOSTS[n % len(HOSTS)]}:{port}/small/{n}.bin\n" for n in range(count))
-        listed.write_text("".join(urls))
+        list_file.write_text("".join(urls))
         yield [
-            each if isinstance(each, Missing) else _checked(each, target, count)
-            for each in _contestants(str(listed), str(target.path), str(port), count)
+            each if isinstance(each, Missing) else _add_check(each, target, count)
+            for each in _contestants(str(list_file), str(target.path), str(port), count)
         ]
 
 
-def _contestants(listed: str, out: str, port: str, count: int) -> Iterator[Contestant | Missing]:
+def _contestants(list_file: str, folder: str, port: str, count: int) -> Iterator[Contestant | Missing]:
     """Yield each contestant twice: measured without its start, then as a complete command.
 
     The start of a cluster takes seconds.
     """
     crawler = [sys.executable, "-m", "bench.crawler"]
-    words = [*RESOLVE, "bulk", "-q", "--progress", "none", "--scheduler", f"local:{PROCESSES}", "--jsonl"]
-    yield Contestant("resolver.bulk.run", [*crawler, "bulk", listed, out, port], count, tells=True)
+    argv = [*RESOLVE, "bulk", "-q", "--progress", "none", "--scheduler", f"local:{PROCESSES}", "--jsonl"]
+    yield Contestant("resolver.bulk.run", [*crawler, "bulk", list_file, folder, port], count, is_timed=True)
     yield Contestant(
-        "resolve bulk, with its start", [*words, "--allow-port", port, "--out", out, listed], count
+        "resolve bulk, with its start", [*argv, "--allow-port", port, "--out", folder, list_file], count
     )
     if find_spec("scrapy") is None:
         yield Missing("scrapy", "`make bench` installs it")
         return
-    scrapy = [*crawler, "scrapy", listed, out, port]
-    yield Contestant("scrapy", scrapy, count, tells=True)
+    scrapy = [*crawler, "scrapy", list_file, folder, port]
+    yield Contestant("scrapy", scrapy, count, is_timed=True)
     yield Contestant("scrapy, with its start", scrapy, count)
 
 
-def _checked(each: Contestant, target: Target, count: int) -> Contestant:
+def _add_check(each: Contestant, target: Target, count: int) -> Contestant:
     """Return the contestant with a new folder for each run, and with a check of the files and records."""
 
     def after() -> None:
@@ -68,7 +68,7 @@ def _checked(each: Contestant, target: Target, count: int) -> Contestant:
         records = [line for path in target.path.rglob("*.jsonl") for line in path.read_text().splitlines()]
         assert len(records) == count, f"{each.name}: {len(records)} records"
 
-    return replace(each, before=target.anew, after=after)
+    return replace(each, before=target.create, after=after)
 
 
 ROWS = (
@@ -78,8 +78,8 @@ ROWS = (
         "rate",
         COUNT,
         40,
-        _opened,
-        aims=[Aim("resolver.bulk.run", "scrapy", least=1.0)],
-        seconds=90,
+        _open_row,
+        aims=[Aim("resolver.bulk.run", "scrapy", minimum=1.0)],
+        max_seconds=90,
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.programs import program
+from bench.programs import find_program
 from bench.row import Aim, Contestant, Missing, Row, client
 from tests.servers.certificates import write_certificates
 from tests.servers.ftp_servers import FtpSite, vsftpd
@@ -16,17 +16,17 @@ from tests.servers.namespace import write_accounts
 COUNT = 1_000
 
 
-def curl_one_by_one(url: str, count: int) -> Contestant | Missing:
+def make_sequential_curl(url: str, count: int) -> Contestant | Missing:
     """Return the contestant curl, which fetches all files over one connection."""
-    curl = program("curl")
+    curl = find_program("curl")
     if curl is None:
         return Missing("curl, one connection", "curl is not installed")
-    words = [curl.path, "-qsSf", "-o", os.devnull, url.replace("{}", f"[0-{count - 1}]")]
-    return Contestant("curl, one connection", words, count, environment=curl.environment)
+    argv = [curl.path, "-qsSf", "-o", os.devnull, url.replace("{}", f"[0-{count - 1}]")]
+    return Contestant("curl, one connection", argv, count, environment=curl.environment)
 
 
 @contextmanager
-def small_files(folder: Path, count: int) -> Iterator[str]:
+def serve_small_files(folder: Path, count: int) -> Iterator[str]:
     """Serve small files, and yield their URL; `{}` in the URL is replaced by the number of the file."""
     tree, state = folder / "tree", folder / "state"
     (tree / "small").mkdir(parents=True)
@@ -39,12 +39,12 @@ def small_files(folder: Path, count: int) -> Iterator[str]:
 
 
 @contextmanager
-def _ftp(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    with small_files(folder, count) as url:
+def _open_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    with serve_small_files(folder, count) as url:
         yield [
             client("resolver, one at a time", "ours", url, count),
             client("resolver, four at once", "ours", url, count, at_once=4),
-            curl_one_by_one(url, count),
+            make_sequential_curl(url, count),
         ]
 
 
@@ -55,10 +55,10 @@ ROWS = (
         "seconds",
         COUNT,
         10,
-        _ftp,
+        _open_row,
         aims=[
-            Aim("resolver, one at a time", "curl, one connection", most=1.1),
-            Aim("resolver, four at once", "curl, one connection", most=0.6),
+            Aim("resolver, one at a time", "curl, one connection", maximum=1.1),
+            Aim("resolver, four at once", "curl, one connection", maximum=0.6),
         ],
     ),
 )

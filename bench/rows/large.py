@@ -8,26 +8,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.programs import program
+from bench.programs import find_program
 from bench.row import RESOLVE, Aim, Contestant, Missing, Row, client
-from bench.served import served
+from bench.served import run_server
 from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
 
 MIB = 1_048_576
 #: The divisor for the size of the body that slow contestants fetch.
-_OF_SLOW_ONES = 4
+_SLOW_DIVISOR = 4
 
 
 def write_source(path: Path, mebibytes: int) -> None:
-    piece = random.Random(1).randbytes(MIB)
+    chunk = random.Random(1).randbytes(MIB)
     with path.open("wb") as file:
         for _ in range(mebibytes):
-            file.write(piece)
+            file.write(chunk)
 
 
 @contextmanager
-def _to_disk(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+def _open_disk_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     source, target = folder / "source", folder / "target"
     write_source(source, count)
 
@@ -35,9 +35,9 @@ def _to_disk(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing
         assert target.stat().st_size == count * MIB
         target.unlink()
 
-    with served("file", source) as port:
+    with run_server("file", source) as port:
         url = f"http://127.0.0.1:{port}/"
-        words = [
+        argv = [
             *RESOLVE,
             "get",
             "-q",
@@ -49,38 +49,38 @@ def _to_disk(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing
             str(target),
             url,
         ]
-        found: list[Contestant | Missing] = [Contestant("resolve get", words, count, after=after)]
+        contestants: list[Contestant | Missing] = [Contestant("resolve get", argv, count, after=after)]
         for name in ("curl", "wget"):
-            other = program(name)
-            if other is None:
-                found.append(Missing(name, f"{name} is not installed"))
+            program = find_program(name)
+            if program is None:
+                contestants.append(Missing(name, f"{name} is not installed"))
                 continue
-            quiet = ["-qsSf", "-o"] if name == "curl" else ["-q", "--no-config", "-O"]
-            words = [other.path, *quiet, str(target), url]
-            synced = ["sh", "-c", '"$@" && sync "$0"', str(target), *words]
-            found.append(Contestant(f"{name}, then sync", synced, count, after=after))
+            options = ["-qsSf", "-o"] if name == "curl" else ["-q", "--no-config", "-O"]
+            argv = [program.path, *options, str(target), url]
+            synced = ["sh", "-c", '"$@" && sync "$0"', str(target), *argv]
+            contestants.append(Contestant(f"{name}, then sync", synced, count, after=after))
             if name == "curl":
-                found.append(Contestant("curl", words, count, after=after))
-        yield found
+                contestants.append(Contestant("curl", argv, count, after=after))
+        yield contestants
 
 
 @contextmanager
-def _tls(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+def _open_tls_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     tree, state = folder / "tree", folder / "state"
-    for place in (tree, state):
-        place.mkdir()
+    for directory in (tree, state):
+        directory.mkdir()
     write_source(tree / "large.bin", count)
-    write_source(tree / "few.bin", count // _OF_SLOW_ONES or 1)
-    curl = program("curl")
+    write_source(tree / "few.bin", count // _SLOW_DIVISOR or 1)
+    curl = find_program("curl")
     with nginx(tree, state, write_certificates(state)) as server:
         url, few = server.url("/large.bin", "https"), server.url("/few.bin", "https")
         authority = str(server.authority)
-        words = [*RESOLVE, "cat", "-q", "--progress", "none", "--cacert", authority]
+        argv = [*RESOLVE, "cat", "-q", "--progress", "none", "--cacert", authority]
         yield [
-            Contestant("resolve cat", [*words, "--allow-port", str(server.tls_port), url], count),
-            stream("resolver", "ours", url, count, authority),
-            stream("ssl, bare", "ssl", url, count, authority),
-            stream("httpx on trio", "httpx", few, count // _OF_SLOW_ONES or 1, authority),
+            Contestant("resolve cat", [*argv, "--allow-port", str(server.tls_port), url], count),
+            make_stream_client("resolver", "ours", url, count, authority),
+            make_stream_client("ssl, bare", "ssl", url, count, authority),
+            make_stream_client("httpx on trio", "httpx", few, count // _SLOW_DIVISOR or 1, authority),
             Missing("curl", "curl is not installed")
             if curl is None
             else Contestant(
@@ -92,7 +92,7 @@ def _tls(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
         ]
 
 
-def stream(name: str, kind: str, url: str, count: int, authority: str = "") -> Contestant:
+def make_stream_client(name: str, kind: str, url: str, count: int, authority: str = "") -> Contestant:
     return client(name, kind, url, count, more=authority, module="streams")
 
 
@@ -103,8 +103,8 @@ ROWS = (
         "seconds",
         512,
         1,
-        _to_disk,
-        aims=[Aim("resolve get", "curl, then sync", most=0.6)],
+        _open_disk_row,
+        aims=[Aim("resolve get", "curl, then sync", maximum=0.6)],
     ),
     Row(
         "tls",
@@ -112,8 +112,8 @@ ROWS = (
         "processor",
         1024,
         1,
-        _tls,
-        aims=[Aim("resolver", "curl", most=1.2), Aim("resolve cat", "curl", most=1.2)],
-        seconds=60,
+        _open_tls_row,
+        aims=[Aim("resolver", "curl", maximum=1.2), Aim("resolve cat", "curl", maximum=1.2)],
+        max_seconds=60,
     ),
 )

@@ -7,28 +7,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.programs import program
+from bench.programs import find_program
 from bench.row import RESOLVE, Bound, Contestant, Missing, Row, client
-from bench.rows.large import stream, write_source
-from bench.served import served
+from bench.rows.large import make_stream_client, write_source
+from bench.served import run_server
 
 
 @contextmanager
-def _body(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+def _open_body_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     source, target = folder / "source", folder / "target"
     write_source(source, count)
-    curl = program("curl")
-    with served("file", source) as port:
+    curl = find_program("curl")
+    with run_server("file", source) as port:
         url = f"http://127.0.0.1:{port}/"
-        ours = ["-q", "--progress", "none", "--allow-port", str(port)]
+        options = ["-q", "--progress", "none", "--allow-port", str(port)]
         yield [
-            Contestant("resolve cat", [*RESOLVE, "cat", *ours, url], count),
+            Contestant("resolve cat", [*RESOLVE, "cat", *options, url], count),
             Contestant(
-                "resolve get", [*RESOLVE, "get", *ours, "-O", str(target), url], count, after=target.unlink
+                "resolve get", [*RESOLVE, "get", *options, "-O", str(target), url], count, after=target.unlink
             ),
-            stream("resolver", "ours", url, count),
-            stream("httpx on trio", "httpx", url, count),
-            stream("trio, bare", "trio", url, count),
+            make_stream_client("resolver", "ours", url, count),
+            make_stream_client("httpx on trio", "httpx", url, count),
+            make_stream_client("trio, bare", "trio", url, count),
             Missing("curl", "curl is not installed")
             if curl is None
             else Contestant("curl", [curl.path, "-qsSf", "-o", os.devnull, url], count),
@@ -36,9 +36,9 @@ def _body(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
 
 
 @contextmanager
-def _at_once(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+def _open_concurrent_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     """Yield contestants for concurrent fetches; the server responds after it has received all requests."""
-    with served("gopher", 2_048, count) as port:
+    with run_server("gopher", 2_048, count) as port:
         url = f"gopher://127.0.0.1:{port}/9{{}}"
         yield [
             client("resolver", "ours", url, count, at_once=count),
@@ -54,7 +54,7 @@ ROWS = (
         "peak",
         1024,
         1,
-        _body,
+        _open_body_row,
         aims=[Bound("resolve cat", 40), Bound("resolve get", 40), Bound("resolver", 40)],
     ),
     Row(
@@ -63,7 +63,7 @@ ROWS = (
         "peak",
         1_000,
         10,
-        _at_once,
+        _open_concurrent_row,
         aims=[Bound("resolver", 100)],
     ),
 )

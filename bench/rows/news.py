@@ -16,35 +16,35 @@ from tests.servers.news_spool import PROSE, Article, take
 COUNT = 1_000
 #: The number of articles for contestants without pipelining. These take 40 ms for each article, because the
 #: server waits for a delayed TCP acknowledgment.
-_ONE_BY_ONE = 100
+_SEQUENTIAL_COUNT = 100
 _BODY = (b"x" * 70 + b"\r\n") * 25
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 FIRST = max(PROSE) + 1
 
 
 @contextmanager
-def articles(folder: Path, count: int) -> Iterator[str]:
+def serve_articles(folder: Path, count: int) -> Iterator[str]:
     """Serve articles, and yield their URL; `{}` is replaced by the article number, starting with `FIRST`."""
-    written = (Article(f"bench-{number}@example.test", _BODY) for number in range(count))
+    articles = (Article(f"bench-{number}@example.test", _BODY) for number in range(count))
     with inn(folder, write_certificates(folder)) as server:
-        take(server.ports["transit"], written, _PATIENCE)
+        take(server.ports["transit"], articles, _TIMEOUT)
         yield f"nntp://127.0.0.1:{server.ports['plain']}/test.prose/{{}}"
 
 
-def with_nntplib(url: str, count: int) -> Contestant | Missing:
+def make_nntplib_client(url: str, count: int) -> Contestant | Missing:
     if importlib.util.find_spec("nntplib") is None:
         return Missing("nntplib", f"Python {platform.python_version()} has it no more")
     return client("nntplib", "nntplib", url, count, first=FIRST)
 
 
 @contextmanager
-def _news(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    few = min(count, _ONE_BY_ONE)
-    with articles(folder, count) as url:
+def _open_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    few = min(count, _SEQUENTIAL_COUNT)
+    with serve_articles(folder, count) as url:
         yield [
             client("resolver, 128 at once", "ours", url, count, at_once=128, first=FIRST),
             client("resolver, one at a time", "ours", url, few, first=FIRST),
-            with_nntplib(url, few),
+            make_nntplib_client(url, few),
         ]
 
 
@@ -55,7 +55,7 @@ ROWS = (
         "rate",
         COUNT,
         10,
-        _news,
-        aims=[Aim("resolver, 128 at once", "nntplib", least=130)],
+        _open_row,
+        aims=[Aim("resolver, 128 at once", "nntplib", minimum=130)],
     ),
 )

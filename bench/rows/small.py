@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.programs import program
+from bench.programs import find_program
 from bench.row import RESOLVE, Aim, Contestant, Missing, Open, Row, Target, client
-from bench.served import served
+from bench.served import run_server
 from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
 
@@ -21,29 +21,29 @@ AT_ONCE = 32
 SIZE = 2_048
 
 #: The number of items for slow contestants, which would take minutes for all items.
-_OF_SLOW_ONES = 500
+_SLOW_COUNT = 500
 
 
-def curl_to_nowhere(url: str, count: int, at_once: int) -> Contestant | Missing:
-    curl = program("curl")
+def make_parallel_curl(url: str, count: int, at_once: int) -> Contestant | Missing:
+    curl = find_program("curl")
     if curl is None:
         return Missing("curl -Z", "curl is not installed")
-    words = [curl.path, "-qsSfZ", "--parallel-max", str(at_once), "-o", os.devnull]
+    argv = [curl.path, "-qsSfZ", "--parallel-max", str(at_once), "-o", os.devnull]
     return Contestant(
-        "curl -Z", [*words, url.replace("{}", f"[0-{count - 1}]")], count, environment=curl.environment
+        "curl -Z", [*argv, url.replace("{}", f"[0-{count - 1}]")], count, environment=curl.environment
     )
 
 
 def write_small(tree: Path, count: int, size: int = SIZE) -> None:
     """Write the files as `small/NUMBER.bin`."""
     (tree / "small").mkdir(parents=True)
-    chance = random.Random(0)
+    generator = random.Random(0)
     for number in range(count):
-        (tree / "small" / f"{number}.bin").write_bytes(chance.randbytes(size))
+        (tree / "small" / f"{number}.bin").write_bytes(generator.randbytes(size))
 
 
 @contextmanager
-def small_files(folder: Path, count: int, size: int = SIZE) -> Iterator[str]:
+def serve_small_files(folder: Path, count: int, size: int = SIZE) -> Iterator[str]:
     """Serve small files by nginx, and yield their URL; `{}` in the URL is replaced by the number of the file.
 
     The file name extension of the files prevents compression by nginx.
@@ -56,23 +56,23 @@ def small_files(folder: Path, count: int, size: int = SIZE) -> Iterator[str]:
 
 
 @contextmanager
-def _http(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    slow = min(count, _OF_SLOW_ONES)
-    with small_files(folder, count) as url:
+def _open_http_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    few = min(count, _SLOW_COUNT)
+    with serve_small_files(folder, count) as url:
         yield [
             client("resolver", "ours", url, count, at_once=AT_ONCE),
             client("aiohttp", "aiohttp", url, count, at_once=AT_ONCE),
-            curl_to_nowhere(url, count, AT_ONCE),
+            make_parallel_curl(url, count, AT_ONCE),
             client("h11 on trio, bare", "h11", url, count, at_once=AT_ONCE),
-            client("requests, in threads", "requests", url, slow, at_once=AT_ONCE),
-            client("httpx on trio", "httpx", url, slow, at_once=AT_ONCE),
-            client("httpx with HttpxTransport", "transport", url, slow, at_once=AT_ONCE),
+            client("requests, in threads", "requests", url, few, at_once=AT_ONCE),
+            client("httpx on trio", "httpx", url, few, at_once=AT_ONCE),
+            client("httpx with HttpxTransport", "transport", url, few, at_once=AT_ONCE),
         ]
 
 
 @contextmanager
-def _blocking(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    with small_files(folder, count) as url:
+def _open_blocking_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    with serve_small_files(folder, count) as url:
         yield [
             client("resolver.blocking", "blocking", url, count),
             client("httpx.Client with HttpxTransport", "transport-sync", url, count),
@@ -82,26 +82,26 @@ def _blocking(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missin
 
 
 @contextmanager
-def _gopher(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    with served("gopher", SIZE, 1) as port:
+def _open_gopher_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    with run_server("gopher", SIZE, 1) as port:
         url = f"gopher://127.0.0.1:{port}/9{{}}"
         yield [
             client("resolver", "ours", url, count, at_once=AT_ONCE),
             client("trio, bare", "gopher", url, count, at_once=AT_ONCE),
-            curl_to_nowhere(url, count, AT_ONCE),
+            make_parallel_curl(url, count, AT_ONCE),
         ]
 
 
-def _saving(kept: str, size: int = SIZE, *, has_ledger: bool = False) -> Open:
-    """Return the task that saves files of `size` bytes; `kept` is the value of the option `--sync`."""
+def _define_saving(sync: str, size: int = SIZE, *, has_ledger: bool = False) -> Open:
+    """Return the task that saves files of `size` bytes; `sync` is the value of the option `--sync`."""
 
     @contextmanager
-    def opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    def open_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
         target = Target(folder)
-        with small_files(folder, count, size) as url:
-            lines, listed = folder / "lines", folder / "curl.list"
-            lines.write_text("".join(f"{url.format(number)}\n" for number in range(count)))
-            listed.write_text(
+        with serve_small_files(folder, count, size) as url:
+            list_file, curl_list = folder / "lines", folder / "curl.list"
+            list_file.write_text("".join(f"{url.format(number)}\n" for number in range(count)))
+            curl_list.write_text(
                 "".join(
                     f'url = "{url.format(number)}"\noutput = "{target.path}/{number}.bin"\n'
                     for number in range(count)
@@ -110,47 +110,47 @@ def _saving(kept: str, size: int = SIZE, *, has_ledger: bool = False) -> Open:
             yield [
                 each
                 if isinstance(each, Missing)
-                else _checked(each, target, folder / "tree/small", range(count))
-                for each in _savers(url, count, target.path, kept, has_ledger=has_ledger)
+                else _add_check(each, target, folder / "tree/small", range(count))
+                for each in _make_savers(url, count, target.path, sync, has_ledger=has_ledger)
             ]
 
-    return opened
+    return open_row
 
 
-def _savers(
-    url: str, count: int, target: Path, kept: str, *, has_ledger: bool
+def _make_savers(
+    url: str, count: int, target: Path, sync: str, *, has_ledger: bool
 ) -> Iterator[Contestant | Missing]:
-    many, port = str(AT_ONCE), str(urlsplit(url).port)
-    lines, listed = target.with_name("lines"), target.with_name("curl.list")
-    words = [*RESOLVE, "get", "-q", "--progress", "none", "-j", many, "--per-host", many, "--sync", kept]
-    words += ["--allow-port", port, "-d", str(target), "-i", str(lines)]
+    jobs, port = str(AT_ONCE), str(urlsplit(url).port)
+    list_file, curl_list = target.with_name("lines"), target.with_name("curl.list")
+    argv = [*RESOLVE, "get", "-q", "--progress", "none", "-j", jobs, "--per-host", jobs, "--sync", sync]
+    argv += ["--allow-port", port, "-d", str(target), "-i", str(list_file)]
     if has_ledger:
-        yield Contestant("resolve get --ledger", [*words, "--ledger", str(target / "ledger")], count)
-    yield Contestant("resolve get", words, count)
-    yield client("Resolver.save", f"saving-{kept}", url, count, at_once=AT_ONCE, more=str(target))
-    if curl := program("curl"):
-        words = [curl.path, "-qsSfZ", "--parallel-max", many, "-K", str(listed)]
-        yield Contestant("curl -Z", words, count, environment=curl.environment)
-        synced = ["sh", "-c", '"$@" && sync -f "$0"', str(target), *words]
+        yield Contestant("resolve get --ledger", [*argv, "--ledger", str(target / "ledger")], count)
+    yield Contestant("resolve get", argv, count)
+    yield client("Resolver.save", f"saving-{sync}", url, count, at_once=AT_ONCE, more=str(target))
+    if curl := find_program("curl"):
+        argv = [curl.path, "-qsSfZ", "--parallel-max", jobs, "-K", str(curl_list)]
+        yield Contestant("curl -Z", argv, count, environment=curl.environment)
+        synced = ["sh", "-c", '"$@" && sync -f "$0"', str(target), *argv]
         yield Contestant("curl -Z, then sync", synced, count, environment=curl.environment)
     else:
         yield Missing("curl -Z", "curl is not installed")
-    if aria2 := program("aria2"):
-        words = [aria2.path, "-q", "--no-conf", "--file-allocation=none", f"-j{many}", "-x1", "-s1"]
-        words += ["-d", str(target), "-i", str(lines)]
-        yield Contestant("aria2", words, count, environment=aria2.environment)
+    if aria2 := find_program("aria2"):
+        argv = [aria2.path, "-q", "--no-conf", "--file-allocation=none", f"-j{jobs}", "-x1", "-s1"]
+        argv += ["-d", str(target), "-i", str(list_file)]
+        yield Contestant("aria2", argv, count, environment=aria2.environment)
     else:
         yield Missing("aria2", "`tests/servers/unpack.sh aria2` unpacks it")
 
 
-def _checked(each: Contestant, target: Target, source: Path, numbers: range) -> Contestant:
+def _add_check(each: Contestant, target: Target, source: Path, numbers: range) -> Contestant:
     """Return the contestant with a new folder for each run, and with a check of all files."""
 
     def after() -> None:
         for name in (f"{number}.bin" for number in numbers):
             assert (target.path / name).read_bytes() == (source / name).read_bytes(), each.name
 
-    return replace(each, before=target.anew, after=after)
+    return replace(each, before=target.create, after=after)
 
 
 ROWS = (
@@ -160,9 +160,9 @@ ROWS = (
         "rate",
         COUNT,
         20,
-        _http,
-        aims=[Aim("resolver", "aiohttp", least=0.6)],
-        seconds=60,
+        _open_http_row,
+        aims=[Aim("resolver", "aiohttp", minimum=0.6)],
+        max_seconds=60,
     ),
     Row(
         "blocking",
@@ -170,10 +170,10 @@ ROWS = (
         "rate",
         2_000,
         20,
-        _blocking,
+        _open_blocking_row,
         aims=[
-            Aim("resolver.blocking", "httpx.Client", least=1.0),
-            Aim("httpx.Client with HttpxTransport", "httpx.Client", least=0.8),
+            Aim("resolver.blocking", "httpx.Client", minimum=1.0),
+            Aim("httpx.Client with HttpxTransport", "httpx.Client", minimum=0.8),
         ],
     ),
     Row(
@@ -182,8 +182,8 @@ ROWS = (
         "rate",
         COUNT,
         20,
-        _gopher,
-        aims=[Aim("resolver", "trio, bare", least=0.7)],
+        _open_gopher_row,
+        aims=[Aim("resolver", "trio, bare", minimum=0.7)],
     ),
     Row(
         "saved",
@@ -191,9 +191,9 @@ ROWS = (
         "rate",
         COUNT,
         20,
-        _saving("group"),
-        aims=[Aim("resolve get", "curl -Z, then sync", least=0.4)],
-        seconds=60,
+        _define_saving("group"),
+        aims=[Aim("resolve get", "curl -Z, then sync", minimum=0.4)],
+        max_seconds=60,
     ),
     Row(
         "saved-unsynced",
@@ -201,8 +201,8 @@ ROWS = (
         "rate",
         COUNT,
         20,
-        _saving("never"),
-        long=True,
+        _define_saving("never"),
+        is_long=True,
     ),
     Row(
         "list",
@@ -210,9 +210,9 @@ ROWS = (
         "rate",
         20_000,
         20,
-        _saving("group", 1_000, has_ledger=True),
-        aims=[Aim("resolve get --ledger", "curl -Z, then sync", least=0.4)],
-        seconds=120,
-        long=True,
+        _define_saving("group", 1_000, has_ledger=True),
+        aims=[Aim("resolve get --ledger", "curl -Z, then sync", minimum=0.4)],
+        max_seconds=120,
+        is_long=True,
     ),
 )

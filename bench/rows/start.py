@@ -8,25 +8,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.programs import program
+from bench.programs import find_program
 from bench.row import RESOLVE, Aim, Bound, Contestant, Missing, Row
-from bench.served import served
+from bench.served import run_server
 
-_EXPLAINED = "gopher://h.example/0a"
+_URL = "gopher://h.example/0a"
 
 
 @contextmanager
-def _start(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    curl = program("curl")
-    with served("gopher", 2_048, 1) as port:
+def _open_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    curl = find_program("curl")
+    with run_server("gopher", 2_048, 1) as port:
         url = f"gopher://127.0.0.1:{port}/9small"
         yield [
-            python("bare Python", "pass"),
-            python("import trio", "import trio"),
-            python("import trio, httpx", "import trio, httpx"),
-            python("import resolver", "import resolver"),
+            run_python("bare Python", "pass"),
+            run_python("import trio", "import trio"),
+            run_python("import trio, httpx", "import trio, httpx"),
+            run_python("import resolver", "import resolver"),
             Contestant("resolve cat", [*RESOLVE, "cat", "-q", "--allow-port", str(port), url], count),
-            Contestant("resolve explain", [*RESOLVE, "explain", _EXPLAINED], count),
+            Contestant("resolve explain", [*RESOLVE, "explain", _URL], count),
             Contestant("resolve --version", [*RESOLVE, "--version"], count),
             Missing("curl", "curl is not installed")
             if curl is None
@@ -36,7 +36,7 @@ def _start(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]
         ]
 
 
-def python(name: str, code: str) -> Contestant:
+def run_python(name: str, code: str) -> Contestant:
     return Contestant(name, [sys.executable, "-c", code], 1)
 
 
@@ -47,8 +47,8 @@ ROWS = (
         "over",
         1,
         1,
-        _start,
-        aims=[Aim("resolve cat", "import trio", most=1.25), Bound("resolve explain", 45)],
-        times=5,
+        _open_row,
+        aims=[Aim("resolve cat", "import trio", maximum=1.25), Bound("resolve explain", 45)],
+        runs_per_round=5,
     ),
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.bulk_plan import answering, planned, requests, sizes, unequal
+from bench.bulk_plan import compute_delay, compute_sizes, generate_requests, make_plan, simulate_worker
 from resolver.bulk.messages import BulkRequest, RequestSlice
 from resolver.bulk.plan import OVERHEAD, WORKERS, BulkPlan, forecast, simulate
 from resolver.bulk.queue import BulkScheduler, HostPace, HostShare
@@ -18,15 +18,15 @@ POLITE = HostPace(rate=2.0)
 
 #: The complete suite uses 100,000 URLs over 1,000 hosts, a tenth of those in `python -m bench.bulk_plan`;
 #: other runs use 30,000 over 300. The largest host needs minutes, of which a slice is a small part.
-MANY = sizes(100_000, 1_000, 5_000) if FULL else sizes(30_000, 300, 2_400)
+MANY = compute_sizes(100_000, 1_000, 5_000) if FULL else compute_sizes(30_000, 300, 2_400)
 SLOWEST = MANY[0] / 2.0
 
 
 @pytest.mark.parametrize("slots", sampled([2, 8, 10, 20, 64, 300], lambda slots: slots in (2, 8, 10)))
 def test_simulated_run_is_near_the_lower_bound(slots: int) -> None:
     """The lower bound is the larger of the two; each is the larger one for some of these slots."""
-    with planned(MANY, POLITE) as plan:
-        done = simulate(plan, slots, perform=answering(POLITE, lambda host: 0.3))
+    with make_plan(MANY, POLITE) as plan:
+        done = simulate(plan, slots, perform=simulate_worker(POLITE, lambda host: 0.3))
         assert plan.bound == SLOWEST
         assert max(plan.bound, done.work / slots) <= done.makespan + 1e-6
         assert done.makespan <= 1.1 * max(plan.bound, done.work / slots)
@@ -37,10 +37,10 @@ def test_simulated_run_is_near_the_lower_bound(slots: int) -> None:
 
 def test_plan_with_wrong_estimates_learns_host_speed() -> None:
     """Hosts take from 0.05 s to 5 s a request, and the plan assumes 1 s each."""
-    counts = sizes(20_000, 200, 2_000)
-    slowest = max(count * unequal(f"h{host}.example.org") / 6 for host, count in enumerate(counts))
-    with planned(counts, HostPace()) as plan:
-        done = simulate(plan, 64, perform=answering(HostPace(), unequal))
+    counts = compute_sizes(20_000, 200, 2_000)
+    slowest = max(count * compute_delay(f"h{host}.example.org") / 6 for host, count in enumerate(counts))
+    with make_plan(counts, HostPace()) as plan:
+        done = simulate(plan, 64, perform=simulate_worker(HostPace(), compute_delay))
     assert done.makespan < 1.2 * slowest
     assert done.slices < 2 * len(counts)
 
@@ -76,7 +76,7 @@ def test_scheduler_leaves_no_slot_idle_with_a_free_partition(
 def test_slices_assigned_in_advance_delay_the_slowest_host() -> None:
     """This is why slices are not assigned in advance."""
     counts = [2_400] + [1_200] * 40
-    with planned(counts, POLITE) as plan:
+    with make_plan(counts, POLITE) as plan:
         waits = simulate(plan.copy_scheduler(), 21, slices_per_slot=2)
         done = simulate(plan.copy_scheduler(), 21)
     assert done.max_in_flight == 21
@@ -85,7 +85,7 @@ def test_slices_assigned_in_advance_delay_the_slowest_host() -> None:
 
 
 def test_slices_assigned_in_advance_begin_with_the_most_urgent() -> None:
-    with planned([600, 120, 100], POLITE) as plan:
+    with make_plan([600, 120, 100], POLITE) as plan:
         begun = list[str]()
 
         def perform(slice: RequestSlice) -> tuple[tuple[()], float]:
@@ -97,7 +97,7 @@ def test_slices_assigned_in_advance_begin_with_the_most_urgent() -> None:
 
 
 def test_forecast_reports_bound_and_effect_of_workers() -> None:
-    with planned(MANY, POLITE) as plan:
+    with make_plan(MANY, POLITE) as plan:
         result = forecast(plan, threads=2)
         assert (plan.waiting, plan.in_flight) == (sum(MANY), 0)
         done = simulate(plan, 2)
@@ -112,7 +112,7 @@ def test_forecast_reports_bound_and_effect_of_workers() -> None:
 
 
 def test_forecast_of_started_plan_covers_the_rest() -> None:
-    with planned([240], POLITE) as plan:
+    with make_plan([240], POLITE) as plan:
         slice = plan.take()
         assert slice is not None
         assert forecast(plan).expected[1] == 60 + OVERHEAD
@@ -139,7 +139,7 @@ def test_plan_memory_does_not_grow_with_requests() -> None:
         tracemalloc.start()
         try:
             with BulkPlan(POLITE) as plan:
-                for request in requests(counts):
+                for request in generate_requests(counts):
                     plan.add(*request)
                 simulate(plan, 4)
                 return tracemalloc.get_traced_memory()[1]
@@ -153,11 +153,10 @@ def test_plan_memory_does_not_grow_with_requests() -> None:
 def test_simulated_slice_follows_host_rate() -> None:
     """The figures above depend on this."""
     items = tuple(BulkRequest(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
-    rest, seconds = answering(POLITE, lambda host: 2.0)(RequestSlice(0, 0, "a.example", items, True, 60.0))
+    slice = RequestSlice(0, 0, "a.example", items, True, 60.0)
+    rest, seconds = simulate_worker(POLITE, lambda host: 2.0)(slice)
     assert rest == list(items[120:])
     assert seconds == pytest.approx(59.5 + 2.0 + OVERHEAD)
-    rest, seconds = answering(HostPace(), lambda host: 2.0)(
-        RequestSlice(0, 0, "a.example", items, True, 60.0)
-    )
+    rest, seconds = simulate_worker(HostPace(), lambda host: 2.0)(slice)
     assert rest == []
     assert seconds == pytest.approx(44.0 + OVERHEAD)

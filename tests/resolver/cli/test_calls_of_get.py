@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from bench.calls import OURS
+from bench.calls import PACKAGES
 from tests.resolver.cli.command import resolve
 
 #: Maximum number of calls of this project's functions for one more small HTTP file, on the thread of the
@@ -24,7 +24,7 @@ def count_calls(counts: list[int]) -> Iterator[None]:
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
-        count += event == "call" and frame.f_code.co_filename.startswith(OURS)
+        count += event == "call" and frame.f_code.co_filename.startswith(PACKAGES)
 
     sys.setprofile(note)
     try:
