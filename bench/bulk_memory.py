@@ -13,8 +13,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from time import perf_counter
+
+from bench.clients import read_memory
 
 _CLIENT = """
 import resource, sys
@@ -51,13 +52,6 @@ def _address(scheduler: subprocess.Popen[str]) -> str:
     raise RuntimeError("no scheduler")
 
 
-def _peak(process: subprocess.Popen[str]) -> int:
-    """Return the peak memory of a process in MiB."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) // 1024
-
-
 def measure(requests: int, hosts: int) -> tuple[float, list[int], int]:
     """Measure a run.
 
@@ -80,7 +74,8 @@ def measure(requests: int, hosts: int) -> tuple[float, list[int], int]:
             check=True,
         )
         client, slices = map(int, done.stdout.split())
-        return perf_counter() - start, [_peak(scheduler), _peak(worker), client // 1024], slices
+        peaks = [read_memory(scheduler.pid), read_memory(worker.pid), client]
+        return perf_counter() - start, [peak // 1024 for peak in peaks], slices
 
 
 def main() -> None:

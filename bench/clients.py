@@ -66,10 +66,10 @@ class Timer:
         return Measurement(seconds, processor, octets, read_memory("self"))
 
 
-def read_memory(process: int | str) -> int:
-    """Return the peak memory of a process in KiB, or 0 if the process has ended."""
+def read_memory(process: int | str, name: str = "VmHWM") -> int:
+    """Return the peak memory (or `VmRSS`) of a process in KiB, or 0 if the process has ended."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1])
     return 0
 

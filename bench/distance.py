@@ -43,7 +43,8 @@ class Relay:
         """
         listener = (await trio.open_tcp_listeners(0, host=_LOOPBACK))[0]
         self._nursery.start_soon(self._accept, listener, server, once)
-        return port_of(listener)
+        port: int = listener.socket.getsockname()[1]
+        return port
 
     async def _accept(self, listener: trio.SocketListener, server: int, once: bool) -> None:
         async with listener:
@@ -98,11 +99,6 @@ async def _send_delayed(
             await trio.sleep_until(due)
             await target.send_all(octets)
         await target.send_eof()
-
-
-def port_of(listener: trio.SocketListener) -> int:
-    port: int = listener.socket.getsockname()[1]
-    return port
 
 
 async def serve(server: int, round_trip: float) -> None:

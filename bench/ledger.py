@@ -25,6 +25,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.clients import read_memory
 from protocols.text import Masked
 from resolver.ledger.book import RequestRow
 
@@ -50,13 +51,6 @@ class Run(NamedTuple):
     processor: float
 
 
-def memory(process: int, name: str = "VmRSS") -> int:
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1])
-    return 0
-
-
 def run(folder: Path, lines: int, *options: str) -> Run:
     """Run the command to the end; the final memory use is measured after the last outcome."""
     begin = time.perf_counter()
@@ -65,9 +59,9 @@ def run(folder: Path, lines: int, *options: str) -> Run:
     first, rss_begin, rss_end, statuses = 0.0, 0, 0, dict[str, int]()
     for number, line in enumerate(process.stdout, 1):
         if number == 1:
-            first, rss_begin = time.perf_counter() - begin, memory(process.pid)
+            first, rss_begin = time.perf_counter() - begin, read_memory(process.pid, "VmRSS")
         if number == lines:
-            rss_end = memory(process.pid)
+            rss_end = read_memory(process.pid, "VmRSS")
         status = json.loads(line)["status"]
         statuses[status] = statuses.get(status, 0) + 1
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
 
@@ -26,7 +26,6 @@ import pytest
 from bench.clients import Work, measure_client, parse_work
 from bench.row import environment
 from bench.rows import ftp, news, small
-from bench.served import run_server
 
 FEW, MANY = 200, 600
 _CHECKOUT = Path(__file__).parents[1]
@@ -117,15 +116,9 @@ def _count(kind: str, url: str, fetch: Fetch, folder: Path) -> CallsByPackage:
     return cast(CallsByPackage, json.loads(done.stdout.splitlines()[-1]))
 
 
-@contextmanager
-def _gopher(folder: Path, count_calls: int) -> Iterator[str]:
-    with run_server("gopher", small.SIZE, 1) as port:
-        yield f"gopher://127.0.0.1:{port}/9{{}}"
-
-
 FETCHES = (
     Fetch("http", ("ours", "transport", "aiohttp", "h11", "httpx"), small.serve_small_files),
-    Fetch("gopher", ("ours", "gopher"), _gopher),
+    Fetch("gopher", ("ours", "gopher"), small.serve_gopher),
     Fetch("saved http", ("saving-group", "saving-never", "get"), small.serve_small_files),
     Fetch("ftp", ("ours",), ftp.serve_small_files, at_once=1),
     Fetch("nntp", ("ours",), news.serve_articles, at_once=128, first=news.FIRST),

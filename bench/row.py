@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -54,10 +54,6 @@ class Contestant:
     environment: Mapping[str, str] = field(default_factory=environment)
     before: Callable[[], None] | None = None
     after: Callable[[], None] | None = None
-
-    def within(self, surroundings: Mapping[str, str]) -> Contestant:
-        """Return the contestant with other environment variables."""
-        return replace(self, environment=surroundings)
 
 
 class Missing(NamedTuple):

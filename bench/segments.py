@@ -8,24 +8,22 @@ commands alternate. `resolve` also syncs the file before it renames the file. A 
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from bench.programs import find_program
+from bench.row import RESOLVE
 from bench.rows.large import write_source
 from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import HttpServer, nginx
-from tests.servers.packages import find
 
 SIZE = 268_435_456
 RUNS = 3
-_RESOLVE = [sys.executable, "-c", "from resolver.cli import run; run()", "get", "-q", "--allow-port"]
 
 
 def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
@@ -33,19 +31,16 @@ def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dic
     url, environment = server.url("/limited/source"), dict(os.environ)
     command_by_name: dict[str, tuple[list[str], dict[str, str]]] = {}
     for segments in (1, 4):
-        argv = [*_RESOLVE, str(server.port), "--segments", str(segments), "-O", str(target), url]
+        argv = [*RESOLVE, "get", "-q", "--allow-port", str(server.port), "--segments", str(segments)]
+        argv += ["-O", str(target), url]
         command_by_name[f"resolve get --segments {segments}"] = argv, environment
-    try:
-        aria2 = find("aria2", "usr/bin/aria2c")
-    except pytest.skip.Exception:
-        print("segments: no aria2")
-    else:
+    if aria2 := find_program("aria2"):
         for count in (1, 4):
-            argv = [str(aria2.path("usr/bin/aria2c")), "-q", "--no-conf", f"-x{count}", f"-s{count}", "-k1M"]
+            argv = [aria2.path, "-q", "--no-conf", f"-x{count}", f"-s{count}", "-k1M"]
             argv += ["--file-allocation=none", "-d", str(target.parent), "-o", target.name, url]
-            command_by_name[f"aria2c -x{count} -s{count}"] = argv, aria2.environment()
-    if shutil.which("curl"):
-        command_by_name["curl"] = ["curl", "-sS", "-f", "-o", str(target), url], environment
+            command_by_name[f"aria2c -x{count} -s{count}"] = argv, aria2.environment
+    if curl := find_program("curl"):
+        command_by_name["curl"] = [curl.path, "-sS", "-f", "-o", str(target), url], environment
     return command_by_name
 
 

@@ -25,7 +25,6 @@ from bench.programs import versions
 from bench.row import Contestant, Missing, client
 from bench.rows import ftp, news, small
 from bench.running import run, run_in_turn
-from bench.served import run_server
 
 ROUNDS = 3
 AT_ONCE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -105,12 +104,6 @@ def _curl(url: str, count: int, at_once: int) -> Contestant | Missing:
     return small.make_parallel_curl(url, count, at_once)
 
 
-@contextmanager
-def gophers(folder: Path, count: int) -> Iterator[str]:
-    with run_server("gopher", small.SIZE, 1) as port:
-        yield f"gopher://127.0.0.1:{port}/9{{}}"
-
-
 def list_ftp(url: str, count: int, at_once: int) -> Sequence[Contestant | Missing]:
     return [
         client("resolver, one at a time", "ours", url, count),
@@ -129,9 +122,16 @@ def list_news(url: str, count: int, at_once: int) -> Sequence[Contestant | Missi
 
 SWEEPS = (
     Sweep("http", "http: bodies of 2 KiB from nginx", "at once", small.serve_small_files, list_http, 1_500),
-    Sweep("gopher", "gopher: bodies of 2 KiB, a connection each", "at once", gophers, list_gopher, 2_000),
+    Sweep(
+        "gopher",
+        "gopher: bodies of 2 KiB, a connection each",
+        "at once",
+        small.serve_gopher,
+        list_gopher,
+        2_000,
+    ),
     Sweep("http-far", "http: 2 KiB, 32 at once", "ms", small.serve_small_files, list_http, 320),
-    Sweep("gopher-far", "gopher: 2 KiB, 32 at once", "ms", gophers, list_gopher, 320),
+    Sweep("gopher-far", "gopher: 2 KiB, 32 at once", "ms", small.serve_gopher, list_gopher, 320),
     Sweep("ftp-far", "ftp: 1,000 octets from vsftpd", "ms", ftp.serve_small_files, list_ftp, 40),
     Sweep("nntp-far", "nntp: 2 kB from INN", "ms", news.serve_articles, list_news, 64),
 )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
-from bench.ledger import memory
+from bench.clients import read_memory
 from bench.row import RESOLVE, environment
 from bench.served import run_server
 from tests.window.browser import Viewer, program, running
@@ -106,9 +106,7 @@ def measure(viewer: Viewer, port: int, items: int, times: int, *options: str) ->
         for name, page_url in url_by_name.items():
             loads = [load_page(page, server, page_url) for _ in range(times + 1)]
             report(name, loads[1:], AIM if options else inf)  # the first load is a warm-up
-        print(
-            f"{'peak memory of the server':32} {memory(server.process, 'VmHWM') / 1024:8.1f} MiB", flush=True
-        )
+        print(f"{'peak memory of the server':32} {read_memory(server.process) / 1024:8.1f} MiB", flush=True)
 
 
 def report(name: str, loads: list[Load], aim: float) -> None:

@@ -56,6 +56,13 @@ def serve_small_files(folder: Path, count: int, size: int = SIZE) -> Iterator[st
 
 
 @contextmanager
+def serve_gopher(folder: Path, count: int) -> Iterator[str]:
+    """Serve bodies by `bench.served`, and yield their URL."""
+    with run_server("gopher", SIZE, 1) as port:
+        yield f"gopher://127.0.0.1:{port}/9{{}}"
+
+
+@contextmanager
 def _open_http_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
     few = min(count, _SLOW_COUNT)
     with serve_small_files(folder, count) as url:
@@ -83,8 +90,7 @@ def _open_blocking_row(folder: Path, count: int) -> Iterator[Sequence[Contestant
 
 @contextmanager
 def _open_gopher_row(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    with run_server("gopher", SIZE, 1) as port:
-        url = f"gopher://127.0.0.1:{port}/9{{}}"
+    with serve_gopher(folder, count) as url:
         yield [
             client("resolver", "ours", url, count, at_once=AT_ONCE),
             client("trio, bare", "gopher", url, count, at_once=AT_ONCE),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -112,7 +113,9 @@ def _open_row(server: str, round_trip: float) -> Open:
                     far_url, list(forest), target.path, is_reusing=reuse
                 ):
                     each = Contestant(name, argv, count, before=target.create, after=partial(after, name))
-                    contestants[name] = each if program is None else each.within(program.environment)
+                    contestants[name] = (
+                        each if program is None else replace(each, environment=program.environment)
+                    )
                 for name in ("wget2", "lftp", "aria2")[parts.scheme != "http" :]:
                     contestants.setdefault(
                         name, Missing(name, f"`tests/servers/unpack.sh {name}` unpacks it")
