@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from fixtures.__main__ import PORT_BASE, ROWS, server_tls, start_rows
-from fixtures.ports import ROOM
+from fixtures.ports import PORTS_PER_ROW
 from resolver.cli.arguments import read
 from tests.hang import HANG
 from tests.sampled import sampled
@@ -56,7 +56,7 @@ async def start_servers(nursery: trio.Nursery, tls: ssl.SSLContext) -> dict[str,
     ports = {}
     for row, name in enumerate(ROWS.values()):
         for number, server in enumerate(await start_rows(nursery, tls, [name])):
-            ports[str(PORT_BASE + ROOM * row + number)] = str(urlsplit(server.urls[0]).port)
+            ports[str(PORT_BASE + PORTS_PER_ROW * row + number)] = str(urlsplit(server.urls[0]).port)
     return ports
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import trio
 
 import fixtures.prospero
-from fixtures.prospero.tree import Link, Thing
+from fixtures.prospero.tree import Link, Node
 from fixtures.wais.coding import read_head, write_element, write_message, write_number
 from protocols.http.index import html as markup
 from protocols.http.index import structured as elements
@@ -214,7 +214,7 @@ async def _wais(nursery: trio.Nursery, folder: Path, count: int) -> str:
 
 async def _prospero(nursery: trio.Nursery, folder: Path, count: int) -> str:
     links = tuple(Link(b"FILE", b"f%d" % number, b"/f%d" % number) for number in range(count))
-    server = await fixtures.prospero.serve(nursery, {b"/many": Thing(links=links)})
+    server = await fixtures.prospero.serve(nursery, {b"/many": Node(links=links)})
     return server.url("/many")
 
 

@@ -19,8 +19,8 @@ import pytest
 import trio
 
 import resolver
-from fixtures.faulty import Fault, Manner, serve
-from fixtures.faulty.server import SPEAKERS
+from fixtures.faulty import Fault, Profile, serve
+from fixtures.faulty.server import HANDLERS
 from resolver import (
     Declined,
     Disconnected,
@@ -292,8 +292,8 @@ async def test_cut_before_or_within_body_yields_error(
     fault: Fault, nursery: trio.Nursery, tls: ssl.SSLContext
 ) -> None:
     """The error is `Disconnected` before the first byte; later `Truncated`, which counts the bytes."""
-    for scheme in SPEAKERS:
-        server = await serve(nursery, scheme, CONTENT, Manner(fault=fault), tls)
+    for scheme in HANDLERS:
+        server = await serve(nursery, scheme, CONTENT, Profile(fault=fault), tls)
         async with Resolver(policy=Policy(allow_port=frozenset({server.port})), limits=ROOMY) as session:
             came, error = await take(session, server.url())
             with pytest.raises(type(error)) as caught:

@@ -123,8 +123,8 @@ async def _check_carried(setting: CaseSetting, proxy: HttpProxy | SocksProxy, pl
 
 def _places(proxy: HttpProxy | SocksProxy) -> set[str]:
     if isinstance(proxy, SocksProxy):
-        return {f"{host}:{port}" for _, host, port in proxy.asked}
-    return {asked.fields["host"] for asked in proxy.asked}
+        return {f"{host}:{port}" for _, host, port in proxy.commands}
+    return {asked.fields["host"] for asked in proxy.requests}
 
 
 async def _check_refused(setting: CaseSetting, proxy: HttpProxy | SocksProxy, url: str) -> None:

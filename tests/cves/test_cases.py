@@ -64,9 +64,9 @@ async def test_digest_login_of_a_proxy_is_not_sent_to_the_next(nursery: trio.Nur
     policy = Policy(allow_port=frozenset({first.port, other.port}), allow_password=True)
     async with Resolver(hosts=hosts, policy=policy, environment={}) as session:
         await session.fetch(first.url("/"))
-    assert "proxy-authorization" in one.asked[-1].fields
-    assert [asked.target for asked in two.asked] == [other.url("/about.txt")]
-    assert "proxy-authorization" not in two.asked[0].fields
+    assert "proxy-authorization" in one.requests[-1].fields
+    assert [asked.target for asked in two.requests] == [other.url("/about.txt")]
+    assert "proxy-authorization" not in two.requests[0].fields
 
 
 async def test_body_of_a_redirect_is_not_decoded(nursery: trio.Nursery) -> None:

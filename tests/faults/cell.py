@@ -16,7 +16,7 @@ from pathlib import Path
 
 import trio
 
-from fixtures.faulty import Manner, serve
+from fixtures.faulty import Profile, serve
 from resolver import Event, Limits, Policy, ResolveError, Resolver, RetryPolicy, Saved, Started
 from tests.hang import NEVER
 
@@ -69,7 +69,7 @@ class Result:
 
 async def run(
     scheme: str,
-    manner: Manner,
+    manner: Profile,
     folder: Path,
     tls: ssl.SSLContext | None,
     *,
@@ -92,13 +92,13 @@ async def run(
         first = await once()
         after = None
         if first.error is not None:
-            server.mend()
+            server.remove_faults()
             after = await once()
         nursery.cancel_scope.cancel()
     return Result(first, after)
 
 
-def patience_for(manner: Manner, patience: RetryPolicy = PATIENCE) -> RetryPolicy:
+def patience_for(manner: Profile, patience: RetryPolicy = PATIENCE) -> RetryPolicy:
     """Return the retry policy. Faults after the connect phase are always retried.
 
     The connect limit is short. If many cells start concurrently, a greeting may arrive after the limit.
@@ -107,7 +107,7 @@ def patience_for(manner: Manner, patience: RetryPolicy = PATIENCE) -> RetryPolic
     return replace(patience, retry_all=True) if late else patience
 
 
-def limits_of(manner: Manner) -> Limits:
+def limits_of(manner: Profile) -> Limits:
     """Return short limits if a limit must end the cell, otherwise NEVER."""
     fault = manner.fault
     silent = fault is not None and fault.kind == "silence"

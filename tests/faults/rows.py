@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fixtures.faulty import NOBODY, Fact, Fault, Kind, Manner, Moment, changed
+from fixtures.faulty import CLOSED, Fact, Fault, Kind, Moment, Profile, make_changed
 from resolver import (
     Disconnected,
     LimitExceeded,
@@ -23,7 +23,7 @@ from resolver import (
 )
 from tests.faults.cell import CONTENT, SIZE
 
-CHANGED = changed(CONTENT)
+CHANGED = make_changed(CONTENT)
 PLAIN = ("ftp", "http", "gopher", "nntp", "wais")
 SECURED = ("ftps", "https", "gophers", "nntps")
 RESUMING = ("ftp", "ftps", "http", "https", "wais")
@@ -45,7 +45,7 @@ class Row:
     """
 
     scheme: str
-    manner: Manner
+    manner: Profile
     error: Error | None
     tries: int | None = 2
     held: int = 0
@@ -60,9 +60,9 @@ class Row:
         manner, fault = self.manner, self.manner.fault
         words = [self.scheme, manner.framing if manner.framing != "length" else ""]
         words.append("" if manner.offsets == "yes" else f"offsets-{manner.offsets}")
-        told = "-".join(manner.tells) or "nothing"
+        told = "-".join(manner.metadata) or "nothing"
         words += ["changes" if manner.changes else "", "cut then" if manner.cuts else ""]
-        words += ["" if manner.tells == ALL else f"tells-{told}"]
+        words += ["" if manner.metadata == ALL else f"tells-{told}"]
         if fault is not None:
             words += [fault.kind, fault.at, str(fault.share) if fault.at == "body" else ""]
             words.append("always" if fault.times is None else "once")
@@ -120,7 +120,7 @@ def connections() -> Iterator[Row]:
     """Yield rows for a reset, an orderly close and silence at every moment."""
     for key, behind in BEHIND.items():
         scheme, _, framing = key.partition(" ")
-        manner = Manner(framing=framing or "length", login=scheme.startswith("nntp"))  # type: ignore[arg-type]
+        manner = Profile(framing=framing or "length", login=scheme.startswith("nntp"))  # type: ignore[arg-type]
         moments: list[Moment] = [] if framing else ["connect", "greeting"]
         moments += ["login"] if scheme.startswith(("ftp", "nntp")) else []
         for moment in moments:
@@ -135,7 +135,7 @@ def connections() -> Iterator[Row]:
 
 
 def _cells(
-    key: str, manner: Manner, fault: Fault, errors: tuple[Error | None, ...], reached: int
+    key: str, manner: Profile, fault: Fault, errors: tuple[Error | None, ...], reached: int
 ) -> Iterator[Row]:
     scheme = key.partition(" ")[0]
     kinds = KINDS if scheme in SECURED else KINDS[:-1]
@@ -172,24 +172,24 @@ def is_raced(row: Row) -> bool:
 def refusals() -> Iterator[Row]:
     """Yield rows for closed ports, temporary refusals, and replies that cannot be parsed."""
     for scheme in PLAIN + SECURED:
-        yield _final_row(scheme, Manner(fault=NOBODY), Unreachable)
+        yield _final_row(scheme, Profile(fault=CLOSED), Unreachable)
     for scheme in ("ftp", "ftps", "http", "https", "nntp", "nntps"):
-        yield from once_and_always(Row(scheme, Manner(fault=Fault("later", "greeting")), TryLater))
-    yield from once_and_always(Row("nntp", Manner(fault=Fault("later", "body")), TryLater))
+        yield from once_and_always(Row(scheme, Profile(fault=Fault("later", "greeting")), TryLater))
+    yield from once_and_always(Row("nntp", Profile(fault=Fault("later", "body")), TryLater))
     for scheme in ("ftp", "nntp"):
         for moment in ("greeting", "login"):
-            manner = Manner(login=scheme == "nntp")
+            manner = Profile(login=scheme == "nntp")
             yield _final_row(scheme, replace(manner, fault=Fault("stray", moment)), ProtocolError)
             yield _final_row(scheme, replace(manner, fault=Fault("endless", moment)), LimitExceeded)
-    yield replace(_final_row("ftp", Manner(fault=Fault("stray", "end")), ProtocolError), held=SIZE)
-    yield replace(_final_row("ftp", Manner(fault=Fault("endless", "end")), LimitExceeded), held=SIZE)
+    yield replace(_final_row("ftp", Profile(fault=Fault("stray", "end")), ProtocolError), held=SIZE)
+    yield replace(_final_row("ftp", Profile(fault=Fault("endless", "end")), LimitExceeded), held=SIZE)
     for scheme in ("http", "wais"):
-        yield _final_row(scheme, Manner(fault=Fault("stray", "greeting")), ProtocolError)
-    yield _final_row("http", Manner(fault=Fault("endless", "greeting")), LimitExceeded)
-    yield _final_row("wais", Manner(fault=Fault("endless", "greeting")), ProtocolError)
+        yield _final_row(scheme, Profile(fault=Fault("stray", "greeting")), ProtocolError)
+    yield _final_row("http", Profile(fault=Fault("endless", "greeting")), LimitExceeded)
+    yield _final_row("wais", Profile(fault=Fault("endless", "greeting")), ProtocolError)
 
 
-def _final_row(scheme: str, manner: Manner, error: Error) -> Row:
+def _final_row(scheme: str, manner: Profile, error: Error) -> Row:
     """Return a row whose error is final: it is not retried."""
     return Row(scheme, manner, error, tries=1)
 
@@ -201,34 +201,36 @@ def lengths() -> Iterator[Row]:
             yield from once_and_always(_broken_off(scheme, Fault(kind, "body", 50), SIZE // 2))
         yield from once_and_always(_broken_off(scheme, Fault("final", "body", 100), SIZE))
     yield from once_and_always(_broken_off("ftp", Fault("short", "body", 0), 0))
-    yield from once_and_always(Row("ftp", Manner(fault=Fault("final", "body", 0)), TryLater))
-    yield Row("ftp", Manner(fault=Fault("later", "body", 0)), TryLater)
-    yield Row("ftp", Manner(fault=Fault("later", "body", 0, times=1)), None, tries=1)  # ftp page, section 5
+    yield from once_and_always(Row("ftp", Profile(fault=Fault("final", "body", 0)), TryLater))
+    yield Row("ftp", Profile(fault=Fault("later", "body", 0)), TryLater)
+    yield Row("ftp", Profile(fault=Fault("later", "body", 0, times=1)), None, tries=1)  # ftp page, section 5
     fault, more = Fault("short", "end"), SIZE + 1_000
     once = replace(fault, times=1)
     for scheme in ("gopher", "gophers"):
-        yield from once_and_always(Row(scheme, Manner(fault=fault), Truncated, received=SIZE, expected=more))
+        yield from once_and_always(Row(scheme, Profile(fault=fault), Truncated, received=SIZE, expected=more))
     for scheme in ("http", "https"):
         # The announced bytes never existed: a later announced size is that of another object.
-        yield Row(scheme, Manner(fault=fault), Truncated, held=SIZE, received=SIZE, expected=more, taken_up=0)
-        yield Row(scheme, Manner(fault=once), None, tries=3, finding="save:restarted")
-        yield Row(scheme, Manner(fault=Fault("long", "end")), None, tries=1)
+        yield Row(
+            scheme, Profile(fault=fault), Truncated, held=SIZE, received=SIZE, expected=more, taken_up=0
+        )
+        yield Row(scheme, Profile(fault=once), None, tries=3, finding="save:restarted")
+        yield Row(scheme, Profile(fault=Fault("long", "end")), None, tries=1)
     # the file has grown during the transfer
-    yield Row("ftp", Manner(fault=Fault("long", "end")), None, tries=1)
-    yield Row("gopher", Manner(fault=Fault("long", "end")), None, tries=1, content=CONTENT[:-1_000])
+    yield Row("ftp", Profile(fault=Fault("long", "end")), None, tries=1)
+    yield Row("gopher", Profile(fault=Fault("long", "end")), None, tries=1, content=CONTENT[:-1_000])
     yield from cut_then_longer()
 
 
 def cut_then_longer() -> Iterator[Row]:
     """Yield rows in which a resumed object sends bytes after its end: they belong to another object."""
-    manner = Manner(fault=Fault("long", "end"), cuts=(SIZE // 2,))
+    manner = Profile(fault=Fault("long", "end"), cuts=(SIZE // 2,))
     for scheme in ("ftp", "ftps", "http", "https"):
         yield Row(scheme, manner, None, tries=3, finding="save:restarted")
     yield Row("wais", manner, ProtocolError)
 
 
 def _broken_off(scheme: str, fault: Fault, reached: int) -> Row:
-    return Row(scheme, Manner(fault=fault), Truncated, held=reached, received=reached, expected=SIZE)
+    return Row(scheme, Profile(fault=fault), Truncated, held=reached, received=reached, expected=SIZE)
 
 
 #: The facts in which two states of an object differ for a client, and the attempts needed for the second
@@ -249,16 +251,16 @@ def offsets() -> Iterator[Row]:
     cut = Fault("close", "body", 50, times=1)
     for scheme in ("ftp", "http"):
         for tells in (ALL, ()):
-            manner = Manner(fault=cut, tells=tells)
+            manner = Profile(fault=cut, metadata=tells)
             yield Row(scheme, replace(manner, offsets="no"), None, finding="save:restarted")
             lies = replace(manner, offsets="lies")
             # without a size, the client does not request a resumed ftp transfer
             can_ask = scheme == "http" or tells
             yield Row(scheme, lies, None, tries=3 if can_ask else 2, finding="save:restarted")
-    yield Row("http", Manner(fault=cut, offsets="elsewhere"), None, finding="save:restarted")
+    yield Row("http", Profile(fault=cut, offsets="elsewhere"), None, finding="save:restarted")
     for scheme, told in CHANGES.items():
         for facts, tries in told.items():
-            manner = Manner(fault=cut, changes=True, tells=facts)
+            manner = Profile(fault=cut, changes=True, metadata=facts)
             yield Row(scheme, manner, None, tries=tries, content=CHANGED, finding="save:restarted")
 
 
@@ -266,15 +268,15 @@ def data_connections() -> Iterator[Row]:
     """Yield rows for an FTP data connection that is refused, silent, or never opened."""
     for scheme in ("ftp", "ftps"):
         for kind, error in (("close", Unreachable), ("silence", TimedOut), ("never", TimedOut)):
-            yield from once_and_always(Row(scheme, Manner(fault=Fault(kind, "data")), error))  # type: ignore[arg-type]
+            yield from once_and_always(Row(scheme, Profile(fault=Fault(kind, "data")), error))  # type: ignore[arg-type]
 
 
 def secured() -> Iterator[Row]:
     """Yield rows for servers without TLS, and for bodies without a length that end without close_notify."""
     for scheme in SECURED:
-        yield _final_row(scheme, Manner(fault=Fault("stray", "connect")), TlsError)
+        yield _final_row(scheme, Profile(fault=Fault("stray", "connect")), TlsError)
     finding = "gophers:end-not-authenticated"
-    yield Row("gophers", Manner(fault=Fault("cut", "end"), framing="close"), None, tries=1, finding=finding)
+    yield Row("gophers", Profile(fault=Fault("cut", "end"), framing="close"), None, tries=1, finding=finding)
 
 
 ROWS: tuple[Row, ...] = (

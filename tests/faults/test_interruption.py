@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.faulty import Fault, FaultyServer, Manner, serve
+from fixtures.faulty import Fault, FaultyServer, Profile, serve
 from resolver import Policy, Resolver, Saved
 from tests.faults.command import BUFFERING, CHECKOUT, json_lines_of, options_for, resolve, size_of, until
 from tests.faults.killed import LARGE, SMALL
@@ -30,7 +30,7 @@ from tests.sampled import FULL, sampled
 
 INTERRUPTION_CONTENT = random.Random(6).randbytes(1_000_000)
 HALF = len(INTERRUPTION_CONTENT) // 2
-STUCK = Manner(fault=Fault("silence", "body", 50))
+STUCK = Profile(fault=Fault("silence", "body", 50))
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 STOPPED = {130: "interrupted", 143: "terminated"}
 
@@ -43,7 +43,7 @@ PATIENT = ["--idle-timeout", str(NEVER), "--connect-timeout", str(NEVER)]
 
 async def finish(server: FaultyServer, folder: Path) -> Saved:
     """Save again without a fault, and check that only the complete file is left."""
-    server.manner = Manner()
+    server.profile = Profile()
     async with Resolver(policy=Policy(allow_port=frozenset({server.port}))) as session:
         saved = await session.save(server.url(), str(folder / "object.bin"))
     assert (folder / "object.bin").read_bytes() == server.content
@@ -89,7 +89,7 @@ async def test_signal_to_get_of_many_reports_kept_bytes_in_one_line(
     (kept,) = [line for line in told if "kept" in line]
     assert kept.startswith(f"resolve: interrupted: {3 * HALF} ")
     assert all(word in kept for word in (" 3 files", "NAME.part", "--exists skip"))
-    server.manner = Manner()
+    server.profile = Profile()
     async with resolve(tmp_path, "get", *options_for(server), "--exists", "skip", *urls) as running:
         assert await running.status() == 0
     assert running.err.decode().count(f" at byte {HALF})") == 3
@@ -100,7 +100,7 @@ async def test_signal_to_get_of_many_reports_kept_bytes_in_one_line(
 async def test_signal_before_first_byte_keeps_no_file(
     words: list[str], told: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    server = await serve(nursery, "http", INTERRUPTION_CONTENT, Manner(fault=Fault("silence", "greeting")))
+    server = await serve(nursery, "http", INTERRUPTION_CONTENT, Profile(fault=Fault("silence", "greeting")))
     async with resolve(tmp_path, "get", *words, *PATIENT, *options_for(server), server.url()) as running:
         await until(lambda: server.connections == 1)
         running.process.send_signal(signal.SIGINT)
@@ -112,7 +112,7 @@ async def test_signal_before_first_byte_keeps_no_file(
 
 @pytest.mark.parametrize("words", [[], ["-q"]])
 async def test_failed_get_reports_kept_bytes(words: list[str], nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await serve(nursery, "http", INTERRUPTION_CONTENT, Manner(fault=Fault("close", "body", 50)))
+    server = await serve(nursery, "http", INTERRUPTION_CONTENT, Profile(fault=Fault("close", "body", 50)))
     async with resolve(tmp_path, "get", *words, "-t", "1", *options_for(server), server.url()) as running:
         assert await running.status() == 10
     lines = running.err.decode().splitlines()
@@ -229,7 +229,7 @@ async def test_get_killed_at_random_moments_resumes(
     scheme: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """After 20 killed runs, one more run completes the file. No other file is left."""
-    server = await serve(nursery, scheme, INTERRUPTION_CONTENT, Manner(pause=0.002))
+    server = await serve(nursery, scheme, INTERRUPTION_CONTENT, Profile(pause=0.002))
     (tmp_path / "content").write_bytes(INTERRUPTION_CONTENT)
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.faulty import NOBODY, Fault, Manner, serve
+from fixtures.faulty import CLOSED, Fault, Profile, serve
 from fixtures.faulty.fault import Moment
 from resolver import LimitExceeded, Limits, Policy, ResolveError, Resolver, RetryPolicy, TimedOut
 from resolver.url import registry
@@ -33,7 +33,7 @@ PEERS: dict[str, Fault] = {
     "drips the body": Fault("drip", "body", 50),
     "drips the body from its first octet": Fault("drip", "body", 0),
     "cuts the body": Fault("close", "body", 50),
-    "is not there": NOBODY,
+    "is not there": CLOSED,
 }
 #: Bytes that drip into a WAIS header soon make it invalid.
 NOT_ASKED = {("wais", "drips its greeting"), ("wais", "drips the body from its first octet")}
@@ -59,7 +59,7 @@ async def save_from_all(
     found: dict[str, ResolveError | None] = {}
 
     async def one(scheme: str) -> None:
-        server = await serve(servers, scheme, CONTENT, Manner(fault=PEERS[peer]))
+        server = await serve(servers, scheme, CONTENT, Profile(fault=PEERS[peer]))
         found[scheme] = await save_within(server.url(), server.port, limits, patience, folder / scheme)
 
     async with trio.open_nursery() as servers:
@@ -144,7 +144,7 @@ async def test_min_rate_holds_in_every_method(
     limits = Limits(connect=NEVER, idle=NEVER, min_rate=1_000_000)
 
     async def one(scheme: str) -> None:
-        server = await serve(nursery, scheme, CONTENT, Manner(fault=Fault("drip", at)))
+        server = await serve(nursery, scheme, CONTENT, Profile(fault=Fault("drip", at)))
         policy = Policy(allow_port=frozenset({server.port}))
         async with Resolver(policy=policy, limits=limits) as session:
             with pytest.raises(TimedOut) as caught, trio.fail_after(HANG):
@@ -249,7 +249,7 @@ async def test_quota_ends_save_and_next_run_completes(scheme: str, percent: int,
     row = registry.find(scheme)
     assert row is not None
     async with trio.open_nursery() as servers:
-        server = await serve(servers, scheme, CONTENT, Manner(fault=Fault("close", "body", 50, times=1)))
+        server = await serve(servers, scheme, CONTENT, Profile(fault=Fault("close", "body", 50, times=1)))
         policy = Policy(allow_port=frozenset({server.port}))
         limits = Limits(connect=NEVER, idle=NEVER, quota=len(CONTENT) * percent // 100)
         patience = RetryPolicy(tries=3, delay=0.01, retry_all=True)

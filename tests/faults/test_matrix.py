@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from fixtures.__main__ import server_tls
-from fixtures.faulty import Manner, serve
+from fixtures.faulty import Profile, serve
 from resolver import (
     Changed,
     Disconnected,
@@ -281,7 +281,7 @@ MOST = 1.05
 async def test_save_resumes_after_random_cuts(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     source = random.Random(scheme)
     content = source.randbytes(CUTS_SIZE)
-    manner = Manner(cuts=tuple(sorted(source.sample(range(1, CUTS_SIZE), CUTS))))
+    manner = Profile(cuts=tuple(sorted(source.sample(range(1, CUTS_SIZE), CUTS))))
     server = await serve(nursery, scheme, content, manner)
     async with Resolver(
         policy=Policy(allow_port=frozenset({server.port})), patience=RetryPolicy(tries=3, delay=0.001)

@@ -139,5 +139,5 @@ def test_cell(row: Row, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path:
     if first.error is None:
         check(row, Result(first, None))
         return
-    elsewhere.call(server.mend)
+    elsewhere.call(server.remove_faults)
     check(row, Result(first, once()))

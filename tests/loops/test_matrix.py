@@ -57,7 +57,7 @@ async def result_of(row: Row, folder: Path, tls: ssl.SSLContext, elsewhere: Else
     first = await asyncio.wait_for(once(), HANG)
     if first.error is None:
         return Result(first, None)
-    elsewhere.call(server.mend)
+    elsewhere.call(server.remove_faults)
     return Result(first, await asyncio.wait_for(once(), HANG))
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fixtures.faulty import serve
-from fixtures.faulty.server import SPEAKERS
+from fixtures.faulty.server import HANDLERS
 from resolver import Disconnected, Policy, Resolver
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import lines_of
@@ -40,7 +40,7 @@ async def read_all(body: AsyncIterator[bytes], arrival: Arrival) -> bytes:
 
 
 @pytest.mark.parametrize("arrival", ["waiting", "ready"])
-@pytest.mark.parametrize("scheme", SPEAKERS)
+@pytest.mark.parametrize("scheme", HANDLERS)
 def test_canceled_reads_lose_no_byte(
     scheme: str, arrival: Arrival, run: Run, elsewhere: Elsewhere, tls: ssl.SSLContext
 ) -> None:

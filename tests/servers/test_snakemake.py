@@ -22,7 +22,7 @@ from snakemake_interface_storage_plugins.tests import TestStorageBase
 
 import fixtures.faulty
 import resolver
-from fixtures.faulty import Manner
+from fixtures.faulty import Profile
 from tests.elsewhere import served as started
 from tests.hang import HANG
 from tests.plugin.distribution import CHECKOUT, install, variables
@@ -140,8 +140,8 @@ def test_policy_refuses_private_address(nginx: HttpServer, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
 def test_truncated_transfer_leaves_no_file(scheme: str, tmp_path: Path) -> None:
-    manner = Manner(cuts=(40,))
-    with started(partial(fixtures.faulty.serve, scheme=scheme, content=LINES * 10, manner=manner)) as server:
+    manner = Profile(cuts=(40,))
+    with started(partial(fixtures.faulty.serve, scheme=scheme, content=LINES * 10, profile=manner)) as server:
         found = provider(tmp_path, patience=resolver.RetryPolicy(tries=1)).object(server.url())
         with pytest.raises(WorkflowError) as caught:
             asyncio.run(found.managed_retrieve())

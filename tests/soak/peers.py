@@ -76,7 +76,7 @@ _HTTP: Mapping[str, HttpBehavior] = {
 
 _FTP: tuple[FtpBehavior, ...] = (
     FtpBehavior(data=Data.RESET),
-    FtpBehavior(most=2_000, final=b"426 Cut\r\n"),
+    FtpBehavior(max_bytes=2_000, final=b"426 Cut\r\n"),
     FtpBehavior(final=b""),
     FtpBehavior(greeting=b"421 Too many users\r\n"),
     FtpBehavior(hangs_up=frozenset({b"RETR"})),
@@ -146,7 +146,7 @@ class Peers:
     async def _serve_ftp(self, behavior: FtpBehavior, tls: ssl.SSLContext | None) -> None:
         files: dict[bytes, Any] = {name.encode(): File(content_of(name)) for name in SIZES}
         server = MockFtp(behavior, root=Folder(files), tls=tls, implicit=tls is not None)
-        server.port = await self._listen(server.attend, server.sessions, server.violations)
+        server.port = await self._listen(server.handle, server.sessions, server.violations)
         self.targets += [Target(server.url(name), name) for name in SIZES]
         if behavior == FtpBehavior():
             self.targets += [Target(server.url(), is_listing=True), Target(server.url("missing"))]

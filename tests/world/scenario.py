@@ -19,7 +19,7 @@ from unittest import mock
 
 import trio
 
-from fixtures.faulty import FaultyServer, Manner
+from fixtures.faulty import FaultyServer, Profile
 from fixtures.ftp.behavior import Behavior
 from fixtures.ftp.server import MockFtp
 from fixtures.ftp.tree import File, Folder
@@ -27,7 +27,7 @@ from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from fixtures.prospero.behavior import Behavior as ProsperoBehavior
 from fixtures.prospero.service import Service
-from fixtures.prospero.tree import CONTENTS, Moved, Thing
+from fixtures.prospero.tree import CONTENTS, Moved, Node
 from fixtures.prospero.tree import file as prospero_file
 from resolver import (
     Event,
@@ -60,7 +60,7 @@ Transport = Literal["tcp", "tls", "udp"]
 _TLS_FTP = (
     Behavior(),
     Behavior(resumes_sessions=True),
-    Behavior(replies={b"SIZE": b"502 Not implemented\r\n"}, tells_features=False),
+    Behavior(replies={b"SIZE": b"502 Not implemented\r\n"}, has_features=False),
 )
 #: The last part of the name of an object of prospero, with the behavior of its server.
 _PATHS = {
@@ -263,10 +263,10 @@ class Servers:
             behavior = replace(plan.ftp, greeting=plan.greeting)
             self.ftp[host] = MockFtp(behavior, root=root, tls=tls, needs_tls=tls is not None)
             network.listen(host, 80 if tls is None else 443, self.http[host].handle)
-            network.listen(host, 21, self.ftp[host].attend)
+            network.listen(host, 21, self.ftp[host].handle)
             if tls is not None:
                 inside = self.ftp[f"{host} inside TLS"] = MockFtp(plan.ftp, root=root, tls=tls, implicit=True)
-                network.listen(host, 990, inside.attend)
+                network.listen(host, 990, inside.handle)
             tree = {name: thing for each in here for name, thing in _things(each)}
             behaviors: dict[bytes | None, ProsperoBehavior] = {
                 name: _PATHS[name.partition(b"/")[2].decode()] for name in tree
@@ -278,9 +278,9 @@ class Servers:
             if each.host not in HOSTS:
                 network.name(each.host, f"93.184.217.{number}")
                 # The simulated network accepts the connections, so the mock server has no listener (None).
-                server = FaultyServer(each.scheme, each.content, Manner(), None, tls)  # type: ignore[arg-type]
+                server = FaultyServer(each.scheme, each.content, Profile(), None, tls)  # type: ignore[arg-type]
                 self.others[each.name] = server
-                network.listen(each.host, _PORTS[each.scheme], server.attend)
+                network.listen(each.host, _PORTS[each.scheme], server.handle)
 
     def requested(self) -> list[str]:
         """Return the names of the objects requested since the previous call, and clear the record."""
@@ -317,13 +317,13 @@ class Servers:
         ]
 
 
-def _things(each: Wanted) -> Iterator[tuple[bytes, Thing]]:
+def _things(each: Wanted) -> Iterator[tuple[bytes, Node]]:
     """Yield the objects of a Prospero server with the content of an object, by name."""
-    name, unsized = each.name.encode(), Thing(attributes=(CONTENTS,), contents=each.content)
+    name, unsized = each.name.encode(), Node(attributes=(CONTENTS,), contents=each.content)
     yield name + b"/sized", prospero_file(each.content)
     for path in ("unsized", "waiting", "swapped"):
         yield name + b"/" + path.encode(), unsized
-    yield name + b"/moved", Thing(moved=Moved(name + b"/unsized"))
+    yield name + b"/moved", Node(moved=Moved(name + b"/unsized"))
 
 
 def _answer(service: Service, datagram: bytes, source: object) -> list[bytes]:

@@ -73,7 +73,7 @@ class TreeRun:
         _add_indexes(pages, "/tree/", root)
         greeting = random.Random(f"greeting {self.world.schedule.seed}").choice(GREETINGS)
         self._ftp = MockFtp(Behavior(greeting=greeting), root=Folder({b"tree": Folder(root)}))
-        network.listen(_HOST, 21, self._ftp.attend)
+        network.listen(_HOST, 21, self._ftp.handle)
         network.listen(_HOST, 80, HttpServer(pages, {}, None, 80).handle)
 
     def live(self, *, calm: bool) -> None:

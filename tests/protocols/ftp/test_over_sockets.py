@@ -170,8 +170,8 @@ FAULTY: list[tuple[str, Behavior, type[ResolveError]]] = [
         NotFound,
     ),
     ("no 150 and no data", Behavior(mute=frozenset({b"RETR"})), TimedOut),
-    ("data never comes", Behavior(data=Data.DEAF, most=0), TimedOut),
-    ("data stops coming", Behavior(data=Data.DEAF, most=100), TimedOut),
+    ("data never comes", Behavior(data=Data.DEAF, max_bytes=0), TimedOut),
+    ("data stops coming", Behavior(data=Data.DEAF, max_bytes=100), TimedOut),
 ]
 
 
@@ -186,15 +186,15 @@ async def test_retrieve_from_faulty_server_raises(
 
 
 TRUNCATED: list[tuple[str, Behavior, int]] = [
-    ("226 and too few octets", Behavior(most=100), 100),
-    ("226 and none", Behavior(most=0), 0),
-    ("reset", Behavior(most=100, data=Data.RESET), 100),
-    ("reset, 226 behind", Behavior(most=100, data=Data.RESET, order=Order.EAGER), 100),
-    ("reset, 226 before", Behavior(most=100, data=Data.RESET, order=Order.TOGETHER), 100),
-    ("426", Behavior(most=100, final=b"426 broken\r\n"), 100),
+    ("226 and too few octets", Behavior(max_bytes=100), 100),
+    ("226 and none", Behavior(max_bytes=0), 0),
+    ("reset", Behavior(max_bytes=100, data=Data.RESET), 100),
+    ("reset, 226 behind", Behavior(max_bytes=100, data=Data.RESET, order=Order.EAGER), 100),
+    ("reset, 226 before", Behavior(max_bytes=100, data=Data.RESET, order=Order.TOGETHER), 100),
+    ("426", Behavior(max_bytes=100, final=b"426 broken\r\n"), 100),
     ("426 and all is there", Behavior(final=b"426 broken\r\n"), len(ALL_OCTETS)),
-    ("451", Behavior(most=100, final=b"451 trouble\r\n"), 100),
-    ("421", Behavior(most=100, final=b"421 bye\r\n"), 100),
+    ("451", Behavior(max_bytes=100, final=b"451 trouble\r\n"), 100),
+    ("421", Behavior(max_bytes=100, final=b"421 bye\r\n"), 100),
     ("no final reply, closed", Behavior(final=b""), len(ALL_OCTETS)),
     ("no final reply, silence", Behavior(final=b"", leaves=False), len(ALL_OCTETS)),
     ("half a final reply", Behavior(final=b"226", leaves=True), len(ALL_OCTETS)),
@@ -286,7 +286,7 @@ async def test_silent_epsv_on_ipv6_is_not_replaced(
 
 
 async def test_data_reset_before_first_byte_raises_disconnected(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, Behavior(most=0, data=Data.RESET))
+    server = await serve(nursery, Behavior(max_bytes=0, data=Data.RESET))
     taken = await retrieve(server, "pub/a.bin")
     assert isinstance(taken.error, Disconnected)
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from fixtures.prospero import DISTRIBUTED, Behavior, Flavor, Service, Thing, Weather
+from fixtures.prospero import DISTRIBUTED, Behavior, Channel, Flavor, Node, Service
 from protocols.contract import Datagram, Line, Timer
 from resolver import HostUrl, Limits, Options, Refused, Unreachable
 from tests.protocols.typed_url import parse_as
@@ -32,9 +32,9 @@ class Host:
 class Network:
     """Servers by host and port. `forbidden` are the hosts which the policy refuses as link targets."""
 
-    def __init__(self, weather: Weather | None = None, forbidden: frozenset[str] = frozenset()) -> None:
+    def __init__(self, weather: Channel | None = None, forbidden: frozenset[str] = frozenset()) -> None:
         self.hosts: dict[tuple[str, int], Host] = {}
-        self.weather = Weather() if weather is None else weather
+        self.weather = Channel() if weather is None else weather
         self.forbidden = forbidden
         self.now = 1000.0
         self.numbers = itertools.count(1)
@@ -46,7 +46,7 @@ class Network:
     def add(
         self,
         host: str,
-        tree: Mapping[bytes, Thing],
+        tree: Mapping[bytes, Node],
         behaviors: Mapping[bytes | None, Behavior] | None = None,
         port: int = 1525,
         flavor: Flavor = DISTRIBUTED,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.prospero import Weather
+from fixtures.prospero import Channel
 from fixtures.prospero.transport import (
-    Manner,
+    ReplyOptions,
     Transport,
     redirect_packet,
     refusal_packet,
@@ -345,13 +345,13 @@ def test_reply_over_limit_raises() -> None:
 
 
 def deliver(
-    weather: Weather, request: bytes, reply: bytes, timing: RetransmitTiming
+    weather: Channel, request: bytes, reply: bytes, timing: RetransmitTiming
 ) -> tuple[bytes | None, float]:
     """Carry an exchange over a lossy network to a server like that of the recordings.
 
     Return the reply (None after a timeout) and the elapsed time.
     """
-    server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
+    server = Transport(lambda text: (reply, ReplyOptions()), kind_to_oldest=False)
     machine = exchange(request, patience=600.0, timing=timing)
     now = 0.0
     waiting = machine.begin(now)
@@ -376,7 +376,7 @@ REPLY = bytes(range(256)) * 250  # 52 packets, four windows
 
 
 def test_delivery_without_loss_takes_no_time() -> None:
-    assert deliver(Weather(), bytes(40 * 1250), REPLY, RetransmitTiming()) == (REPLY, 0.0)
+    assert deliver(Channel(), bytes(40 * 1250), REPLY, RetransmitTiming()) == (REPLY, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -385,7 +385,7 @@ def test_delivery_despite_30_percent_loss(seed: int) -> None:
 
     If the schedule of the page ends in `TimedOut`, the request is repeated, as a retrieval does.
     """
-    weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=seed)
+    weather = Channel(lost=0.3, doubled=0.1, shuffled=True, seed=seed)
     for request in (b"x", bytes(3000)):
         for reply in (b"short", REPLY):
             tries = [deliver(weather, request, reply, RetransmitTiming())]
@@ -396,7 +396,7 @@ def test_delivery_despite_30_percent_loss(seed: int) -> None:
 
 def test_default_timing_mostly_survives_30_percent_loss() -> None:
     outcomes = [
-        deliver(Weather(lost=0.3, seed=seed), b"x", b"y", RetransmitTiming())[0] for seed in range(300)
+        deliver(Channel(lost=0.3, seed=seed), b"x", b"y", RetransmitTiming())[0] for seed in range(300)
     ]
     assert outcomes.count(b"y") > 270
 
@@ -404,7 +404,7 @@ def test_default_timing_mostly_survives_30_percent_loss() -> None:
 def test_persistent_timing_survives_30_percent_loss() -> None:
     for request, reply in ((b"x", b"y"), (bytes(3000), REPLY[:20_000])):
         for seed in range(60):
-            assert deliver(Weather(lost=0.3, seed=seed), request, reply, PERSISTENT)[0] == reply
+            assert deliver(Channel(lost=0.3, seed=seed), request, reply, PERSISTENT)[0] == reply
 
 
 TIMINGS = [
@@ -442,7 +442,7 @@ def test_wait_packet_sets_interval_of_persistent_timing() -> None:
 
 def test_heavy_loss_yields_reply_or_timeout() -> None:
     """A complete reply equals the sent reply, even if windows are truncated."""
-    weather = Weather(lost=0.6, doubled=0.3, shuffled=True, seed=5)
+    weather = Channel(lost=0.6, doubled=0.3, shuffled=True, seed=5)
     outcomes = [deliver(weather, b"x", REPLY, RetransmitTiming(retries=12))[0] for _ in range(20)]
     assert set(outcomes) <= {REPLY, None}
     assert REPLY in outcomes

@@ -19,7 +19,7 @@ import fixtures.ftp
 import fixtures.gopher
 import fixtures.wais
 import resolver
-from fixtures.prospero import Behavior, Moved, ProsperoServer, Thing, Weather, file, method, serve
+from fixtures.prospero import Behavior, Channel, Moved, Node, ProsperoServer, file, method, serve
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, Link, intrinsic
 from protocols.conversation.driver import hold
 from protocols.prospero.ardp import RetransmitTiming
@@ -107,7 +107,7 @@ async def test_info_requests_no_contents(nursery: trio.Nursery) -> None:
     assert entry.modified is not None
     assert entry.modified.isoformat() == "1994-03-01T12:00:00+00:00"
     assert (await resolver.info(server.url("/example"))).kind == "directory"
-    assert not any("CONTENTS" in each for each in server.service.asked)
+    assert not any("CONTENTS" in each for each in server.service.queries)
 
 
 async def test_save_writes_bytes_and_modification_time(nursery: trio.Nursery, tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ async def test_connection_ids_and_source_ports_are_random(nursery: trio.Nursery)
 
 async def test_fetch_despite_30_percent_loss(nursery: trio.Nursery) -> None:
     """The test uses a real socket and a shortened schedule."""
-    weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=11)
-    server = await serve(nursery, weather=weather)
+    weather = Channel(lost=0.3, doubled=0.1, shuffled=True, seed=11)
+    server = await serve(nursery, channel=weather)
     url = parse_as(ProsperoUrl, server.url("/example/long"))
     async with Network(policy=Policy()) as network:
         gate = network.admit(url)
@@ -236,8 +236,8 @@ def way(scheme: bytes, port: int, name: bytes, *arguments: bytes, host: bytes = 
     return method(scheme, b"INTERNET-D", b"%s(%d)" % (host, port), b"ASCII", name, *arguments)
 
 
-def objects(*attributes: Any, contents: bytes | None = None) -> dict[bytes, Thing]:
-    return {b"x": Thing(attributes=attributes, contents=contents)}
+def objects(*attributes: Any, contents: bytes | None = None) -> dict[bytes, Node]:
+    return {b"x": Node(attributes=attributes, contents=contents)}
 
 
 async def test_link_to_gopher_is_followed(nursery: trio.Nursery) -> None:
@@ -257,8 +257,8 @@ async def test_link_to_ftp_is_followed(nursery: trio.Nursery) -> None:
     server = await serve(
         nursery,
         {
-            b"x": Thing(attributes=(way(b"AFTP", ftp.port, b"/pub/a.txt", b"BINARY"),)),
-            b"d": Thing(attributes=(way(b"AFTP", ftp.port, b"/pub", b"DIRECTORY"),)),
+            b"x": Node(attributes=(way(b"AFTP", ftp.port, b"/pub/a.txt", b"BINARY"),)),
+            b"d": Node(attributes=(way(b"AFTP", ftp.port, b"/pub", b"DIRECTORY"),)),
         },
     )
     async with resolver.Resolver(policy=allowing(server.port, ftp.port)) as session:
@@ -285,16 +285,16 @@ async def test_link_to_wais_is_followed(nursery: trio.Nursery) -> None:
 
 async def test_moved_object_with_link_to_gopher_is_followed(nursery: trio.Nursery) -> None:
     gopher = await fixtures.gopher.serve(nursery)
-    second = await serve(nursery, {b"y": Thing(attributes=(way(b"GOPHER", gopher.port, b"0/about"),))})
+    second = await serve(nursery, {b"y": Node(attributes=(way(b"GOPHER", gopher.port, b"0/about"),))})
     host = b"127.0.0.1(%d)" % second.port
-    first = await serve(nursery, {b"x": Thing(moved=Moved(b"y", host=host))})
+    first = await serve(nursery, {b"x": Node(moved=Moved(b"y", host=host))})
     async with resolver.Resolver(policy=allowing(first.port, second.port, gopher.port)) as session:
         response = await session.fetch(first.url("x"))
     assert response.content.replace(b"\r\n", b"\n") == ABOUT
     assert len(second.requests) == 1
 
 
-def refused_object(scheme: bytes, port: int, host: bytes = b"127.0.0.1") -> dict[bytes, Thing]:
+def refused_object(scheme: bytes, port: int, host: bytes = b"127.0.0.1") -> dict[bytes, Node]:
     return objects(way(scheme, port, b"0/about", host=host))
 
 
@@ -332,9 +332,9 @@ async def test_server_in_narrower_address_scope_receives_nothing(links: str, nur
     host = b"127.0.0.2(%d)" % inside.port
     there = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", host, b"", b"y")
     thing = {
-        "moved": Thing(moved=Moved(b"y", host=host)),
-        "union": Thing(links=(Link(b"DIRECTORY", b"", b"y", host=host, ltype=b"U"),)),
-        "contents": Thing(attributes=(there,)),
+        "moved": Node(moved=Moved(b"y", host=host)),
+        "union": Node(links=(Link(b"DIRECTORY", b"", b"y", host=host, ltype=b"U"),)),
+        "contents": Node(attributes=(there,)),
     }[links]
     server = await serve(nursery, {b"x": thing})
     policy = Policy(name="untrusted", allow_address={"127.0.0.1/32"}, allow_port={server.port, inside.port})
@@ -351,11 +351,9 @@ async def test_server_in_narrower_address_scope_receives_nothing(links: str, nur
 
 
 async def test_union_link_referrer_is_its_server(nursery: trio.Nursery) -> None:
-    other = await serve(nursery, {b"u": Thing(links=(Link(b"FILE", b"f", b"g"),))}, host="127.0.0.2")
+    other = await serve(nursery, {b"u": Node(links=(Link(b"FILE", b"f", b"g"),))}, host="127.0.0.2")
     host = b"127.0.0.2(%d)" % other.port
-    server = await serve(
-        nursery, {b"d": Thing(links=(Link(b"DIRECTORY", b"", b"u", host=host, ltype=b"U"),))}
-    )
+    server = await serve(nursery, {b"d": Node(links=(Link(b"DIRECTORY", b"", b"u", host=host, ltype=b"U"),))})
     async with resolver.Resolver(policy=allowing(server.port, other.port)) as session:
         response = await session.fetch(server.url("d"))
     assert response.entries is not None
@@ -451,7 +449,7 @@ async def test_unanswered_contents_fall_back_after_one_timeout(nursery: trio.Nur
     assert (response.content.replace(b"\r\n", b"\n"), response.url) == (ABOUT, gopher.url("00/about"))
     (finding,) = (each for each in response.findings if each.rule == "prospero:failed")
     assert "no packet received" in finding.detail
-    assert [asked for asked in server.service.asked if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
+    assert [asked for asked in server.service.queries if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
 
 
 @pytest.mark.parametrize(
@@ -468,7 +466,7 @@ async def test_unanswered_contents_are_requested_once(
         with pytest.raises(error) as raised:
             await session.fetch(server.url("x"))
     assert (type(raised.value), raised.value.attempts) == (error, 1)
-    assert [asked for asked in server.service.asked if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
+    assert [asked for asked in server.service.queries if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
 
 
 async def test_silent_server_is_retried(nursery: trio.Nursery) -> None:
@@ -510,7 +508,7 @@ async def test_truncated_transfer_does_not_fall_back(nursery: trio.Nursery) -> N
         with pytest.raises(Truncated) as raised:
             await session.fetch(server.url("x"))
     assert (raised.value.received, raised.value.url) == (10, gopher.url("00/about"))
-    assert not any("CONTENTS" in each for each in server.service.asked)
+    assert not any("CONTENTS" in each for each in server.service.queries)
 
 
 async def test_access_method_without_handler_is_skipped(
@@ -544,8 +542,8 @@ async def server(nursery: trio.Nursery) -> ProsperoServer:
 async def test_cat_writes_contents_and_targets(nursery: trio.Nursery, server: ProsperoServer) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     more = {
-        b"x": Thing(attributes=(way(b"GOPHER", gopher.port, b"9/data"),)),
-        b"t": Thing(attributes=(way(b"TELNET", 2323, b""),)),
+        b"x": Node(attributes=(way(b"GOPHER", gopher.port, b"9/data"),)),
+        b"t": Node(attributes=(way(b"TELNET", 2323, b""),)),
     }
     leading = await serve(nursery, more)
     urls = [server.url("AFTP/pub/all.bin"), leading.url("x"), leading.url("t")]
@@ -578,7 +576,7 @@ async def test_get_reports_outcome_of_each_url(
     assert (status, found[urls[0]]["bytes"], found[urls[0]]["scheme"]) == (1, 15, "prospero")
     assert (tmp_path / "hello.txt").read_bytes() == TEXT
     assert gopher.requests == []
-    assert not any("a\n" in each for each in server.service.asked)
+    assert not any("a\n" in each for each in server.service.queries)
 
 
 async def test_ls_json_lists_entries(server: ProsperoServer) -> None:

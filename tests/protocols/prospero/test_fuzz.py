@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 
-from fixtures.prospero.transport import Manner, Transport, redirect_packet, refusal_packet, wait_packet
+from fixtures.prospero.transport import ReplyOptions, Transport, redirect_packet, refusal_packet, wait_packet
 from protocols.contract import Line
 from protocols.prospero.access_method import access_methods_of
 from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
@@ -169,7 +169,7 @@ def test_exchange_with_random_datagrams_yields_value_or_error() -> None:
 
 def _play(chance: random.Random, reply: bytes) -> str:
     reply = reply[: chance.choice((0, 10, 1250, 3000, len(reply)))]
-    server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
+    server = Transport(lambda text: (reply, ReplyOptions()), kind_to_oldest=False)
     message = Line(b"x" * chance.choice((1, 3000)), b"")
     machine = ArdpExchange(message, 0x1234, (PEER,), patience=60.0, max_size=20_000)
     now, turns = 0.0, 0

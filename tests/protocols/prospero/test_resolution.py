@@ -13,11 +13,11 @@ from fixtures.prospero import (
     EXAMPLE,
     MOVED_OBJECTS,
     Behavior,
+    Channel,
     Flavor,
     Link,
     Moved,
-    Thing,
-    Weather,
+    Node,
     external,
     file,
     method,
@@ -92,7 +92,7 @@ def get(network: Network, url: str, *, limits: Limits | None = None, options: Op
 
 
 def network(
-    tree: Mapping[bytes, Thing] = EXAMPLE, behaviors: Mapping[bytes | None, Behavior] | None = None
+    tree: Mapping[bytes, Node] = EXAMPLE, behaviors: Mapping[bytes | None, Behavior] | None = None
 ) -> Network:
     """Return a network with one server, `h`."""
     found = Network()
@@ -101,7 +101,7 @@ def network(
 
 
 def asked(found: Network, host: str = "h") -> list[str]:
-    return found.hosts[host, 1525].service.asked
+    return found.hosts[host, 1525].service.queries
 
 
 def test_file_is_retrieved_by_contents() -> None:
@@ -162,7 +162,7 @@ def test_empty_directory_has_no_entries() -> None:
     assert (got.reply.kind, got.body, got.entries) == (Kind.DIRECTORY, b"", [])
 
 
-ONLY_LISTED = {b"q": Thing(links=(Link(b"FILE", b"hit", b"x"),), only_listed=True)}
+ONLY_LISTED = {b"q": Node(links=(Link(b"FILE", b"hit", b"x"),), only_listed=True)}
 
 
 def test_object_without_attributes_is_listed() -> None:
@@ -171,7 +171,7 @@ def test_object_without_attributes_is_listed() -> None:
     assert asked(net) == [f"{AM} q 0", "DIRECTORY ASCII q 0", LIST]
 
 
-AFTP_FIRST = Thing(
+AFTP_FIRST = Node(
     attributes=(
         method(b"AFTP", b"INTERNET-D", b"ftp.example.org", b"ASCII", b"/pub/one.txt", b"TEXT"),
         CONTENTS,
@@ -206,8 +206,8 @@ def test_later_access_method_is_checked_with_referrer() -> None:
     """This also applies after earlier access methods failed, and on another connection."""
     there = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"c", b"", b"y")
     net = Network()
-    net.add("h", {b"x": Thing(moved=Moved(b"x", host=b"b"))})
-    net.add("b", {b"x": Thing(attributes=(method(b"AFTP", *SAME), there))})
+    net.add("h", {b"x": Node(moved=Moved(b"x", host=b"b"))})
+    net.add("b", {b"x": Node(attributes=(method(b"AFTP", *SAME), there))})
     net.add("c", {b"y": file(b"at c")})
     url = parse("prospero://h/x")
     gate = net.gate(url.text)
@@ -227,8 +227,8 @@ def test_later_access_method_is_checked_with_referrer() -> None:
     ]
 
 
-def objects(*attributes: object, contents: bytes | None = None) -> dict[bytes, Thing]:
-    return {b"x": Thing(attributes=tuple(attributes), contents=contents)}  # type: ignore[arg-type]
+def objects(*attributes: object, contents: bytes | None = None) -> dict[bytes, Node]:
+    return {b"x": Node(attributes=tuple(attributes), contents=contents)}  # type: ignore[arg-type]
 
 
 def test_missing_contents_fall_back_to_next_access_method() -> None:
@@ -260,7 +260,7 @@ def test_contents_shorter_than_size_are_truncated() -> None:
 def test_tagged_contents_include_tags(
     tagged: tuple[tuple[bytes, bytes], ...], contents: bytes | None, shown: bytes
 ) -> None:
-    tree = {b"x": Thing(attributes=(CONTENTS,), contents=contents, tagged=tagged)}
+    tree = {b"x": Node(attributes=(CONTENTS,), contents=contents, tagged=tagged)}
     assert get(network(tree), "prospero://h/x").body == shown
 
 
@@ -273,10 +273,10 @@ def test_telnet_method_becomes_service_reply() -> None:
 
 
 #: Objects that cannot be retrieved: the tree of the server, and the error.
-DENIED: list[tuple[dict[bytes, Thing], type[ResolveError], str]] = [
+DENIED: list[tuple[dict[bytes, Node], type[ResolveError], str]] = [
     ({}, NotFound, "NOT-FOUND"),
-    ({b"x": Thing(refused=True)}, AccessDenied, "NOT-AUTHORIZED"),
-    ({b"x": Thing()}, Declined, "attributes"),
+    ({b"x": Node(refused=True)}, AccessDenied, "NOT-AUTHORIZED"),
+    ({b"x": Node()}, Declined, "attributes"),
     (objects(intrinsic(b"SIZE", b"3 bytes")), Declined, "attributes"),
     (objects(CONTENTS), Declined, "contents"),
     (objects(CONTENTS, LOCAL), Declined, "contents"),
@@ -288,17 +288,17 @@ DENIED: list[tuple[dict[bytes, Thing], type[ResolveError], str]] = [
     ),
     (objects(method(b"AFS", *SAME)), Declined, "AFS"),
     (objects(method(b"AFTP", b"", b"bad host", b"", b"x")), Declined, "bad-host"),
-    ({b"x": Thing(moved=Moved(b"x"))}, Refused, "circle"),
-    ({b"x": Thing(moved=Moved(b"y")), b"y": Thing(moved=Moved(b"x"))}, Refused, "circle"),
-    ({b"x": Thing(moved=Moved(b"y", host=b"no host"))}, ProtocolError, "moved"),
-    ({b"x": Thing(moved=Moved(b"y", host_type=b"NULL"))}, ProtocolError, "moved"),
-    ({b"x": Thing(moved=Moved(b"a\nb"))}, ProtocolError, "moved"),
+    ({b"x": Node(moved=Moved(b"x"))}, Refused, "circle"),
+    ({b"x": Node(moved=Moved(b"y")), b"y": Node(moved=Moved(b"x"))}, Refused, "circle"),
+    ({b"x": Node(moved=Moved(b"y", host=b"no host"))}, ProtocolError, "moved"),
+    ({b"x": Node(moved=Moved(b"y", host_type=b"NULL"))}, ProtocolError, "moved"),
+    ({b"x": Node(moved=Moved(b"a\nb"))}, ProtocolError, "moved"),
 ]
 
 
 @pytest.mark.parametrize(("tree", "error", "words"), DENIED)
 def test_unavailable_object_raises_typed_error(
-    tree: dict[bytes, Thing], error: type[ResolveError], words: str
+    tree: dict[bytes, Node], error: type[ResolveError], words: str
 ) -> None:
     with pytest.raises(error, match=words) as raised:
         get(network(tree), "prospero://h/x")
@@ -308,7 +308,7 @@ def test_unavailable_object_raises_typed_error(
 
 
 def test_directory_with_local_access_method_is_listed() -> None:
-    tree = {b"x": Thing(links=(Link(b"FILE", b"in it", b"y"),), attributes=(LOCAL,))}
+    tree = {b"x": Node(links=(Link(b"FILE", b"in it", b"y"),), attributes=(LOCAL,))}
     assert [entry.name for entry in get(network(tree), "prospero://h/x").entries] == ["in it"]
 
 
@@ -321,7 +321,7 @@ def test_unsupported_url_sends_no_packet() -> None:
 
 def test_moved_object_is_requested_at_new_location() -> None:
     net = Network()
-    net.add("h", {b"x": Thing(moved=Moved(b"/y z", host=b"B.Example(1570)"))})
+    net.add("h", {b"x": Node(moved=Moved(b"/y z", host=b"B.Example(1570)"))})
     net.add("b.example", {b"/y z": file(b"moved here", method(b"AFTP", *SAME))}, port=1570)
     got = get(net, "prospero://h/x;id=REMOTE%209")
     assert got.body == b"moved here"
@@ -332,7 +332,7 @@ def test_moved_object_is_requested_at_new_location() -> None:
         ("prospero://b.example:1570//y%20z", "prospero://h/x;id=REMOTE%209", "192.0.2.1"),
     ]
     there = net.hosts["b.example", 1570].service
-    assert there.asked == [f"{AM} /y z 0", "GET-OBJECT-INFO CONTENTS ASCII /y z 0"]
+    assert there.queries == [f"{AM} /y z 0", "GET-OBJECT-INFO CONTENTS ASCII /y z 0"]
     assert [
         command for request in there.requests for command in request.commands if command[0] == b"SELECT"
     ] == [(b"SELECT", b"OBJECT", b"FIELD", b"ID", b"SEQUENCE", b"REMOTE", b"9")] * 2
@@ -340,16 +340,16 @@ def test_moved_object_is_requested_at_new_location() -> None:
 
 def test_moved_object_defaults_come_from_new_location() -> None:
     net = Network()
-    net.add("h", {b"x": Thing(moved=Moved(b"y", host=b"b"))})
-    net.add("b", {b"y": Thing(attributes=(method(b"AFTP", *SAME),))})
+    net.add("h", {b"x": Node(moved=Moved(b"y", host=b"b"))})
+    net.add("b", {b"y": Node(attributes=(method(b"AFTP", *SAME),))})
     reply = get(net, "prospero://h/x").reply
     assert reply.moved is not None
     assert reply.moved.location == "ftp://b/y"  # default tokens come from the new location (7.5)
     assert reply.moved.found_in == Referrer("prospero://b/y", "192.0.2.2")
 
 
-def chain(moves: int) -> dict[bytes, Thing]:
-    tree = {b"%d" % number: Thing(moved=Moved(b"%d" % (number + 1))) for number in range(moves)}
+def chain(moves: int) -> dict[bytes, Node]:
+    tree = {b"%d" % number: Node(moved=Moved(b"%d" % (number + 1))) for number in range(moves)}
     return {**tree, b"%d" % moves: file(b"at last")}
 
 
@@ -364,15 +364,15 @@ def test_object_moved_over_20_times_is_refused() -> None:
 
 def test_moved_directory_is_listed_at_new_location() -> None:
     net = Network()
-    net.add("h", {b"d": Thing(moved=Moved(b"e", host=b"b"))})
-    net.add("b", {b"e": Thing(links=(Link(b"FILE", b"f", b"g"),))})
+    net.add("h", {b"d": Node(moved=Moved(b"e", host=b"b"))})
+    net.add("b", {b"e": Node(links=(Link(b"FILE", b"f", b"g"),))})
     (entry,) = get(net, "prospero://h/d").entries
     assert (entry.url, entry.referrer) == ("prospero://b/g", Referrer("prospero://b/e", "192.0.2.2"))
 
 
 def test_forbidden_host_receives_no_packet() -> None:
     net = Network(forbidden=frozenset({"inside"}))
-    net.add("h", {b"x": Thing(moved=Moved(b"y", host=b"inside"))})
+    net.add("h", {b"x": Node(moved=Moved(b"y", host=b"inside"))})
     net.add("inside", {b"y": file(b"secret")})
     with pytest.raises(Refused, match="farther inside"):
         get(net, "prospero://h/x")
@@ -404,10 +404,10 @@ def named(*names: bytes) -> tuple[Link, ...]:
 
 def test_unions_are_listed_depth_first_after_own_links() -> None:
     net = Network()
-    net.add("h", {b"d": Thing(links=(*named(b"a"), *union(b"b", b"c"), *named(b"z", b"z")))})
-    net.add("b", {b"u": Thing(links=(*union(b"deep"), *named(b"b1", b"a")))})
-    net.add("c", {b"u": Thing(links=named(b"c1", b"b1", b"d1"))})
-    net.add("deep", {b"u": Thing(links=(*named(b"d1"), *union(b"h", b"b")))})
+    net.add("h", {b"d": Node(links=(*named(b"a"), *union(b"b", b"c"), *named(b"z", b"z")))})
+    net.add("b", {b"u": Node(links=(*union(b"deep"), *named(b"b1", b"a")))})
+    net.add("c", {b"u": Node(links=named(b"c1", b"b1", b"d1"))})
+    net.add("deep", {b"u": Node(links=(*named(b"d1"), *union(b"h", b"b")))})
     got = get(net, "prospero://h/d")
     assert [(entry.name, entry.url) for entry in got.entries] == [
         ("a", "prospero://h/file%20a"),
@@ -431,9 +431,9 @@ def test_unions_are_listed_depth_first_after_own_links() -> None:
 
 def test_union_referrer_is_parent_directory() -> None:
     net = Network()
-    net.add("h", {b"d": Thing(links=union(b"b"))})
-    net.add("b", {b"u": Thing(links=union(b"c"))})
-    net.add("c", {b"u": Thing(links=named(b"x"))})
+    net.add("h", {b"d": Node(links=union(b"b"))})
+    net.add("b", {b"u": Node(links=union(b"c"))})
+    net.add("c", {b"u": Node(links=named(b"x"))})
     get(net, "prospero://h/d")
     assert net.checked == [
         ("prospero://b/u", "prospero://h/d", "192.0.2.1"),
@@ -444,14 +444,12 @@ def test_union_referrer_is_parent_directory() -> None:
 def test_unreadable_unions_are_reported() -> None:
     net = Network(forbidden=frozenset({"inside"}))
     tree = {
-        b"d": Thing(
-            links=(*named(b"a"), *union(b"missing", b"inside", b"b", b"c", b"bad host"), *named(b"z"))
-        )
+        b"d": Node(links=(*named(b"a"), *union(b"missing", b"inside", b"b", b"c", b"bad host"), *named(b"z")))
     }
     net.add("h", tree)
-    net.add("inside", {b"u": Thing(links=named(b"secret"))})
+    net.add("inside", {b"u": Node(links=named(b"secret"))})
     net.add("b", {})
-    net.add("c", {b"u": Thing(links=named(b"c1"))})
+    net.add("c", {b"u": Node(links=named(b"c1"))})
     got = get(net, "prospero://h/d")
     assert [entry.name for entry in got.entries] == ["a", "z", "c1"]
     assert got.findings == ["prospero:incomplete"] * 4
@@ -466,7 +464,7 @@ def test_unreadable_unions_are_reported() -> None:
 
 def test_union_depth_and_number_are_limited() -> None:
     tree = {
-        b"%d" % number: Thing(
+        b"%d" % number: Node(
             links=(*named(b"n%d" % number), Link(b"DIRECTORY", b"", b"%d" % (number + 1), ltype=b"U"))
         )
         for number in range(50)
@@ -474,17 +472,15 @@ def test_union_depth_and_number_are_limited() -> None:
     got = get(network(tree), "prospero://h/0")
     assert [entry.name for entry in got.entries] == [f"n{number}" for number in range(9)]
     assert got.findings == ["prospero:incomplete"]
-    wide = Thing(links=tuple(Link(b"DIRECTORY", b"", b"%d" % number, ltype=b"U") for number in range(60)))
-    leaves = {b"%d" % number: Thing(links=named(b"n%d" % number)) for number in range(60)}
+    wide = Node(links=tuple(Link(b"DIRECTORY", b"", b"%d" % number, ltype=b"U") for number in range(60)))
+    leaves = {b"%d" % number: Node(links=named(b"n%d" % number)) for number in range(60)}
     got = get(network({b"wide": wide, **leaves}), "prospero://h/wide")
     assert (len(got.entries), got.findings) == (32, ["prospero:incomplete"] * 28)
 
 
 def test_filters_are_reported_and_not_run() -> None:
     rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
-    got = get(
-        network({b"d": Thing(links=(Link(b"FILE", b"a", b"b", attributes=(rule,)),))}), "prospero://h/d"
-    )
+    got = get(network({b"d": Node(links=(Link(b"FILE", b"a", b"b", attributes=(rule,)),))}), "prospero://h/d")
     assert got.findings == ["prospero:filter"]
     assert got.entries[0].extra is not None
     assert got.entries[0].extra["filters"] == ["DIRECTORY CLIENT POST X"]
@@ -503,7 +499,7 @@ def test_filter_and_warnings_of_union_are_reported() -> None:
     rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
     links = (Link(b"DIRECTORY", b"", b"u", ltype=b"U", attributes=(rule,)),)
     warning = b"WARNING MESSAGE hello\nNONE-FOUND\n"
-    net = network({b"d": Thing(links=links), b"u": Thing()}, {b"u": Behavior(instead=warning)})
+    net = network({b"d": Node(links=links), b"u": Node()}, {b"u": Behavior(instead=warning)})
     assert get(net, "prospero://h/d").findings == ["prospero:warning", "prospero:filter"]
 
 
@@ -524,7 +520,7 @@ def test_answer_without_links_is_not_a_directory(instead: bytes, options: Option
 
 
 def test_union_without_directory_is_reported() -> None:
-    tree = {b"d": Thing(links=(*named(b"a"), *union(b"h"))), b"u": Thing()}
+    tree = {b"d": Node(links=(*named(b"a"), *union(b"h"))), b"u": Node()}
     got = get(network(tree, {b"u": Behavior(instead=NO_LISTINGS[0])}), "prospero://h/d")
     assert ([entry.name for entry in got.entries], got.findings) == (["a"], ["prospero:incomplete"])
 
@@ -532,7 +528,7 @@ def test_union_without_directory_is_reported() -> None:
 def test_directory_with_file_attributes_is_listed() -> None:
     """A server may send file attributes for a directory, with directory modes (protocol page 6.4)."""
     modes = intrinsic(b"UNIX-MODES", b"drwxr-xr-x")
-    tree = {b"d": Thing(links=named(b"a"), attributes=(modes, CONTENTS))}
+    tree = {b"d": Node(links=named(b"a"), attributes=(modes, CONTENTS))}
     net = network(tree)
     assert [entry.name for entry in get(net, "prospero://h/d").entries] == ["a"]
     assert get(net, "prospero://h/d", options=FACTS).reply.kind is Kind.DIRECTORY
@@ -554,7 +550,7 @@ def test_file_is_retrieved_from_any_server_flavor(flavor: Flavor) -> None:
 
 
 def test_size_attribute_of_directory_is_not_reply_size() -> None:
-    tree = {b"d": Thing(links=(Link(b"FILE", b"f", b"g"),), attributes=(intrinsic(b"SIZE", b"4096 bytes"),))}
+    tree = {b"d": Node(links=(Link(b"FILE", b"f", b"g"),), attributes=(intrinsic(b"SIZE", b"4096 bytes"),))}
     got = get(network(tree), "prospero://h/d")
     assert (got.reply.size, got.body) == (None, b"f\n")
     assert got.reply.meta == (("SIZE", "4096 bytes"),)
@@ -577,9 +573,9 @@ def test_facts_request_no_contents(
     sized = intrinsic(b"SIZE", b"7 bytes")
     tree = {
         **EXAMPLE,
-        b"ftp": Thing(attributes=(sized, method(b"AFTP", b"", b"f.example", b"", b"/x"))),
-        b"telnet": Thing(attributes=(method(b"TELNET", b"", b"t.example", b"", b""),)),
-        b"bare": Thing(attributes=(sized,)),
+        b"ftp": Node(attributes=(sized, method(b"AFTP", b"", b"f.example", b"", b"/x"))),
+        b"telnet": Node(attributes=(method(b"TELNET", b"", b"t.example", b"", b""),)),
+        b"bare": Node(attributes=(sized,)),
     }
     net = network(tree)
     got = get(net, f"prospero://h/{name}", options=FACTS)
@@ -606,8 +602,8 @@ def test_total_size_of_replies_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert raised.value.exit_code == 14
     assert net.hosts["h", 1525].service.cancelled == 1  # the client cancels the request at the server
     tree = {
-        b"d": Thing(links=(*named(b"a"), *union(b"h"))),
-        b"u": Thing(links=named(*(b"n%d" % n for n in range(99)))),
+        b"d": Node(links=(*named(b"a"), *union(b"h"))),
+        b"u": Node(links=named(*(b"n%d" % n for n in range(99)))),
     }
     with pytest.raises(LimitExceeded):
         get(network(tree), "prospero://h/d", limits=Limits(body=1000))
@@ -641,7 +637,7 @@ def test_silent_contents_cost_one_connect_timeout_before_next_way(
     silent: int, more: tuple[tree.Attribute, ...], limits: Limits, waited: float
 ) -> None:
     methods = (*(contents_of(b"y") for _ in range(silent)), *more)
-    net = network({b"x": Thing(attributes=methods), b"y": file(b"never")}, {b"y": Behavior(silent=True)})
+    net = network({b"x": Node(attributes=methods), b"y": file(b"never")}, {b"y": Behavior(silent=True)})
     net.add("b", {b"good": file(b"from b")})
     before = net.now
     if more:
@@ -655,9 +651,9 @@ def test_silent_contents_cost_one_connect_timeout_before_next_way(
 
 def test_silent_server_of_unions_costs_one_connect_timeout() -> None:
     silent = (Link(b"DIRECTORY", b"", b"%d" % number, host=b"b", ltype=b"U") for number in range(9))
-    net = network({b"d": Thing(links=(*silent, *union(b"c")))})
+    net = network({b"d": Node(links=(*silent, *union(b"c")))})
     net.add("b", {}, {None: Behavior(silent=True)})
-    net.add("c", {b"u": Thing(links=named(b"c1"))})
+    net.add("c", {b"u": Node(links=named(b"c1"))})
     before = net.now
     got = get(net, "prospero://h/d")
     assert ([entry.name for entry in got.entries], got.findings) == (["c1"], ["prospero:incomplete"] * 9)
@@ -692,7 +688,7 @@ def test_odd_server_behavior_is_tolerated(behavior: Behavior) -> None:
 
 def test_nul_of_old_server_is_removed() -> None:
     reply = b"VERSION 5 A51x\nATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA '" + b"y" * 4000 + b"'\n"
-    tree = {b"x": Thing(attributes=(intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y"),))}
+    tree = {b"x": Node(attributes=(intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y"),))}
     net = network(tree, {b"y": Behavior(instead=reply, ends_with_nul=True)})
     assert get(net, "prospero://h/x").body == b"y" * 4000
 
@@ -747,7 +743,7 @@ def test_file_is_retrieved_despite_30_percent_loss(seed: int) -> None:
 
     With the timers of old clients, a quarter of these exchanges received no packet for a minute.
     """
-    net = Network(Weather(lost=0.3, doubled=0.1, shuffled=True, seed=seed))
+    net = Network(Channel(lost=0.3, doubled=0.1, shuffled=True, seed=seed))
     net.add("h", {b"x": file(OCTETS * 60)})
     assert get(net, "prospero://h/x").body == OCTETS * 60
     assert net.weather.lost > 5
@@ -765,7 +761,7 @@ def test_external_link_without_access_method_has_no_url() -> None:
         Link(b"NULL", b"null", b"x"),
         Link(b"FILE", b"bad\nname", b"a\nb"),
     )
-    got = get(network({b"d": Thing(links=links)}), "prospero://h/d")
+    got = get(network({b"d": Node(links=links)}), "prospero://h/d")
     assert [(entry.name, entry.url, entry.kind.value) for entry in got.entries] == [
         ("none", None, "unknown"),
         ("null", None, "unknown"),
@@ -795,7 +791,7 @@ def test_link_attributes_become_entry_facts() -> None:
         Link(b"FILE+DIRECTORY", b"both", b"z"),
         Link(b"SYMBOLIC", b"symbolic", b"z", host=b"v", host_type=b"VIRTUAL-SYSTEM"),
     )
-    entries = get(network({b"d": Thing(links=links)}), "prospero://h/d").entries
+    entries = get(network({b"d": Node(links=links)}), "prospero://h/d").entries
     assert [entry.kind.value for entry in entries] == ["document", "search", "document", "directory", "link"]
     first = entries[0]
     assert (first.size, first.modified, first.title) == (12, datetime(1994, 3, 1, 12, tzinfo=UTC), "A title")

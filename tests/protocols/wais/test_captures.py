@@ -158,7 +158,7 @@ def own_request(request: bytes) -> bytes:
     if not isinstance(asked, Search):
         return b""
     if asked.query_type == b"3":
-        return encode_message(encode_word_search(asked.database, asked.words, asked.most)).octets
+        return encode_message(encode_word_search(asked.database, asked.words, asked.max_hits)).octets
     document_id, wtype = asked.terms(b"un")[0].value, asked.terms(b"wt")[0].value
     start, end = ([int(bound.value) for bound in asked.terms(b"wb")] or [0, 1])[:2]
     return encode_message(encode_retrieval(asked.database, document_id, wtype, start, end)).octets

@@ -8,7 +8,7 @@ import pytest
 
 from fixtures.wais import Init, Request, Search
 from fixtures.wais.request import read_request
-from fixtures.wais.strictness import violations_of, violations_of_head
+from fixtures.wais.strictness import find_head_violations, find_violations
 from protocols.conversation.rehearsal import rehearse
 from protocols.step import Connect, EmitBody, PlanNote, Receive, Send, StartBody, Step
 from protocols.wais.dialogue import converse, count_of, document_of
@@ -33,8 +33,8 @@ def requests(steps: Iterable[Step]) -> list[Request]:
             (line,) = step.lines
             assert line.shown == line.octets
             request = read_request(line.octets[25:])
-            assert list(violations_of_head(line.octets[:25])) == []
-            assert list(violations_of(request, number=len(found))) == []
+            assert list(find_head_violations(line.octets[:25])) == []
+            assert list(find_violations(request, number=len(found))) == []
             found.append(request)
     return found
 
@@ -86,7 +86,7 @@ def test_requests_are_not_pipelined(text: str, steps: list[type[Step]]) -> None:
 def test_word_search_request() -> None:
     (_, search) = requests(plan("wais://h/a%20b?ferries%2Bfog+x%00"))
     assert isinstance(search, Search)
-    assert (search.database, search.words, search.most) == (b"a b", b"ferries+fog+x\0", 40)
+    assert (search.database, search.words, search.max_hits) == (b"a b", b"ferries+fog+x\0", 40)
 
 
 def test_retrieval_request() -> None:
@@ -124,7 +124,7 @@ def test_entries_option_sets_number_of_hits(hits: int | None, most: int) -> None
     assert count_of(hits) == most
     (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), Options(entries=hits))))
     assert isinstance(search, Search)
-    assert search.most == most
+    assert search.max_hits == most
 
 
 def test_relevant_option_adds_documents() -> None:

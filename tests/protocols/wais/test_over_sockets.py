@@ -170,7 +170,7 @@ async def test_entries_option_limits_hits(nursery: trio.Nursery) -> None:
         await fetch(server, "demo?ferry", options=Options(entries=wanted))
         search = server.requests[-1]
         assert isinstance(search, Search)
-        assert search.most == most
+        assert search.max_hits == most
 
 
 async def test_retrieval_resumes_after_existing_bytes(nursery: trio.Nursery) -> None:
@@ -244,33 +244,33 @@ HEADER = bytes.fromhex("000e 17 00 000000 000001 000000 1b0100")
 #: A behavior, a path, and the error. With an error, the body received before it is kept.
 BEHAVIORS = [
     ("refuses Init", Behavior(refuses=True), QUAY, "Declined"),
-    ("can answer nothing", Behavior(spoilt=0, instead=b"0000000000z2wais        0"), "demo", "Declined"),
+    ("can answer nothing", Behavior(fault_at=0, instead=b"0000000000z2wais        0"), "demo", "Declined"),
     ("S2", Behavior(diagnostic=(b"S2", b"overloaded")), QUAY, "TryLater"),
     ("T2", Behavior(diagnostic=(b"T2", b"no")), "demo?x", "AccessDenied"),
     ("SF", Behavior(diagnostic=(b"SF", b"")), QUAY, "NotFound"),
     ("SF of a search", Behavior(diagnostic=(b"SF", b"")), "demo?x", "Declined"),
     ("extra text", Behavior(extra_text=b"x" * 9_880), QUAY, "ProtocolError"),
     ("extra text after a full range", Behavior(extra_text=b"x"), LOGBOOK, "ProtocolError"),
-    ("a count too large", Behavior(spoilt=1, count_off=5), QUAY, "TimedOut"),
-    ("a count too small", Behavior(spoilt=1, count_off=-5), QUAY, "ProtocolError"),
-    ("a huge count", Behavior(spoilt=1, count_off=10**9), QUAY, "ProtocolError"),
-    ("a truncated element", Behavior(spoilt=1, truncated=3), QUAY, "ProtocolError"),
-    ("a truncated element of a search", Behavior(spoilt=1, truncated=3), "demo?ferry", "ProtocolError"),
-    ("a truncated Init-Response", Behavior(spoilt=0, truncated=1), QUAY, "ProtocolError"),
-    ("no message", Behavior(spoilt=0, instead=b"220 ftp.example ready"), QUAY, "ProtocolError"),
-    ("an empty answer to a search", Behavior(spoilt=1, instead=instead(b"")), "demo?x", "Declined"),
+    ("a count too large", Behavior(fault_at=1, count_off=5), QUAY, "TimedOut"),
+    ("a count too small", Behavior(fault_at=1, count_off=-5), QUAY, "ProtocolError"),
+    ("a huge count", Behavior(fault_at=1, count_off=10**9), QUAY, "ProtocolError"),
+    ("a truncated element", Behavior(fault_at=1, truncated=3), QUAY, "ProtocolError"),
+    ("a truncated element of a search", Behavior(fault_at=1, truncated=3), "demo?ferry", "ProtocolError"),
+    ("a truncated Init-Response", Behavior(fault_at=0, truncated=1), QUAY, "ProtocolError"),
+    ("no message", Behavior(fault_at=0, instead=b"220 ftp.example ready"), QUAY, "ProtocolError"),
+    ("an empty answer to a search", Behavior(fault_at=1, instead=instead(b"")), "demo?x", "Declined"),
     ("empty answers", Behavior(empty_above=0), QUAY, "Declined"),
-    ("neither text nor reason", Behavior(spoilt=1, instead=instead(HEADER)), QUAY, "ProtocolError"),
-    ("closes immediately", Behavior(spoilt=0, closes=True), QUAY, "Disconnected"),
-    ("closes without an answer", Behavior(spoilt=1, closes=True), QUAY, "Disconnected"),
-    ("closed within an answer", Behavior(spoilt=1, cut_at=100), QUAY, "Disconnected"),
-    ("reset within an answer", Behavior(spoilt=1, reset_at=100), QUAY, "Disconnected"),
-    ("silent", Behavior(spoilt=1, silent=True), QUAY, "TimedOut"),
+    ("neither text nor reason", Behavior(fault_at=1, instead=instead(HEADER)), QUAY, "ProtocolError"),
+    ("closes immediately", Behavior(fault_at=0, closes=True), QUAY, "Disconnected"),
+    ("closes without an answer", Behavior(fault_at=1, closes=True), QUAY, "Disconnected"),
+    ("closed within an answer", Behavior(fault_at=1, cut_at=100), QUAY, "Disconnected"),
+    ("reset within an answer", Behavior(fault_at=1, reset_at=100), QUAY, "Disconnected"),
+    ("silent", Behavior(fault_at=1, silent=True), QUAY, "TimedOut"),
     ("no room for a document", Behavior(offered=200), QUAY, "ProtocolError"),
-    ("closes after two ranges", Behavior(spoilt=3, closes=True), LOGBOOK, "Truncated"),
-    ("closed within a later answer", Behavior(spoilt=3, cut_at=1_000), LOGBOOK, "Truncated"),
-    ("reset within a later answer", Behavior(spoilt=3, reset_at=1_000), LOGBOOK, "Truncated"),
-    ("silent after two ranges", Behavior(spoilt=3, silent=True), LOGBOOK, "TimedOut"),
+    ("closes after two ranges", Behavior(fault_at=3, closes=True), LOGBOOK, "Truncated"),
+    ("closed within a later answer", Behavior(fault_at=3, cut_at=1_000), LOGBOOK, "Truncated"),
+    ("reset within a later answer", Behavior(fault_at=3, reset_at=1_000), LOGBOOK, "Truncated"),
+    ("silent after two ranges", Behavior(fault_at=3, silent=True), LOGBOOK, "TimedOut"),
 ]
 
 
@@ -293,9 +293,9 @@ async def test_misbehaving_server_yields_error(
 
 async def test_early_end_is_retryable(nursery: trio.Nursery) -> None:
     for behavior, path, kind in [
-        (Behavior(spoilt=1, closes=True), QUAY, Disconnected),
-        (Behavior(spoilt=1, cut_at=100), QUAY, Disconnected),
-        (Behavior(spoilt=3, closes=True), LOGBOOK, Truncated),
+        (Behavior(fault_at=1, closes=True), QUAY, Disconnected),
+        (Behavior(fault_at=1, cut_at=100), QUAY, Disconnected),
+        (Behavior(fault_at=3, closes=True), LOGBOOK, Truncated),
     ]:
         server = await serve(nursery, behavior=behavior)
         with pytest.raises(ResolveError) as caught:
@@ -503,7 +503,7 @@ async def test_refused_url_opens_no_connection(nursery: trio.Nursery) -> None:
 
 async def test_get_resumes_after_repeated_disconnects(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Each connection ends after two ranges; the next connection resumes after the last byte."""
-    server = await serve(nursery, behavior=Behavior(spoilt=3, closes=True))
+    server = await serve(nursery, behavior=Behavior(fault_at=3, closes=True))
     target = tmp_path / "logbook"
     status, _, said = await command("-q", "-O", str(target), "--retry-delay", "0.01", server.url(LOGBOOK))
     assert (status, said) == (0, b"")

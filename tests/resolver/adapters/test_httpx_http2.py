@@ -11,7 +11,7 @@ import trio
 from h2.connection import H2Connection
 
 from fixtures.http import serve as serve_http1
-from fixtures.http.framed_server import FramedServer, Spoilt, serve
+from fixtures.http.framed_server import Fault, FramedServer, serve
 from fixtures.http.site import ABOUT, DATA
 from resolver import HttpxTransport, Limits
 from resolver.transfer import extras as http2
@@ -121,8 +121,8 @@ async def test_http2_failure_raises_httpx_error(
     nursery: trio.Nursery,
     tls: tuple[ssl.SSLContext, str],
 ) -> None:
-    spoilt: dict[str, Spoilt] = {"/data": (spoil, leaves)}
-    server = await serve(nursery, tls[0], spoilt=spoilt)
+    spoilt: dict[str, Fault] = {"/data": (spoil, leaves)}
+    server = await serve(nursery, tls[0], faults=spoilt)
     limits = Limits(idle=0.2) if whose == "the limit's" else Limits()
     timeout = httpx.Timeout(None, read=0.2) if whose == "the client's" else None
     async with client(tls[1], limits) as plain:
@@ -142,7 +142,7 @@ async def test_http2_pooled_connection_lost_is_retried_only_if_safe(
         server.mend("/data")
         return left(machine, stream)
 
-    server = await serve(nursery, tls[0], spoilt={"/data": (refuse, True)})
+    server = await serve(nursery, tls[0], faults={"/data": (refuse, True)})
     async with client(tls[1]) as plain:
         await plain.get(server.url("/about.txt"))
         if again:

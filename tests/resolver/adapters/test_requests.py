@@ -71,7 +71,7 @@ FAULTS: Mapping[str, tuple[Behavior, type[requests.RequestException], type[resol
         resolver.ProtocolError,
     ),
     "no login": (Behavior(hangs_up=frozenset({b"USER"})), requests.ConnectionError, resolver.NetworkError),
-    "cut": (Behavior(most=4), requests.exceptions.ChunkedEncodingError, resolver.Truncated),
+    "cut": (Behavior(max_bytes=4), requests.exceptions.ChunkedEncodingError, resolver.Truncated),
     "silent": (Behavior(mute=frozenset({b"RETR"})), requests.exceptions.ReadTimeout, resolver.TimedOut),
 }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.faulty import Manner, serve
+from fixtures.faulty import Profile, serve
 from resolver.cli import streams
 from resolver.cli import streams as below
 from tests.faults.command import resolve, size_of
@@ -241,7 +241,7 @@ async def test_progress_is_erased_at_end(ending: str, tap: Tap, tmp_path: Path) 
 async def test_progress_is_cleared_before_password_prompt(
     tap: Tap, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    asking = await serve(nursery, "ftp", b"octets", Manner(login=True))
+    asking = await serve(nursery, "ftp", b"octets", Profile(login=True))
     url = tap.add("/slow", SIZE)
     terminal = Terminal(80)
     words = ["get", *options(tap), "--allow-port", str(asking.port), "-j", "1", url, asking.url("me@")]

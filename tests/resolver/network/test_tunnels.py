@@ -46,11 +46,11 @@ async def test_proxy_credentials_are_sent_only_to_a_proxy_that_asks(nursery: tri
     ) as session:
         for _ in range(3):
             response = await session.fetch(server.url("/about.txt"))
-    assert [("proxy-authorization" in asked.fields) for asked in asking.asked] == [False, True, True, True]
+    assert [("proxy-authorization" in asked.fields) for asked in asking.requests] == [False, True, True, True]
     open_ = await serve_http_proxy(nursery)
     async with Resolver(proxy=open_.url(USER), policy=_policy(server.port)) as session:
         await session.fetch(server.url("/about.txt"))
-    assert [set(asked.fields) & {"proxy-authorization"} for asked in open_.asked] == [set()]
+    assert [set(asked.fields) & {"proxy-authorization"} for asked in open_.requests] == [set()]
     assert not any(request.values("proxy-authorization") for request in server.requests)
     assert "cret" not in "".join(map(repr, (events, response, response.as_json())))
     assert (asking.violations, open_.violations, server.violations) == ([], [], [])
@@ -66,8 +66,8 @@ async def test_proxied_redirect_drops_credentials_of_origin(nursery: trio.Nurser
     proxy = await serve_http_proxy(nursery)
     async with Resolver(proxy=proxy.url(), policy=_policy(server.port, other.port)) as session:
         await session.fetch(server.url("/on", user="me:mine@"))
-    assert [("authorization" in asked.fields) for asked in proxy.asked] == [True, False]
-    assert not any("mine" in asked.target for asked in proxy.asked)
+    assert [("authorization" in asked.fields) for asked in proxy.requests] == [True, False]
+    assert not any("mine" in asked.target for asked in proxy.requests)
 
 
 async def test_password_through_proxy_is_not_treated_as_loopback(nursery: trio.Nursery) -> None:
@@ -137,7 +137,7 @@ ANSWERS: list[tuple[bytes, type[resolver.ResolveError], int, str]] = [
 async def test_http_proxy_answer_maps_to_error(
     said: bytes, kind: type[resolver.ResolveError], status: int, words: str, nursery: trio.Nursery
 ) -> None:
-    proxy = await serve_http_proxy(nursery, HttpProxy(said=said))
+    proxy = await serve_http_proxy(nursery, HttpProxy(response=said))
     async with Resolver(proxy=proxy.url()) as session:
         with pytest.raises(kind, match=words) as caught:
             await session.fetch("gopher://h.test/0a")
@@ -180,7 +180,7 @@ async def test_socks_proxy_answer_maps_to_error(
     dripping: bool,
     nursery: trio.Nursery,
 ) -> None:
-    proxy = await serve_socks_proxy(nursery, replace(proxy, dripping=dripping, asked=[], violations=[]))
+    proxy = await serve_socks_proxy(nursery, replace(proxy, dripping=dripping, commands=[], violations=[]))
     async with Resolver(proxy=proxy.url()) as session:
         with pytest.raises(kind, match=words) as caught:
             await session.fetch("gopher://h.test/0a")
@@ -228,7 +228,7 @@ async def test_refused_data_port_ends_ftp_through_proxy(nursery: trio.Nursery) -
         with pytest.raises(resolver.AccessDenied, match=r"port \d+") as caught:
             await session.fetch(f"ftp://h.test:{server.port}/pub/a.txt")
     assert str(server.port) not in caught.value.message
-    assert len(proxy.asked) == 2, "a refusal of the proxy is no reason for PASV"
+    assert len(proxy.requests) == 2, "a refusal of the proxy is no reason for PASV"
 
 
 @pytest.mark.parametrize("start", [serve_http_proxy, serve_socks_proxy])
@@ -271,7 +271,7 @@ async def test_redirect_to_exempt_host_goes_direct_and_is_checked(nursery: trio.
             await session.fetch(f"http://h.test:{server.port}/")
         assert (caught.value.rule, inside.connections) == ("S08", 0)
         response = await session.fetch(inside.url("/about.txt"))
-    assert (response.proxy, len(proxy.asked)) == (None, 1)
+    assert (response.proxy, len(proxy.requests)) == (None, 1)
 
 
 async def test_socks5_targets_are_looked_up_and_checked_locally(nursery: trio.Nursery) -> None:
@@ -287,7 +287,7 @@ async def test_socks5_targets_are_looked_up_and_checked_locally(nursery: trio.Nu
         await session.fetch(f"http://localhost:{server.port}/about.txt")
         with pytest.raises(resolver.Refused) as caught:
             await session.fetch(f"http://x.localhost:{server.port}/about.txt", origin="chosen")
-    assert proxy.asked == [(4, "::1", server.port), (1, "127.0.0.1", server.port)]
+    assert proxy.commands == [(4, "::1", server.port), (1, "127.0.0.1", server.port)]
     assert caught.value.rule == "S08"
 
 
@@ -364,7 +364,7 @@ async def test_proxy_environment_is_read_when_session_is_made(
         assert isinstance(made, HttpxTransport)
         async with httpx.AsyncClient(transport=made) as client:
             await client.get(server.url("/about.txt"))
-    assert len(proxy.asked) == 1
+    assert len(proxy.requests) == 1
 
 
 async def test_httpx_transport_uses_proxy(nursery: trio.Nursery) -> None:
@@ -422,7 +422,7 @@ async def test_https_proxy_tunnel_carries_large_bodies(
         saved = await session.save(f"{secure}/", tmp_path / "large")
         assert (tmp_path / "large").read_bytes() == LARGE
         assert "length" in saved.verified
-    assert (proxy.connections, len(proxy.asked), proxy.violations) == (1, 1, [])
+    assert (proxy.connections, len(proxy.requests), proxy.violations) == (1, 1, [])
     transport = HttpxTransport(
         proxy=proxy.url(scheme="https"), policy=_secured_proxies_policy(server.port), cafile=cafile
     )
@@ -441,7 +441,7 @@ async def test_https_proxy_saves_plain_http_body_complete(
     ) as session:
         await session.save(server.url("/"), tmp_path / "large")
     assert (tmp_path / "large").read_bytes() == LARGE
-    assert [asked.method for asked in proxy.asked] == ["GET"]
+    assert [asked.method for asked in proxy.requests] == ["GET"]
 
 
 @pytest.mark.parametrize("name", ["proxy.example", "127.0.0.2"])
@@ -462,7 +462,7 @@ async def test_https_proxy_certificate_for_another_name_is_an_error(
     assert "certificate of 127.0.0.1 " in caught.value.message
     assert f"the proxy {proxy.url(scheme='https')}" in caught.value.message
     assert (caught.value.exit_code, caught.value.attempts) == (5, 1)
-    assert (proxy.asked, proxy.violations) == ([], [])
+    assert (proxy.requests, proxy.violations) == ([], [])
 
 
 async def test_https_proxy_of_unknown_authority_is_not_trusted(
@@ -472,7 +472,7 @@ async def test_https_proxy_of_unknown_authority_is_not_trusted(
     async with Resolver(proxy=proxy.url(scheme="https"), patience=RetryPolicy(tries=5)) as session:
         with pytest.raises(resolver.TlsError) as caught:
             await session.fetch("http://h.test/")
-    assert (caught.value.attempts, caught.value.setting, proxy.asked) == (1, "cacert FILE", [])
+    assert (caught.value.attempts, caught.value.setting, proxy.requests) == (1, "cacert FILE", [])
 
 
 async def test_https_proxy_does_not_vouch_for_origin_certificate(
@@ -546,7 +546,7 @@ async def test_https_proxy_does_not_protect_password_for_http_origin(
         with pytest.raises(resolver.Refused) as caught:
             await session.fetch(url)
     assert caught.value.rule == "S06"
-    assert not any("authorization" in asked.fields for asked in proxy.asked)
+    assert not any("authorization" in asked.fields for asked in proxy.requests)
 
 
 async def test_truncated_https_proxy_tunnel_is_truncated(
@@ -640,10 +640,13 @@ async def test_proxy_digest_authenticates_tunnels_and_requests(nursery: trio.Nur
         text = await session.fetch(f"ftp://h.test:{files.port}/pub/a.txt")
         assert text.content == fixtures.ftp.tree.TEXT
     assert (guard.refused, proxy.violations) == ([], [])
-    unasked = [asked for asked in proxy.asked if "proxy-authorization" not in asked.fields]
+    unasked = [asked for asked in proxy.requests if "proxy-authorization" not in asked.fields]
     assert len(unasked) == 1
     assert not any(request.values("proxy-authorization") for request in server.requests)
-    for word in ("wonder", *(asked.fields.get("proxy-authorization", "Digest")[7:] for asked in proxy.asked)):
+    for word in (
+        "wonder",
+        *(asked.fields.get("proxy-authorization", "Digest")[7:] for asked in proxy.requests),
+    ):
         assert not word or word not in "".join(map(repr, events))
 
 
@@ -655,7 +658,7 @@ async def test_proxy_digest_reuses_one_connection(nursery: trio.Nursery) -> None
     ) as session:
         for _ in range(5):
             await session.fetch(server.url("/about.txt"))
-    assert (proxy.connections, len(proxy.asked)) == (1, 6)
+    assert (proxy.connections, len(proxy.requests)) == (1, 6)
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
@@ -689,7 +692,7 @@ async def test_proxy_digest_refusal_is_not_retried(
     async with Resolver(proxy=proxy.url(user), patience=RetryPolicy(tries=5)) as session:
         with pytest.raises(resolver.AccessDenied, match="password") as caught:
             await session.fetch(f"{scheme}://h.test/")
-    assert (caught.value.exit_code, caught.value.attempts, len(proxy.asked)) == (6, 1, asked)
+    assert (caught.value.exit_code, caught.value.attempts, len(proxy.requests)) == (6, 1, asked)
     assert "wrong" not in caught.value.message
 
 
@@ -699,7 +702,7 @@ async def test_proxy_digest_unsupported_qop_is_declined(nursery: trio.Nursery) -
         for url in ("http://h.test/", "gopher://h.test/"):
             with pytest.raises(resolver.Declined, match=r"proxy http://.*Digest.*auth-int"):
                 await session.fetch(url)
-    assert not any("proxy-authorization" in asked.fields for asked in proxy.asked)
+    assert not any("proxy-authorization" in asked.fields for asked in proxy.requests)
 
 
 async def test_proxy_and_origin_may_both_require_digest(nursery: trio.Nursery) -> None:

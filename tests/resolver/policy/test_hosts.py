@@ -122,8 +122,8 @@ async def test_host_proxy_and_its_credentials_are_separate(nursery: trio.Nursery
     policy = Policy(allow_port=frozenset({server.port, other.port}))
     async with Resolver(hosts=hosts, policy=policy, environment={}) as session:
         assert (await session.fetch(server.url("/"))).content == BODY
-    assert [asked.target for asked in one.asked] == ([server.url("/")] if proxied != "landed" else [])
-    assert [asked.target for asked in two.asked] == ([other.url("/x")] if proxied != "first" else [])
+    assert [asked.target for asked in one.requests] == ([server.url("/")] if proxied != "landed" else [])
+    assert [asked.target for asked in two.requests] == ([other.url("/x")] if proxied != "first" else [])
 
 
 async def test_host_proxy_overrides_environment(nursery: trio.Nursery) -> None:
@@ -138,9 +138,9 @@ async def test_host_proxy_overrides_environment(nursery: trio.Nursery) -> None:
         hosts = {place: Host(proxy=own)}
         async with Resolver(hosts=hosts, environment=environment, policy=policy) as session:
             assert (await session.fetch(server.url("/"))).content == BODY
-        assert len(proxy.asked) == asked
+        assert len(proxy.requests) == asked
         plan = resolver.explain(server.url("/"), hosts=hosts, environment=environment, policy=policy)
-        assert (plan.proxy is not None) == (len(proxy.asked) > 0), "explain says what a retrieval does"
+        assert (plan.proxy is not None) == (len(proxy.requests) > 0), "explain says what a retrieval does"
 
 
 async def test_host_proxy_is_checked_by_policy() -> None:

@@ -15,7 +15,7 @@ from h2.connection import H2Connection
 
 import resolver
 from fixtures.http import serve as serve_http1
-from fixtures.http.framed_server import FramedServer, Spoilt, frame, serve
+from fixtures.http.framed_server import Fault, FramedServer, frame, serve
 from fixtures.http.site import ABOUT, DATA, EXAMPLE, Page
 from resolver import Kind, Limits, Resolver, RetryPolicy
 from resolver.transfer import extras as http2
@@ -154,8 +154,8 @@ async def test_http2_faults_raise_specific_errors(
     nursery: trio.Nursery,
     tls: tuple[ssl.SSLContext, str],
 ) -> None:
-    spoilt: dict[str, Spoilt] = {"/data": (spoil, leaves)}
-    server = await serve(nursery, tls[0], spoilt=spoilt)
+    spoilt: dict[str, Fault] = {"/data": (spoil, leaves)}
+    server = await serve(nursery, tls[0], faults=spoilt)
     async with Resolver(cafile=tls[1], patience=ONCE, limits=Limits(idle=0.2)) as session:
         with trio.fail_after(HANG), pytest.raises(error) as caught:
             await session.fetch(server.url("/data"))
@@ -171,7 +171,7 @@ async def test_http2_reset_after_head_reports_its_error_code(
     def refuse(machine: H2Connection, stream: int) -> bytes:
         return head(machine, stream) + reset(machine, stream)
 
-    server = await serve(nursery, tls[0], spoilt={"/data": (refuse, False)})
+    server = await serve(nursery, tls[0], faults={"/data": (refuse, False)})
     async with Resolver(cafile=tls[1], patience=ONCE) as session:
         with pytest.raises(resolver.Disconnected) as caught:
             await session.fetch(server.url("/data"))
@@ -188,7 +188,7 @@ async def test_http2_request_after_goaway_is_repeated(
         server.mend("/data")
         return left(machine, stream)
 
-    server = await serve(nursery, tls[0], spoilt={"/data": (refuse, True)})
+    server = await serve(nursery, tls[0], faults={"/data": (refuse, True)})
     async with Resolver(cafile=tls[1], patience=ONCE) as session:
         await session.fetch(server.url("/about.txt"))
         assert (await session.fetch(server.url("/data"))).content == DATA

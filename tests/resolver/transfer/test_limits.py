@@ -16,7 +16,7 @@ import trio
 
 import resolver
 from fixtures import http
-from fixtures.faulty import Manner, serve
+from fixtures.faulty import Profile, serve
 from resolver import HttpxTransport, LimitExceeded, Limits, NotConfigured, Policy, Resolver
 
 #: Larger than a read, and a valid news article.
@@ -81,7 +81,7 @@ async def served(scheme: str, framing: str, folder: Path) -> AsyncIterator[tuple
             (folder / "served").write_bytes(CONTENT)
             yield (folder / "served").as_uri(), 70
         else:
-            server = await serve(nursery, scheme, CONTENT, Manner(framing=framing))  # type: ignore[arg-type]
+            server = await serve(nursery, scheme, CONTENT, Profile(framing=framing))  # type: ignore[arg-type]
             yield server.url(), server.port
         nursery.cancel_scope.cancel()
 

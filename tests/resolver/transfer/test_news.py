@@ -446,7 +446,7 @@ async def test_long_listing_is_compressed_and_equal(nursery: trio.Nursery) -> No
     assert packing.commands[:4] == [b"GROUP many", *COMMANDS, b"OVER 1-1000"]
     assert received_commands(packing)[4:] == [b"ARTICLE 7"]
     assert (packing.connections, packing.violations) == (1, [])
-    assert packing.said * 8 < plain.said
+    assert packing.sent * 8 < plain.sent
     shown = b"".join(event.octets for event in events if isinstance(event, Sent))
     assert b"OVER 1-1000\r\nARTICLE 7\r\n" in shown, "a trace has what is said, and not how it is packed"
     assert straight.content[-100:] in b"".join(e.octets for e in events if isinstance(e, Received))

@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from fixtures.faulty import Fault, FaultyServer, Manner, serve
+from fixtures.faulty import Fault, FaultyServer, Profile, serve
 from protocols.text import Masked
 from resolver import (
     Disconnected,
@@ -126,7 +126,7 @@ def test_invalid_mirror_prefix_is_not_configured(prefix: str, mirrors: tuple[str
 CONTENT = bytes(range(250)) * 200
 DIGEST = f"sha256:{sha256(CONTENT).hexdigest()}"
 #: Each connection is truncated after a part of the body, resumed transfers too.
-CUT = Manner(fault=Fault("cut", "body"))
+CUT = Profile(fault=Fault("cut", "body"))
 PATIENT = RetryPolicy(tries=1)
 
 
@@ -171,7 +171,7 @@ async def test_part_of_several_mirrors_is_resumed_by_later_run(
     Here, a mirror transferred most of the file, and the requested URL is tried again.
     """
     one = await serve(nursery, first, CONTENT, CUT)
-    two = await serve(nursery, "http", CONTENT, Manner(fault=Fault("cut", "body", share=80)))
+    two = await serve(nursery, "http", CONTENT, Profile(fault=Fault("cut", "body", share=80)))
     mirrors = {below(one): [below(two)]}
     async with Resolver(policy=policy_for(one, two), mirrored=mirrors, patience=PATIENT) as session:
         with pytest.raises(Truncated):
@@ -182,7 +182,7 @@ async def test_part_of_several_mirrors_is_resumed_by_later_run(
         held = (tmp_path / "it.part").read_bytes()
         assert len(held) > len(CONTENT) // 2
         assert CONTENT.startswith(held)
-        one.mend()
+        one.remove_faults()
         saved = await session.save(one.url(), tmp_path / "it", checksum=DIGEST)
     assert (saved.resumed_from, saved.mirror) == (len(held), None)
     assert (tmp_path / "it").read_bytes() == CONTENT
@@ -199,7 +199,7 @@ async def test_mirror_of_prefix_is_trusted(nursery: trio.Nursery, tmp_path: Path
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.2")
     nursery.start_soon(trio.serve_listeners, answer, listeners)
     port = listeners[0].socket.getsockname()[1]
-    one = await serve(nursery, "http", CONTENT, Manner(fault=Fault("later", "greeting")))
+    one = await serve(nursery, "http", CONTENT, Profile(fault=Fault("later", "greeting")))
     policy = Policy(allow_port=frozenset({one.port, port}), allow_address=frozenset({"127.0.0.1/32"}))
     mirror = f"http://127.0.0.2:{port}/"
     async with Resolver(policy=policy, mirrored={below(one): [mirror]}, patience=PATIENT) as session:

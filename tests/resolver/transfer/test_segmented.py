@@ -19,7 +19,7 @@ import pytest
 import trio
 
 from fixtures import faulty
-from fixtures.faulty import Fault, FaultyServer, Manner
+from fixtures.faulty import Fault, FaultyServer, Profile
 from fixtures.faulty.wire import Wire
 from fixtures.http import HttpServer, Page, Request, serve
 from resolver import (
@@ -166,9 +166,9 @@ async def test_unsuitable_object_is_fetched_in_one_stream(
     assert server.requests[-1].values("range") == []
 
 
-@pytest.mark.parametrize("manner", [Manner(offsets="no"), Manner(tells=()), Manner(tells=("size",))])
+@pytest.mark.parametrize("manner", [Profile(offsets="no"), Profile(metadata=()), Profile(metadata=("size",))])
 async def test_unsuitable_ftp_object_is_fetched(
-    manner: Manner, nursery: trio.Nursery, tmp_path: Path
+    manner: Profile, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await faulty.serve(nursery, "ftp", OBJECT, manner)
     await save(tmp_path, server.url(), ports=(server.port,))
@@ -375,7 +375,7 @@ async def test_changing_object_is_restarted(nursery: trio.Nursery, tmp_path: Pat
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
 async def test_truncated_segments_are_resumed(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     cuts = tuple(range(10_000, len(OBJECT), 30_000))
-    server = await faulty.serve(nursery, scheme, OBJECT, Manner(cuts=cuts))
+    server = await faulty.serve(nursery, scheme, OBJECT, Profile(cuts=cuts))
     saved = await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
     assert saved.attempts > 1
@@ -485,10 +485,10 @@ async def test_failing_server_keeps_segments(segments: int, nursery: trio.Nurser
 
 
 async def test_segments_resume_part_of_one_stream(nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await faulty.serve(nursery, "http", OBJECT, Manner(fault=Fault("cut", "body", share=40)))
+    server = await faulty.serve(nursery, "http", OBJECT, Profile(fault=Fault("cut", "body", share=40)))
     with pytest.raises(Truncated):
         await save(tmp_path, server.url(), ports=(server.port,), segments=1, patience=RetryPolicy())
-    server.mend()
+    server.remove_faults()
     held = (tmp_path / "it.part").stat().st_size
     saved = await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
@@ -677,9 +677,9 @@ async def test_state_is_written_after_sync(
 
     async def send(wire: Wire, octets: bytes) -> None:
         """Send the second half after the state file lists the first half."""
-        await wire.say(octets[: len(octets) // 2])
+        await wire.send(octets[: len(octets) // 2])
         await until(lambda: "sync" in steps and steps[-1] == "write")
-        await wire.say(octets[len(octets) // 2 :])
+        await wire.send(octets[len(octets) // 2 :])
 
     def written(name: str, directory: DirectoryHandle, state: PartState, *, sync: bool = False) -> bool:
         octets = (tmp_path / "it.part").read_bytes()
@@ -692,7 +692,7 @@ async def test_state_is_written_after_sync(
     monkeypatch.setattr("resolver.transfer.segmented._CHECK_INTERVAL", 0.005)
     monkeypatch.setattr("resolver.transfer.segmented._CHECKS_PER_RECORD", 1)
     monkeypatch.setattr(Wire, "_send", send)
-    server = await faulty.serve(nursery, "http", OBJECT, Manner())
+    server = await faulty.serve(nursery, "http", OBJECT, Profile())
     await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
     # the state is written before the first byte, and when the file is complete
@@ -715,14 +715,14 @@ async def test_segments_are_written_back_during_transfer(
 
     async def send(wire: Wire, octets: bytes) -> None:
         """Send the second half after the write-back of the first half began."""
-        await wire.say(octets[: len(octets) // 2])
+        await wire.send(octets[: len(octets) // 2])
         await until(lambda: bool(begun))
-        await wire.say(octets[len(octets) // 2 :])
+        await wire.send(octets[len(octets) // 2 :])
 
     monkeypatch.setattr(PartialFile, "start_writeback", noted)
     monkeypatch.setattr("resolver.transfer.segmented._CHECK_INTERVAL", 0.005)
     monkeypatch.setattr(Wire, "_send", send)
-    server = await faulty.serve(nursery, "http", OBJECT, Manner())
+    server = await faulty.serve(nursery, "http", OBJECT, Profile())
     await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
     assert begun

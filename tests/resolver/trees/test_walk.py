@@ -61,7 +61,7 @@ async def test_walk_wrong_sizes_in_listing_are_checked_again(tmp_path: Path, nur
     """MLSD need not be exact (RFC 3659 7.5.7), and files change: SIZE and MDTM are requested then."""
     files = {b"empty": b"", b"long": b"12345", b"right": b"12", b"short": b"123"}
     told = {b"empty": 4, b"long": 4, b"short": 4}
-    server = await serve_ftp(nursery, Behavior(tells_features=True, sizes=told))
+    server = await serve_ftp(nursery, Behavior(has_features=True, sizes=told))
     server.root = Folder({b"d": Folder({name: File(octets) for name, octets in files.items()})})
     found = await mirror(server.url("d/"), into=tmp_path)
     assert not found.failed
@@ -223,7 +223,7 @@ async def test_walk_refuses_link_in_target(tmp_path: Path) -> None:
 
 
 async def test_walk_makes_hostile_names_safe(tmp_path: Path, nursery: trio.Nursery) -> None:
-    server = await serve_ftp(nursery, Behavior(tells_features=True))
+    server = await serve_ftp(nursery, Behavior(has_features=True))
     names = [b"CON", b"File", b"file", b"FILE", b"trail", b"trail ", b"trail.", b"..\\..\\evil", b".part"]
     server.root.items[b"hostile"] = Folder(
         {**{name: File(name) for name in names}, b"x": Folder({b"y": File(b"y")}), b"X": File(b"X")}
@@ -248,7 +248,7 @@ async def test_walk_makes_hostile_names_safe(tmp_path: Path, nursery: trio.Nurse
 
 
 async def test_walk_skips_names_with_path(tmp_path: Path, nursery: trio.Nursery) -> None:
-    server = await serve_ftp(nursery, Behavior(tells_features=True))
+    server = await serve_ftp(nursery, Behavior(has_features=True))
     names = [b"..", b"a/b", b"/etc/motd", b"../../out", b"fine"]
     server.root.items[b"hostile"] = Folder({name: File(name) for name in names})
     found = await mirror(server.url("hostile/"), into=tmp_path / "in")
@@ -309,7 +309,7 @@ async def test_walk_of_large_directory_numbers_equal_names(
     """More than `few` names and entries are stored in the database; each equal hostile name gets a number."""
     monkeypatch.setattr("resolver.trees.listing.MAX_IN_MEMORY", few)
     monkeypatch.setattr("resolver.trees.spool.MAX_IN_MEMORY", few)
-    server = await serve_ftp(nursery, Behavior(tells_features=True))
+    server = await serve_ftp(nursery, Behavior(has_features=True))
     names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
     server.root.items[b"many"] = Folder({name: File(name) for name in names})
     found = await mirror(server.url("many/"), into=tmp_path, accept=("a[aA]*",))

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import resolver
-from fixtures.faulty import FaultyServer, Manner
+from fixtures.faulty import FaultyServer, Profile
 from fixtures.faulty import serve as serve_faulty
 from resolver.adapters.fsspec import UrlFileSystem
 from tests.elsewhere import served
@@ -37,7 +37,7 @@ def make() -> Iterator[Make]:
 
 
 @contextmanager
-def faulty(scheme: str, content: bytes, manner: Manner) -> Iterator[FaultyServer]:
+def faulty(scheme: str, content: bytes, manner: Profile) -> Iterator[FaultyServer]:
     async def start(nursery: trio.Nursery) -> FaultyServer:
         return await serve_faulty(nursery, scheme, content, manner)
 

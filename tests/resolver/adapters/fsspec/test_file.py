@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import pytest
 
 import resolver
-from fixtures.faulty import Fault, Kind, Manner
+from fixtures.faulty import Fault, Kind, Profile
 from resolver.adapters.fsspec import FtpFileSystem, HttpFileSystem, UrlFileSystem
 from resolver.adapters.fsspec.file import UrlFile, WholeObject
 from tests.hang import HANG
@@ -33,7 +33,7 @@ def test_cat_file_resumes_after_each_disconnect(
 ) -> None:
     """After each disconnect that follows some bytes, the transfer resumes; no byte is transferred twice."""
     cuts = (300_000, 300_001, 1_200_000, 1_999_999)
-    with faulty(scheme, CONTENT, Manner(cuts=cuts)) as server:
+    with faulty(scheme, CONTENT, Profile(cuts=cuts)) as server:
         fs = make(kind, server.port)
         assert fs.cat_file(name_at(server), start) == CONTENT[start:]
         assert server.connections > len(cuts)
@@ -42,7 +42,7 @@ def test_cat_file_resumes_after_each_disconnect(
 @both
 def test_read_without_resumption_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
     """If a truncated transfer cannot resume, the read raises an error and returns no truncated file."""
-    with faulty(scheme, CONTENT, Manner(fault=Fault("reset", "body", 50))) as server:
+    with faulty(scheme, CONTENT, Profile(fault=Fault("reset", "body", 50))) as server:
         fs = make(kind, server.port)
         with fs.open(name_at(server)) as file, pytest.raises(OSError, match="broke") as caught:
             file.read()
@@ -51,7 +51,7 @@ def test_read_without_resumption_is_an_error(scheme: str, kind: type[UrlFileSyst
 
 @both
 def test_cat_file_of_changed_object_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    with faulty(scheme, CONTENT, Manner(cuts=(300_000,), changes=True)) as server:
+    with faulty(scheme, CONTENT, Profile(cuts=(300_000,), changes=True)) as server:
         fs = make(kind, server.port)
         with pytest.raises(OSError, match="object") as caught:
             fs.cat_file(name_at(server))
@@ -63,7 +63,7 @@ def test_cat_file_without_range_support_skips_bytes(
     scheme: str, kind: type[UrlFileSystem], make: Make
 ) -> None:
     """Without range support, the complete file is requested, and the bytes before the range are discarded."""
-    with faulty(scheme, CONTENT, Manner(offsets="no")) as server:
+    with faulty(scheme, CONTENT, Profile(offsets="no")) as server:
         fs = make(kind, server.port)
         assert fs.cat_file(name_at(server), 1_500_000, 1_500_008) == CONTENT[1_500_000:1_500_008]
 
@@ -79,7 +79,7 @@ def test_cat_ranges_of_lying_server_is_right_or_an_error(
     One case is excluded, because a client cannot detect it: an HTTP server that announces the correct range,
     and sends bytes from another offset.
     """
-    manners = [Manner(offsets=offsets), Manner(fault=Fault(lie, "body", 50))]
+    manners = [Profile(offsets=offsets), Profile(fault=Fault(lie, "body", 50))]
     for manner in manners[(scheme, offsets) == ("http", "lies") :]:
         with faulty(scheme, CONTENT, manner) as server:
             fs = make(kind, server.port)
@@ -92,7 +92,7 @@ def test_unclosed_file_is_collected_without_warnings(
     scheme: str, kind: type[UrlFileSystem], make: Make
 ) -> None:
     """The garbage collector may finalize a file and its response in any order, without a warning."""
-    with faulty(scheme, CONTENT, Manner()) as server:
+    with faulty(scheme, CONTENT, Profile()) as server:
         fs = make(kind, server.port)
         for _ in range(5):
             file = fs.open(name_at(server), block_size=10_000)
@@ -124,7 +124,7 @@ def in_threads(*operations: Callable[[], T]) -> list[T]:
 def test_file_read_by_threads_returns_each_segment_once(
     scheme: str, kind: type[UrlFileSystem], cache: str, make: Make
 ) -> None:
-    with faulty(scheme, CONTENT, Manner()) as server:
+    with faulty(scheme, CONTENT, Profile()) as server:
         fs = make(kind, server.port)
         with fs.open(name_at(server), block_size=50_000, cache_type=cache) as file:
             read = partial(file.read, 20_000)
@@ -183,7 +183,7 @@ def test_duckdb_reads_parquet_in_several_threads(scheme: str, kind: type[UrlFile
     table = io.BytesIO()
     columns = {"n": numbers, "x": [(each * 7_919) % 60_013 / 3 for each in numbers]}
     pyarrow.parquet.write_table(pyarrow.table(columns), table, row_group_size=5_000)
-    with faulty(scheme, table.getvalue(), Manner()) as server, duckdb.connect() as connection:
+    with faulty(scheme, table.getvalue(), Profile()) as server, duckdb.connect() as connection:
         connection.register_filesystem(make(kind, server.port))
         place = f"resolve+{scheme}://{name_at(server)}"
         query = f"select count(*), sum(n), sum((x * 3)::bigint) from read_parquet('{place}')"
@@ -193,7 +193,7 @@ def test_duckdb_reads_parquet_in_several_threads(scheme: str, kind: type[UrlFile
 
 @both
 def test_sequential_reads_use_one_connection(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    with faulty(scheme, CONTENT, Manner()) as server:
+    with faulty(scheme, CONTENT, Profile()) as server:
         fs = make(kind, server.port)
         with fs.open(name_at(server), block_size=100_000, cache_type="none") as file:
             pieces = [file.read(100_000) for _ in range(21)]
