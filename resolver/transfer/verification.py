@@ -71,7 +71,7 @@ def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
 
     Unsupported algorithms are skipped.
     """
-    checksums: dict[str, Checksum] = {}
+    table: dict[str, Checksum] = {}
     for name, value in meta:
         if name.lower() not in ("repr-digest", "digest"):
             continue
@@ -80,10 +80,8 @@ def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
             algorithm = _HEADER_NAMES.get(item[1].lower())
             digest = _from_base64(item[2])
             if algorithm is not None and len(digest) == _LENGTHS[algorithm]:
-                checksums[algorithm] = Checksum(algorithm, digest)
-    yield from (
-        checksums[name] for name in ("sha512", "sha256", "sha384", "sha1", "md5") if name in checksums
-    )
+                table[algorithm] = Checksum(algorithm, digest)
+    yield from (table[name] for name in ("sha512", "sha256", "sha384", "sha1", "md5") if name in table)
 
 
 def _from_base64(text: str) -> str:
@@ -191,15 +189,12 @@ class ExpectedDigest:
         plain = name.rpartition(b"/")[2].decode("utf-8", "surrogateescape")  # a gopher selector has slashes
         for suffix, algorithm in ((".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")):
             text = await self._fetch_sibling(reply, name + suffix.encode())
-            if text is not None and (checksum := find_digest(text, plain, algorithm)) is not None:
-                return checksum
+            if text is not None and (match := find_digest(text, plain, algorithm)) is not None:
+                return match
         for manifest, algorithm in ((b"SHA256SUMS", "sha256"), (b"md5sums.txt", "md5")):
             text = await self._fetch_sibling(reply, manifest)
-            if (
-                text is not None
-                and (checksum := find_digest(text, plain, algorithm, listed=True)) is not None
-            ):
-                return checksum
+            if text is not None and (match := find_digest(text, plain, algorithm, listed=True)) is not None:
+                return match
         return None
 
     async def _fetch_sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
