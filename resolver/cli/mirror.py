@@ -170,7 +170,7 @@ class Trees:
             selection=selection,
             is_listing=command.glob,
             owner=tree,
-            over=partial(self._tally.remove_tree, tree.number),
+            on_end=partial(self._tally.remove_tree, tree.number),
         )
 
     async def tasks(self) -> AsyncIterator[BatchTask[None]]:

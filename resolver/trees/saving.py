@@ -333,7 +333,7 @@ class GroupMailbox:
             with closing(ArticleSpool()) as missing:
                 await self._list_missing(missing)
                 while articles := missing.read_after(number, _CONCURRENT_ARTICLES):
-                    await self._take(articles)
+                    await self._append_articles(articles)
                     number = articles[-1].number
         finally:
             await self._loop.in_thread(self._box.close)
@@ -365,7 +365,7 @@ class GroupMailbox:
                     missing.add(int(entry.name), entry.url)
                     self._listed = entry
 
-    async def _take(self, articles: Sequence[SpooledArticle]) -> None:
+    async def _append_articles(self, articles: Sequence[SpooledArticle]) -> None:
         """Fetch articles concurrently, and save the articles in order.
 
         Raises the error or the `Requeue` of the first failed article.

@@ -288,7 +288,7 @@ class TakenNames(Protocol):
         """Return the last assigned number of a name key, or 0 if the name is not in use."""
         ...
 
-    def take(self, key: str, number: int) -> None: ...
+    def reserve(self, key: str, number: int) -> None: ...
 
 
 def name_for(raw: bytes, names: TakenNames) -> str:
@@ -307,6 +307,6 @@ def name_for(raw: bytes, names: TakenNames) -> str:
         number += 1
         name = number_name(preferred, number)
     if numbered_key != key:
-        names.take(numbered_key, 1)
-    names.take(key, number)
+        names.reserve(numbered_key, 1)
+    names.reserve(key, number)
     return name

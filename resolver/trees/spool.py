@@ -193,7 +193,7 @@ class EntrySpool:
         rows = self._execute("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
         return int(str(rows[0][0])) if rows else 0
 
-    def take(self, parent: int, numbers: Mapping[str, int]) -> None:
+    def store_names(self, parent: int, numbers: Mapping[str, int]) -> None:
         """Store the last number that was assigned to each name key."""
         values = [(parent, key, number) for key, number in numbers.items()]
         with convert_errors():
@@ -234,10 +234,10 @@ class DirectoryNames:
         number = self._number_by_key.get(key, 0)
         return number if number or self._is_in_memory else self._spool.find_last_number(self._parent, key)
 
-    def take(self, key: str, number: int) -> None:
+    def reserve(self, key: str, number: int) -> None:
         self._number_by_key[key] = number
         if len(self._number_by_key) == MAX_IN_MEMORY:
-            self._spool.take(self._parent, self._number_by_key)
+            self._spool.store_names(self._parent, self._number_by_key)
             self._is_in_memory = False
             self._number_by_key = {}
 

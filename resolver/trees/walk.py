@@ -49,7 +49,7 @@ class WalkRequest:
         path: The local path of the top.
         depth: The maximum number of directory levels, including the top.
         owner: A value from the caller, which every item of the tree has as an attribute.
-        over: A function that is called when all tasks of the tree are finished.
+        on_end: A function that is called when all tasks of the tree are finished.
         is_listing: Whether the top must be a listing whose entries are all files.
     """
 
@@ -61,7 +61,7 @@ class WalkRequest:
     depth: int = MAX_DEPTH
     selection: Selection = field(default_factory=Selection)
     owner: object = None
-    over: Callable[[], object] = _ignore
+    on_end: Callable[[], object] = _ignore
     is_listing: bool = False
 
 
@@ -388,7 +388,7 @@ class TreeWalk:
             self.spool.drop_tree(row.tree)
             self._room.set()
             self._changed.set()
-            tree.top.over()
+            tree.top.on_end()
 
     def enter(self, file: TreeFile) -> None:
         """Add a file that turned out to be a directory to the directories of the walk.
