@@ -64,7 +64,6 @@ def _fault(error: OSError) -> LocalError:
 # writer. Data in an archive is never changed or removed. The only exception is the incomplete last record of
 # an interrupted run.
 
-#: The maximum size of the write buffer in bytes.
 _BUFFER_SIZE = 1_048_576
 
 

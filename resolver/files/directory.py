@@ -130,8 +130,7 @@ def _has_nameless() -> bool:
 _PATH_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-#: The maximum number of attempts to create a directory. Another process may remove the empty directory after
-#: each attempt.
+#: After each attempt to create a directory, another process may remove the empty directory.
 _MAX_ATTEMPTS = 100
 
 
@@ -406,7 +405,6 @@ class OutputDirectory:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the directory is open."""
         return self._fd != -1
 
     def check(self) -> None:

@@ -34,9 +34,6 @@ FORMAT = "url-resolver meta 1"
 _PREFIX = b'{\n  "format": "url-resolver meta '
 
 _MODE = 0o644
-
-
-#: The maximum number of bytes that are read from a sidecar.
 _MAX_SIZE = 1_048_576
 
 

@@ -284,7 +284,6 @@ def _make_failed_outcome(
 # the order of their numbers. Articles that the server removed after it sent the listing are skipped and
 # counted.
 
-#: Number of articles that are requested concurrently.
 _CONCURRENT_ARTICLES = 16
 
 

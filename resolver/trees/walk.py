@@ -31,7 +31,6 @@ from resolver.url import registry
 
 T = TypeVar("T")
 
-#: Number of files whose ledger rows are read in one query.
 _ROWS_PER_QUERY = 100
 
 
