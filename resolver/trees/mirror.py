@@ -85,7 +85,7 @@ class Pruner:
         path: The local directory of the tree.
         inventory: The entries that the server has.
         takes: A function that returns whether the selection includes the file with a given name and URL.
-        spared: The device and inode numbers of files that this process has open, which are never removed.
+        protected: The device and inode numbers of files that this process has open, which are never removed.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class Pruner:
         path: str,
         inventory: Inventory,
         takes: Callable[[str, str], bool],
-        spared: Collection[tuple[int, int]] = (),
+        protected: Collection[tuple[int, int]] = (),
     ) -> None:
         self._path = path
         self._inventory = inventory
         self._takes = takes
-        self._spared = frozenset(spared)
+        self._protected = frozenset(protected)
 
     def list_surplus(self) -> Iterator[SurplusFile]:
         """Yield the surplus files and directories; the entries of a directory precede the directory."""
@@ -152,7 +152,7 @@ class Pruner:
 
     def _is_protected(self, parts: tuple[str, ...], item: DirectoryItem, url: str) -> bool:
         name = item.name
-        if name.startswith(".") or (item.device, item.inode) in self._spared:
+        if name.startswith(".") or (item.device, item.inode) in self._protected:
             return True
         if item.is_directory:
             return is_companion_name(name)

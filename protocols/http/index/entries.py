@@ -71,7 +71,7 @@ class IndexDirectory:
         self._base = None if target is None else target[:-1]
 
     @property
-    def astray(self) -> bool:
+    def has_other_base(self) -> bool:
         """Return whether the links of the page are relative to another directory."""
         return self._base is None or [*map(decode, self._base)] != self._segments
 

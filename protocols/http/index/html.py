@@ -60,7 +60,7 @@ class IndexRow(NamedTuple):
 class RowContainer:
     """A `pre`, `table` or `ul` element of the page, with its link targets and its stored rows.
 
-    `dotted` is set if the text of the parent link is `..` or `.`. `slashed` is set if any link ends in a
+    `is_dotted` is set if the text of the parent link is `..` or `.`, `is_slashed` if any link ends in a
     slash.
     """
 
@@ -68,7 +68,7 @@ class RowContainer:
         self.tag = tag
         self.rows: deque[IndexRow] = deque()
         self.sorts = self.parents = self.outside = self.entries = self.undated = 0
-        self.dotted = self.slashed = False
+        self.is_dotted = self.is_slashed = False
         self._begin()
 
     def _begin(self) -> None:
@@ -77,7 +77,7 @@ class RowContainer:
         self._length = 0
         self._moment: CellTime | None = None
         self._size: CellSize | None = None
-        self._linked = False
+        self._has_link = False
 
     def count(self, href: str, link: IndexLink) -> None:
         if link.segment:
@@ -89,10 +89,10 @@ class RowContainer:
             self.parents += 1
         elif link.role is LinkRole.OUTSIDE:
             self.outside += 1
-        self._linked = True
+        self._has_link = True
         plain = href.strip()
-        self.slashed |= plain.endswith("/") and plain not in ("./", "../", "/")
-        self.dotted |= plain in (".", "..")
+        self.is_slashed |= plain.endswith("/") and plain not in ("./", "../", "/")
+        self.is_dotted |= plain in (".", "..")
 
     def _begin_entry(self, href: str, link: IndexLink) -> None:
         self._entry = (href, link)
@@ -112,12 +112,12 @@ class RowContainer:
         """Start a cell. `order` is the cell's sort key, which only Caddy writes."""
         self._text.clear()
         self._length = 0
-        self._linked = False
+        self._has_link = False
         if order is not None and self._size is None and order.isdigit():
             self._size = parse_size(order)
 
     def end_cell(self) -> None:
-        if self._linked:
+        if self._has_link:
             return
         text = re.sub(r"\s+", " ", "".join(self._text).replace("\xa0", " ")).strip()
         self._moment = self._moment or parse_moment(text)
@@ -492,7 +492,7 @@ class MarkupReader:
         self._page.containers = [verdict.container]
 
     def _report_base(self) -> None:
-        if self._page.directory.astray:
+        if self._page.directory.has_other_base:
             detail = "the page's links are relative to another directory (<base href>)"
             self._findings.append(Finding("http:index-base", "warn", detail))
 
@@ -536,7 +536,7 @@ def _kind(row: IndexRow, index: RowContainer) -> Kind:
     """
     if row.link.directory:
         return Kind.DIRECTORY
-    return Kind.UNKNOWN if index.dotted and not index.slashed else Kind.DOCUMENT
+    return Kind.UNKNOWN if index.is_dotted and not index.is_slashed else Kind.DOCUMENT
 
 
 def _extra(row: IndexRow, kind: Kind) -> dict[str, JsonValue]:
