@@ -92,23 +92,23 @@ class Finding:
         return f"{self.path}:{self.line}: {self.rule}: {self.text[:140]}"
 
 
-def findings(path: Path) -> Iterator[Finding]:
+def find_in_file(path: Path) -> Iterator[Finding]:
     """Yield the findings of a Python file or a Markdown page."""
     source = path.read_text()
-    found = _of_python(source) if path.suffix == ".py" else _of_prose(1, source, "page")
-    for rule, line, text in found:
+    results = _check_python(source) if path.suffix == ".py" else _check_prose(1, source, "page")
+    for rule, line, text in results:
         yield Finding(rule, path, line, text)
 
 
-def _sentences(text: str) -> list[str]:
+def _split_sentences(text: str) -> list[str]:
     """Split text into sentences of at least three words, without code blocks and tables."""
     text = re.sub(r"\s+", " ", _NOT_PROSE.sub(" ", text) if "\n" in text else text)
     split = re.split(r"(?<=[.!?])\s+", re.sub(r"`[^`]*`", "CODE", text))
     return [sentence for sentence in split if len(sentence.split()) > 2]
 
 
-def _of_prose(line: int, text: str, kind: str) -> Iterator[tuple[str, int, str]]:
-    for sentence in _sentences(text):
+def _check_prose(line: int, text: str, kind: str) -> Iterator[tuple[str, int, str]]:
+    for sentence in _split_sentences(text):
         if _RELATIVE.search(sentence) and not sentence.endswith("?"):
             yield "P1", line, sentence
         if _NEGATED_NOUN.search(sentence):
@@ -119,32 +119,32 @@ def _of_prose(line: int, text: str, kind: str) -> Iterator[tuple[str, int, str]]
             yield "P7", line, sentence
 
 
-def _of_python(source: str) -> Iterator[tuple[str, int, str]]:
+def _check_python(source: str) -> Iterator[tuple[str, int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module):
-            yield from _of_docstring(1, node)
+            yield from _check_docstring(1, node)
         elif isinstance(node, ast.ClassDef):
-            yield from _of_docstring(node.lineno, node)
+            yield from _check_docstring(node.lineno, node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if _VAGUE_TEST.match(node.name):
                 yield "P8", node.lineno, node.name
-            yield from _of_docstring(node.lineno, node)
+            yield from _check_docstring(node.lineno, node)
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             for argument in (*node.exc.args, *(keyword.value for keyword in node.exc.keywords)):
                 if " " in (text := _literal_text(argument)):
-                    yield from _of_prose(node.lineno, text, "message")
+                    yield from _check_prose(node.lineno, text, "message")
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not _DIRECTIVE.match(token.string):
-            yield from _of_prose(token.start[0], token.string.lstrip("#: "), "comment")
+            yield from _check_prose(token.start[0], token.string.lstrip("#: "), "comment")
 
 
-def _of_docstring(
+def _check_docstring(
     line: int, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 ) -> Iterator[tuple[str, int, str]]:
     text = ast.get_docstring(node)
     if not text:
         return
-    yield from _of_prose(line, text, "docstring")
+    yield from _check_prose(line, text, "docstring")
     summary = text.split("\n\n")[0]
     if _PRONOUN_HEAD.match(text):
         yield "P3", line, summary
@@ -167,7 +167,7 @@ def find_all(paths: list[Path]) -> list[Finding]:
     for path in paths:
         inside = path.rglob("*") if path.is_dir() else [path]
         files += sorted(file for file in inside if file.suffix in (".py", ".md"))
-    return [finding for file in files for finding in findings(file)]
+    return [finding for file in files for finding in find_in_file(file)]
 
 
 def main() -> int:
@@ -176,9 +176,9 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", type=Path, default=[CHECKOUT / path for path in PATHS])
     parser.add_argument("--show", choices=RULES, help="list the findings of this rule")
     arguments = parser.parse_args()
-    found = find_all(arguments.paths)
-    counts = Counter(finding.rule for finding in found)
-    for finding in found:
+    findings = find_all(arguments.paths)
+    counts = Counter(finding.rule for finding in findings)
+    for finding in findings:
         if finding.rule == arguments.show:
             print(finding)
     for rule, meaning in RULES.items():

@@ -36,11 +36,11 @@ def requirements(groups: Sequence[str], *, lowest: bool = False) -> list[str]:
 
     If `lowest` is set, the lower bounds are pinned, and the requirements of the package are included.
     """
-    found = [requirement for group in groups for requirement in in_group(group)]
+    lines = [requirement for group in groups for requirement in in_group(group)]
     if lowest:
         package: list[str] = read_pyproject()["project"]["dependencies"]
-        found = [requirement.replace(">=", "==") for requirement in [*package, *found]]
-    return list(dict.fromkeys(found))
+        lines = [requirement.replace(">=", "==") for requirement in [*package, *lines]]
+    return list(dict.fromkeys(lines))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import pytest
 
 from tests.sampled import sampled
 from tools.mutation.__main__ import in_gate, sample
-from tools.mutation.changes import changes_in
-from tools.mutation.trial import CHECKOUT, _in_turns
+from tools.mutation.changes import find_changes
+from tools.mutation.trial import CHECKOUT, _split
 
 ROWS: list[tuple[str, list[str]]] = [
     ("x = a < b", ["x = (a <= b)", "x = (a >= b)"]),
@@ -55,22 +55,22 @@ KEPT = [
 
 @pytest.mark.parametrize(("source", "changed"), ROWS)
 def test_changes_of_source_are_those_expected(source: str, changed: list[str]) -> None:
-    assert sorted(change.apply(source) for change in changes_in(source)) == sorted(changed)
+    assert sorted(change.apply(source) for change in find_changes(source)) == sorted(changed)
 
 
 @pytest.mark.parametrize("source", KEPT[:-1])
 def test_changes_of_meaningless_code_are_none(source: str) -> None:
-    assert list(changes_in(source)) == []
+    assert list(find_changes(source)) == []
 
 
 def test_endless_loop_is_changed_only_to_false() -> None:
-    assert [change.becomes for change in changes_in(KEPT[-1])] == ["False"]
+    assert [change.becomes for change in find_changes(KEPT[-1])] == ["False"]
 
 
 @pytest.mark.parametrize("module", ["protocols/wire.py", "resolver/transfer/retry.py"])
 def test_changes_of_module_compile_and_differ(module: str) -> None:
     source = (CHECKOUT / module).read_text(encoding="utf-8")
-    found, meant = list(changes_in(source)), ast.dump(ast.parse(source))
+    found, meant = list(find_changes(source)), ast.dump(ast.parse(source))
     assert len(found) > 20
     for change in sampled(found, lambda change: None, 40):
         assert ast.dump(ast.parse(change.apply(source))) != meant
@@ -84,7 +84,7 @@ def test_sample_with_seed_is_fixed_without_duplicates() -> None:
 
 
 def test_turns_start_with_few_tests() -> None:
-    turns = [asked for asked, _ in _in_turns([str(number) for number in range(100)])]
+    turns = [asked for asked, _ in _split([str(number) for number in range(100)])]
     assert [len(asked) for asked in turns] == [12, 60, 28]
     assert [name for asked in turns for name in asked] == [str(number) for number in range(100)]
 

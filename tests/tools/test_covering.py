@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from coverage import CoverageData
 
-from tools.mutation.covering import Covering
+from tools.mutation.covering import CoverageIndex
 
 MODULE = Path("resolver/transfer/retry.py")
 RUN = {
@@ -39,9 +39,9 @@ def data(tmp_path: Path) -> Path:
     ],
 )
 def test_tests_of_line_are_nearest_first(data: Path, line: int, tests: list[str]) -> None:
-    found = Covering(data).tests_of(MODULE, line)
+    found = CoverageIndex(data).find_tests(MODULE, line)
     assert [test.rpartition("/")[2] for test in found] == [*tests, "test_interruption.py"]
 
 
 def test_tests_of_unmeasured_module_are_none(data: Path) -> None:
-    assert Covering(data).tests_of(Path("resolver/other.py"), 6) == []
+    assert CoverageIndex(data).find_tests(Path("resolver/other.py"), 6) == []

@@ -35,7 +35,7 @@ def test_guests_are_pinned_and_give_reasons() -> None:
     for guest in guests:
         assert guest.budget > 0
         assert all(guest.not_applicable.values())
-        assert len(set(guest.left_out)) == len(guest.left_out)
+        assert len(set(guest.deselected)) == len(guest.deselected)
         if guest.source:
             assert re.fullmatch(r"[\w-]+==[\d.]+", guest.source)
             assert re.fullmatch(r"[0-9a-f]{64}", guest.sha256)

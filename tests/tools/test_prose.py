@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.prose import BUDGETS, CHECKOUT, PATHS, RULES, find_all, findings
+from tools.prose import BUDGETS, CHECKOUT, PATHS, RULES, find_all, find_in_file
 
 BAD = {
     "P1": [
@@ -41,13 +41,13 @@ GOOD = [
 @pytest.mark.parametrize(("rule", "source"), [(rule, source) for rule in BAD for source in BAD[rule]])
 def test_rule_finds_its_example(rule: str, source: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(source)
-    assert rule in {finding.rule for finding in findings(tmp_path / "bad.py")}
+    assert rule in {finding.rule for finding in find_in_file(tmp_path / "bad.py")}
 
 
 @pytest.mark.parametrize("source", GOOD)
 def test_rules_accept_plain_prose(source: str, tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text(source)
-    assert list(findings(tmp_path / "good.py")) == []
+    assert list(find_in_file(tmp_path / "good.py")) == []
 
 
 def test_rules_skip_code_blocks_and_tables_of_pages(tmp_path: Path) -> None:

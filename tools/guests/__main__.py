@@ -54,7 +54,7 @@ class Guest:
     not_applicable: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
-    def left_out(self) -> list[str]:
+    def deselected(self) -> list[str]:
         return [test for tests in self.not_applicable.values() for test in tests]
 
     def run(self) -> Counts:
@@ -66,23 +66,23 @@ class Guest:
         )
         report, output = folder / "report.xml", folder / "output.txt"
         report.unlink(missing_ok=True)
-        words = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        words += [f"--deselect={test}" for test in self.left_out]
+        arguments = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        arguments += [f"--deselect={test}" for test in self.deselected]
         environment = {
             name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
         }
         if self.source:
-            where = unpack(self.source, self.sha256, folder, python)
-            replace_text(where, self.rename)
-            words += ["-p", self.plugin, f"--timeout={_MAX_SECONDS}"]
+            directory = unpack(self.source, self.sha256, folder, python)
+            replace_text(directory, self.rename)
+            arguments += ["-p", self.plugin, f"--timeout={_MAX_SECONDS}"]
             environment["PYTHONPATH"] = str(HERE)
         else:
-            where, python = CHECKOUT, Path(sys.executable)
+            directory, python = CHECKOUT, Path(sys.executable)
             if self.requires:
                 environment["RESOLVE_SERVERS_ROOT"] = str(BUILD)
-        command = [str(python), "-m", "pytest", *words, *self.tests]
+        command = [str(python), "-m", "pytest", *arguments, *self.tests]
         with output.open("w") as file:
-            subprocess.run(command, cwd=where, env=environment, stdout=file, check=False)
+            subprocess.run(command, cwd=directory, env=environment, stdout=file, check=False)
         if not report.exists():
             raise SystemExit(f"{self.name}: pytest wrote no report (see {output})")
         return Counts.read(report)
@@ -113,15 +113,15 @@ def make_environment(folder: Path, requires: list[str], extra: str) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    ours = [] if not extra else ["-e", f"{CHECKOUT}[{extra}]", "pytest>=9", "pytest-timeout>=2.4"]
-    install(python, *ours, *requires)
+    packages = [] if not extra else ["-e", f"{CHECKOUT}[{extra}]", "pytest>=9", "pytest-timeout>=2.4"]
+    install(python, *packages, *requires)
     return python
 
 
-def install(python: Path, *words: str) -> None:
-    """Install requirements with pip; `words` are the arguments of `pip install`."""
+def install(python: Path, *arguments: str) -> None:
+    """Install requirements with pip; `arguments` are the arguments of `pip install`."""
     subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *words],
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *arguments],
         check=True,
     )
 
@@ -134,16 +134,16 @@ def unpack(source: str, sha256: str, folder: Path, python: Path) -> Path:
     flags = ["--require-hashes", "--no-deps", "--no-binary", name, "-d", str(folder), "-r", str(pinned)]
     archive = folder / f"{name}-{version}.tar.gz"
     if not archive.exists():
-        words = [str(python), "-m", "pip", "download", "-q", "--disable-pip-version-check", *flags]
-        subprocess.run(words, check=True)
+        command = [str(python), "-m", "pip", "download", "-q", "--disable-pip-version-check", *flags]
+        subprocess.run(command, check=True)
     with tarfile.open(archive) as tar:
         tar.extractall(folder, filter="data")
     return folder / f"{name}-{version}"
 
 
-def replace_text(where: Path, rename: Mapping[str, str]) -> None:
+def replace_text(folder: Path, rename: Mapping[str, str]) -> None:
     """Replace texts in the source files of the tests."""
-    for path in sorted((where / "tests").rglob("*.py")) if rename else ():
+    for path in sorted((folder / "tests").rglob("*.py")) if rename else ():
         text = path.read_text("utf-8")
         for old, new in rename.items():
             text = text.replace(old, new)
@@ -162,16 +162,16 @@ def main(names: list[str]) -> int:
     if unknown := set(names) - set(guests):
         print(f"no suite {min(unknown)}: expected one of {', '.join(guests)}", file=sys.stderr)
         return 2
-    fallen = []
+    failures = []
     for guest in (guests[name] for name in names or guests):
         try:
             counts = guest.run()
         except subprocess.CalledProcessError as error:  # pip has already printed the error
-            fallen.append(f"{guest.name}: {' '.join(map(str, error.cmd))} failed")
+            failures.append(f"{guest.name}: {' '.join(map(str, error.cmd))} failed")
             continue
         print(
             f"{guest.name}: {counts.passed} passed, {len(counts.broken)} failed,"
-            f" {counts.skipped} skipped by the suite, {len(guest.left_out)} not run"
+            f" {counts.skipped} skipped by the suite, {len(guest.deselected)} not run"
         )
         for reason, tests in guest.not_applicable.items():
             print(f"    {len(tests)} not run: {reason}")
@@ -181,10 +181,10 @@ def main(names: list[str]) -> int:
             print(f"    raise the budget from {guest.budget} to {counts.passed} in guests.toml")
         sys.stdout.flush()
         if counts.passed < guest.budget:
-            fallen.append(f"{guest.name}: {counts.passed} tests passed, expected {guest.budget}")
-    for complaint in fallen:
-        print(complaint, file=sys.stderr)
-    return 1 if fallen else 0
+            failures.append(f"{guest.name}: {counts.passed} tests passed, expected {guest.budget}")
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -86,10 +86,10 @@ def test_path_lists_reads_and_copies(
     scheme: str, serve: Callable[[trio.Nursery], Awaitable[Any]], year: int, tmp_path: Path
 ) -> None:
     with served(serve) as server:
-        words = [f"resolve{scheme}", f"127.0.0.1:{server.port}", str(tmp_path / "copied.csv")]
+        arguments = [f"resolve{scheme}", f"127.0.0.1:{server.port}", str(tmp_path / "copied.csv")]
         environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path / "airflow")}
         done = subprocess.run(
-            [PYTHON, "-c", PROGRAM, *words], env=environment, capture_output=True, text=True, check=False
+            [PYTHON, "-c", PROGRAM, *arguments], env=environment, capture_output=True, text=True, check=False
         )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {

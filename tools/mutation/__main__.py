@@ -22,9 +22,9 @@ from typing import TypeAlias
 
 from tests.attempts import NAME
 from tests.sets import is_left_out, is_test_left_out
-from tools.mutation.changes import Change, changes_in
-from tools.mutation.covering import Covering
-from tools.mutation.trial import CHECKOUT, Copy, Outcome, copied
+from tools.mutation.changes import Change, find_changes
+from tools.mutation.covering import CoverageIndex
+from tools.mutation.trial import CHECKOUT, Copy, Outcome, copy_checkout
 
 #: The pytest options that run only the tests of the gate, without retries of failed tests.
 GATE = ("--gate", "-p", f"no:{NAME}")
@@ -32,28 +32,28 @@ GATE = ("--gate", "-p", f"no:{NAME}")
 Sample: TypeAlias = "list[tuple[Path, Change]]"
 
 
-def main(words: Sequence[str]) -> int:
-    wanted = _parser().parse_args(words)
+def main(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
     data = CHECKOUT / ".coverage"
     if not data.exists():
         print("no coverage data: run make coverage first", file=sys.stderr)
         return 2
-    modules = [Path(name) for name in wanted.modules] or sorted(_modules())
-    for name in _younger(data, modules):
+    modules = [Path(name) for name in options.modules] or sorted(_modules())
+    for name in _find_newer(data, modules):
         print(
             f"{name} is newer than the coverage data: line numbers may differ (run make coverage)",
             file=sys.stderr,
         )
-    chosen = sample(modules, wanted.changes, random.Random(wanted.seed))
-    covering = Covering(data)
-    tests = [covering.tests_of(module, change.line) for module, change in chosen]
-    if wanted.gate:
+    chosen = sample(modules, options.changes, random.Random(options.seed))
+    index = CoverageIndex(data)
+    tests = [index.find_tests(module, change.line) for module, change in chosen]
+    if options.gate:
         tests = list(map(in_gate, tests))
-    results = list(_try_all(chosen, tests, wanted.jobs, GATE if wanted.gate else ()))
-    if wanted.json is not None:
+    results = list(_try_all(chosen, tests, options.jobs, GATE if options.gate else ()))
+    if options.json is not None:
         records = [_record(*each, *result) for each, result in zip(chosen, results, strict=True)]
-        wanted.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
-    print(_summary(Counter(outcome for outcome, _ in results), wanted.seed))
+        options.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    print(_summary(Counter(outcome for outcome, _ in results), options.seed))
     return 0
 
 
@@ -80,19 +80,19 @@ def _modules() -> Iterator[Path]:
         yield from (path.relative_to(CHECKOUT) for path in (CHECKOUT / package).rglob("*.py"))
 
 
-def _younger(data: Path, modules: Iterable[Path]) -> Iterator[Path]:
-    told = data.stat().st_mtime
-    return (module for module in modules if (CHECKOUT / module).stat().st_mtime > told)
+def _find_newer(data: Path, modules: Iterable[Path]) -> Iterator[Path]:
+    measured = data.stat().st_mtime
+    return (module for module in modules if (CHECKOUT / module).stat().st_mtime > measured)
 
 
-def sample(modules: Iterable[Path], count: int, chance: random.Random) -> Sample:
+def sample(modules: Iterable[Path], count: int, generator: random.Random) -> Sample:
     """Return a sample of locations, with one random change for each location."""
-    places: dict[tuple[Path, int, int], list[Change]] = {}
+    changes_by_place: dict[tuple[Path, int, int], list[Change]] = {}
     for module in modules:
-        for change in changes_in((CHECKOUT / module).read_text(encoding="utf-8")):
-            places.setdefault((module, change.start, change.end), []).append(change)
-    drawn = chance.sample(sorted(places), min(count, len(places)))
-    return [(place[0], chance.choice(places[place])) for place in drawn]
+        for change in find_changes((CHECKOUT / module).read_text(encoding="utf-8")):
+            changes_by_place.setdefault((module, change.start, change.end), []).append(change)
+    selected = generator.sample(sorted(changes_by_place), min(count, len(changes_by_place)))
+    return [(place[0], generator.choice(changes_by_place[place])) for place in selected]
 
 
 def _try_all(
@@ -102,7 +102,7 @@ def _try_all(
     with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
         free: SimpleQueue[Copy] = SimpleQueue()
         for _ in range(jobs):
-            free.put(stack.enter_context(copied(options)))
+            free.put(stack.enter_context(copy_checkout(options)))
 
         def try_one(number: int) -> tuple[Outcome, str]:
             copy = free.get()
@@ -113,7 +113,7 @@ def _try_all(
 
         for number, result in enumerate(pool.map(try_one, range(len(chosen)))):
             if result[0] is not Outcome.NOTICED:
-                print(_told(*chosen[number], result[0], len(tests[number])), flush=True)
+                print(_describe(*chosen[number], result[0], len(tests[number])), flush=True)
             yield result
 
 
@@ -129,16 +129,16 @@ def _record(module: Path, change: Change, outcome: Outcome, killer: str) -> dict
     }
 
 
-def _told(module: Path, change: Change, outcome: Outcome, tests: int) -> str:
+def _describe(module: Path, change: Change, outcome: Outcome, tests: int) -> str:
     was, becomes = (" ".join(text.split()) for text in (change.was, change.becomes))
     return f"{module}:{change.line}: {outcome.value} ({tests} tests)\n    {was}\n    {becomes}"
 
 
 def _summary(outcomes: Counter[Outcome], seed: int) -> str:
-    told = outcomes.total() - outcomes[Outcome.TOO_SLOW]
-    rate = 100 * outcomes[Outcome.NOTICED] / max(1, told)
+    tried = outcomes.total() - outcomes[Outcome.TOO_SLOW]
+    rate = 100 * outcomes[Outcome.NOTICED] / max(1, tried)
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in outcomes.most_common())
-    return f"{rate:.1f} % of {told} changes detected (seed {seed}): {counts}"
+    return f"{rate:.1f} % of {tried} changes detected (seed {seed}): {counts}"
 
 
 if __name__ == "__main__":

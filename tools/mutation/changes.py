@@ -62,14 +62,14 @@ class Change:
 _Pair: TypeAlias = "tuple[ast.stmt | ast.expr, str]"
 
 
-def changes_in(source: str) -> Iterator[Change]:
+def find_changes(source: str) -> Iterator[Change]:
     """Yield all changes in source order; every changed module can be compiled."""
     octets = source.encode()
     lines = [0]
     for line in octets.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
-    for node in _nodes(ast.parse(source)):
-        for place, becomes in _pairs(node):
+    for node in _walk(ast.parse(source)):
+        for place, becomes in _find_pairs(node):
             assert place.end_lineno is not None
             assert place.end_col_offset is not None
             start = lines[place.lineno - 1] + place.col_offset
@@ -77,7 +77,7 @@ def changes_in(source: str) -> Iterator[Change]:
             yield Change(place.lineno, start, end, octets[start:end].decode(), becomes)
 
 
-def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that may be changed, depth first."""
     match node:
         case ast.Assert() | ast.JoinedStr():
@@ -90,15 +90,15 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _nodes(child)
+                yield from _walk(child)
 
 
-def _pairs(node: ast.AST) -> Iterator[_Pair]:
+def _find_pairs(node: ast.AST) -> Iterator[_Pair]:
     for find in (_of_comparison, _of_operation, _of_condition, _of_constant, _of_call, _of_statement):
         yield from find(node)
 
 
-def _changed(node: ast.expr, change: Callable[[ast.expr], None]) -> _Pair:
+def _change_copy(node: ast.expr, change: Callable[[ast.expr], None]) -> _Pair:
     other = copy.deepcopy(node)
     change(other)
     return node, f"({ast.unparse(other)})"
@@ -110,11 +110,11 @@ def _of_comparison(node: ast.AST) -> Iterator[_Pair]:
     for index, operator in enumerate(node.ops):
         for other in _COMPARISONS[type(operator)]:
 
-            def change(found: ast.expr, index: int = index, other: type[ast.cmpop] = other) -> None:
-                assert isinstance(found, ast.Compare)
-                found.ops[index] = other()
+            def change(compare: ast.expr, index: int = index, other: type[ast.cmpop] = other) -> None:
+                assert isinstance(compare, ast.Compare)
+                compare.ops[index] = other()
 
-            yield _changed(node, change)
+            yield _change_copy(node, change)
 
 
 def _of_operation(node: ast.AST) -> Iterator[_Pair]:
@@ -138,11 +138,11 @@ def _of_condition(node: ast.AST) -> Iterator[_Pair]:
         case ast.match_case(guard=ast.expr() as guard):
             tests = [guard]
     for test in tests:
-        if not isinstance(test, (ast.Compare, ast.UnaryOp)) and not _is_endless(test):
+        if not isinstance(test, (ast.Compare, ast.UnaryOp)) and not _is_constant(test):
             yield test, f"(not ({ast.unparse(test)}))"
 
 
-def _is_endless(test: ast.expr) -> bool:
+def _is_constant(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant)
 
 
@@ -164,8 +164,8 @@ def _of_call(node: ast.AST) -> Iterator[_Pair]:
         return
     for index, keyword in enumerate(node.keywords):
         if keyword.arg is not None:
-            left = node.keywords[:index] + node.keywords[index + 1 :]
-            yield node, ast.unparse(ast.Call(node.func, node.args, left))
+            rest = node.keywords[:index] + node.keywords[index + 1 :]
+            yield node, ast.unparse(ast.Call(node.func, node.args, rest))
 
 
 def _of_statement(node: ast.AST) -> Iterator[_Pair]:

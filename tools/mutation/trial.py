@@ -25,16 +25,16 @@ import pytest
 from tools.mutation.changes import Change
 
 CHECKOUT = Path(__file__).parents[2]
-_COPIED = ("protocols", "resolver", "fixtures", "bench", "tools", "tests", "docs")
+_DIRECTORIES = ("protocols", "resolver", "fixtures", "bench", "tools", "tests", "docs")
 
 #: The number of tests and the timeout in seconds of each group, in the order of the groups.
-_TURNS = ((12, 60.0), (60, 180.0), (400, 600.0))
+_GROUPS = ((12, 60.0), (60, 180.0), (400, 600.0))
 
 #: Matches the name of the first failed test in the short summary of pytest.
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 #: The maximum memory of a process in KiB. A change may cause an infinite loop that uses all memory.
-_MEMORY = 6_000_000
+_MAX_KIB = 6_000_000
 
 
 class Outcome(Enum):
@@ -55,7 +55,7 @@ class Copy:
         self._home.mkdir()
         self._log = folder / "log"
         self.folder.mkdir()
-        for name in _COPIED:
+        for name in _DIRECTORIES:
             shutil.copytree(CHECKOUT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         for path in CHECKOUT.iterdir():
             if path.is_file() and not path.name.startswith(".coverage"):
@@ -72,7 +72,7 @@ class Copy:
         source = path.read_text(encoding="utf-8")
         path.write_text(change.apply(source), encoding="utf-8")
         try:
-            return self._ask(path, source, tests)
+            return self._run_tests(path, source, tests)
         finally:
             path.write_text(source, encoding="utf-8")
             # A changed module that runs as root may replace /dev/null by a file, or change its mode.
@@ -80,24 +80,24 @@ class Copy:
             if os.stat(os.devnull).st_mode != self._null_mode:
                 os.chmod(os.devnull, stat.S_IMODE(self._null_mode))
 
-    def _ask(self, path: Path, source: str, tests: Sequence[str]) -> tuple[Outcome, str]:
-        for asked, seconds in _in_turns(tests):
-            passed = self._passes(asked, seconds)
+    def _run_tests(self, path: Path, source: str, tests: Sequence[str]) -> tuple[Outcome, str]:
+        for group, seconds in _split(tests):
+            passed = self._passes(group, seconds)
             if passed is False:
-                return Outcome.NOTICED, self._failed()
+                return Outcome.NOTICED, self._find_failed_test()
             if passed is None:
                 changed = path.read_text(encoding="utf-8")
                 path.write_text(source, encoding="utf-8")
-                if self._passes(asked, seconds) is None:
+                if self._passes(group, seconds) is None:
                     return Outcome.TOO_SLOW, ""
                 path.write_text(changed, encoding="utf-8")
                 return Outcome.NOTICED, ""
         return Outcome.SURVIVED, ""
 
-    def _failed(self) -> str:
+    def _find_failed_test(self) -> str:
         """Return the name of the first failed test in the output of the last run, or an empty text."""
-        told = _FAILED.search(self._log.read_text(encoding="utf-8", errors="replace"))
-        return told[1] if told else ""
+        match = _FAILED.search(self._log.read_text(encoding="utf-8", errors="replace"))
+        return match[1] if match else ""
 
     def _passes(self, tests: Sequence[str], seconds: float) -> bool | None:
         """Return whether the tests pass; None after a timeout."""
@@ -120,7 +120,7 @@ class Copy:
             [
                 "sh",
                 "-c",
-                f'ulimit -v {_MEMORY}; exec "$@"',
+                f'ulimit -v {_MAX_KIB}; exec "$@"',
                 "sh",
                 *command,
                 *self._options,
@@ -141,15 +141,15 @@ class Copy:
         )
 
 
-def _in_turns(tests: Sequence[str]) -> Iterator[tuple[Sequence[str], float]]:
-    left = list(tests)
-    for most, seconds in _TURNS:
-        if left:
-            yield left[:most], seconds
-            left = left[most:]
+def _split(tests: Sequence[str]) -> Iterator[tuple[Sequence[str], float]]:
+    rest = list(tests)
+    for size, seconds in _GROUPS:
+        if rest:
+            yield rest[:size], seconds
+            rest = rest[size:]
 
 
 @contextmanager
-def copied(options: Sequence[str] = ()) -> Iterator[Copy]:
+def copy_checkout(options: Sequence[str] = ()) -> Iterator[Copy]:
     with TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as folder:
         yield Copy(Path(folder), options)
