@@ -95,7 +95,7 @@ class TaskContext(ABC):
         """Reduce the number of concurrent tasks, because this machine lacks resources.
 
         Returns:
-            True if the number was reduced. False if this task is the only running task.
+            True if the task can run again with fewer concurrent tasks. False if it started as the only task.
         """
 
     def push_back(self, pause: float) -> None:

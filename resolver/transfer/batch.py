@@ -144,7 +144,7 @@ class Batch(Generic[T]):
         self._running = 0
         self._has_source_ended = False
         self._checks_progress = False
-        self._is_lowered = False
+        self._is_lowered = self._is_serial = False
         self._starting: deque[QueuedTask[BatchTask[T]]] = deque()
         self._slots: dict[QueuedTask[BatchTask[T]], TaskContext] = {}
         self._flushing: set[QueuedTask[BatchTask[T]]] = set()
@@ -209,6 +209,7 @@ class Batch(Generic[T]):
             if (now := self.now()) >= self._until or (queued := self.hosts.take(now)) is None:
                 break
             self._running += 1
+            self._is_serial = self._is_lowered and self._concurrency == 1
             self._starting.append(queued)
             self._begin()
             # reading many tasks from the source together is faster
@@ -225,12 +226,12 @@ class Batch(Generic[T]):
         """Lower the concurrency below the number of running tasks. Return whether the caller must wait.
 
         Tasks at silent hosts and tasks that wait for the disk count as running tasks, because they also use
-        file descriptors.
+        file descriptors. If several tasks fail together, the last of them runs again too.
         """
-        if self._running < 2:
+        if self._is_serial:
             return False
         self._is_lowered, self._max_flushing = True, 0
-        self._concurrency = min(self._concurrency, self._running - 1)
+        self._concurrency = max(1, min(self._concurrency, self._running - 1))
         return True
 
     @property

@@ -400,14 +400,60 @@ async def test_batch_without_resources_lowers_concurrency() -> None:
     assert max(under_way) <= 3
 
 
-async def test_batch_with_one_task_reports_lack_of_resources() -> None:
-    taken = Taken()
+@pytest.mark.parametrize("concurrency", [1, 2, 16])
+async def test_batch_with_one_task_reports_lack_of_resources(concurrency: int) -> None:
+    taken, under_way = Taken(), [0]
 
     async def tasks() -> AsyncIterator[BatchTask[str]]:
-        yield Crowded([0], 0)
+        yield Crowded(under_way, 0)
 
-    await batch().run(tasks(), taken.take)
+    with trio.fail_after(HANG):
+        await batch(concurrency=concurrency).run(tasks(), taken.take)
     assert [type(result.error) for result in taken] == [LocalError]
+
+
+@dataclass(eq=False)
+class Together:
+    """A task that first fails together with all other tasks, and then succeeds if no other task runs."""
+
+    under_way: list[int]
+    count: int
+    has_failed: trio.Event
+    attempts: int = 0
+    host: str = "h"
+    scheme: str = "s"
+
+    async def run(self) -> str:
+        turn = current()
+        assert turn is not None
+        self.under_way[0] += 1
+        self.attempts += 1
+        try:
+            if self.under_way[0] == self.count:
+                self.has_failed.set()
+            await self.has_failed.wait()
+            if self.attempts > 1 and self.under_way[0] == 1:
+                return "done"
+        finally:
+            self.under_way[0] -= 1
+        if turn.reduce_concurrency():
+            raise Requeue
+        raise LocalError("alone")
+
+
+@pytest.mark.parametrize("count", [2, 16])
+async def test_batch_of_tasks_that_fail_together_runs_all_again(count: int) -> None:
+    taken, under_way, has_failed = Taken(), [0], trio.Event()
+    together = [Together(under_way, count, has_failed) for _ in range(count)]
+
+    async def tasks() -> AsyncIterator[BatchTask[str]]:
+        for task in together:
+            yield task
+
+    with trio.fail_after(HANG):
+        await batch(concurrency=count).run(tasks(), taken.take)
+    assert [result.value for result in taken] == ["done"] * count
+    assert [task.attempts for task in together] == [2] * count
 
 
 # Overloaded hosts: which tasks are repeated, when, and which attempts count.
