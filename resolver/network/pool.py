@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from protocols.contract import Line, PipelineState, Sink, StreamCodec
 from protocols.errors import Disconnected, NetworkError, ResolveError, TimedOut
-from resolver.files.faults import max_descriptors
+from resolver.files.faults import SPARE, max_descriptors
 from resolver.loops import Event, running
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import StreamSettings
@@ -27,7 +27,7 @@ from resolver.network.stream_settings import StreamSettings
 LIFETIME = 30.0
 
 #: Maximum number of idle connections to all hosts, because each connection uses a file descriptor. The pool
-#: uses at most an eighth of the available file descriptors.
+#: uses at most an eighth of the file descriptors that are not reserved (`SPARE`).
 CAPACITY = 100
 
 
@@ -82,7 +82,7 @@ class ConnectionPool:
     def open(self) -> None:
         """Start to store idle connections."""
         self._open = True
-        self._capacity = min(CAPACITY, max_descriptors() // 8)
+        self._capacity = min(CAPACITY, (max_descriptors() - SPARE) // 8)
 
     async def take(
         self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None

@@ -317,6 +317,19 @@ async def test_pool_evicts_oldest_connection() -> None:
     assert len(pool.idle) == 0
 
 
+@pytest.mark.parametrize(("descriptors", "most"), [(12, 0), (20, 0), (24, 1), (40, 3), (1_024, CAPACITY)])
+async def test_pool_with_few_descriptors_stores_fewer_connections(
+    descriptors: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resolver.network.pool.max_descriptors", lambda: descriptors)
+    pool = ConnectionPool()
+    pool.open()
+    for number in range(CAPACITY + 2):
+        await pool.store(idle("k", Fake(), number))
+    assert len(pool.idle) == most
+    await pool.aclose()
+
+
 async def test_pool_keeps_connection_if_closing_the_oldest_fails(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
