@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from protocols.text import Masked, brief, instant, quote_text
 
@@ -106,7 +106,7 @@ class ComponentSpan(NamedTuple):
 Word: TypeAlias = "tuple[str, str, bytes | None, bool]"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Url:
     """A parsed URL (RFC 1738). Each scheme has a subclass with its own components.
 
@@ -124,13 +124,6 @@ class Url:
     text: str = field(default="", compare=False)
     findings: tuple[str, ...] = field(default=(), compare=False)
     places: tuple[ComponentSpan, ...] = field(default=(), compare=False)
-
-    @classmethod
-    def of(cls, components: Mapping[str, Any]) -> Self:
-        """Return a URL with the parsed components, faster than `__init__`, which sets them one by one."""
-        url = cls.__new__(cls)
-        vars(url).update(components)
-        return url
 
     def place(self, name: str) -> ComponentSpan | None:
         """Return the position of a component in the text, or None if the URL was not parsed from a text."""
@@ -193,7 +186,7 @@ class Url:
         return f"<{type(self).__name__} {self.shown!r}>"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HostUrl(Url):
     """A URL with `//user:password@host:port` (RFC 1738 3.1).
 
@@ -308,9 +301,10 @@ class UrlText:
         The URL object is changed in place, because a copy would take as long as parsing. The change is safe,
         because no other code has a reference to the new object.
         """
-        vars(url).update(
-            text=self.text, fragment=self.fragment, findings=tuple(self.findings), places=tuple(self.places)
-        )
+        object.__setattr__(url, "text", self.text)
+        object.__setattr__(url, "fragment", self.fragment)
+        object.__setattr__(url, "findings", tuple(self.findings))
+        object.__setattr__(url, "places", tuple(self.places))
 
     def cut(self, name: str, start: int, end: int) -> str:
         """Return the component `text[start:end]`, still percent-encoded.

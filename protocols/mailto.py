@@ -43,7 +43,7 @@ _SINGLE_FIELDS = frozenset({b"subject", b"in-reply-to", _BODY})
 _MAX_ENCODED = 45
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MailtoUrl(Url):
     """A mailto URL.
 

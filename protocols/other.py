@@ -11,7 +11,7 @@ from protocols.syntax import RESERVED, build_url, encode_written, find, note_cha
 Status: TypeAlias = Literal["experimental", "reserved", "unknown"]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OtherUrl(Url):
     """A URL of a scheme without a module.
 

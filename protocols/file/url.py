@@ -19,7 +19,7 @@ from protocols.syntax import build_url, encode, find, invalid, note_characters, 
 _DATA = "?:@&="
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FileUrl(Url):
     """A file URL.
 

@@ -12,7 +12,7 @@ from protocols.syntax import encode, find, note_characters, take
 _DATA = "?:@&="
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FtpUrl(HostUrl):
     """An ftp URL: a login, CWD arguments, a name and a typecode.
 

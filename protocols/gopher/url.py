@@ -29,7 +29,7 @@ _LINE_END = re.compile(rb"[\r\n]")
 _TAB = "%09"  # TAB is the only delimiter that is percent-encoded (RFC 1738 3.4.2).
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GopherUrl(HostUrl):
     """A gopher URL.
 
@@ -52,20 +52,18 @@ def parse(text: UrlText) -> GopherUrl:
     """Parse a gopher URL, with reserved characters such as `?` as part of the selector."""
     login, start = parse_hostport(text)
     if text.end - start < 2:
-        return GopherUrl.of({"scheme": text.scheme, **login})
+        return GopherUrl(scheme=text.scheme, **login)
     note_characters(text, start, text.end, RESERVED)
     gophertype, at = _parse_type(text, start + 1)
     first = find(text, _TAB, at)
     second = find(text, _TAB, first + 3) if first < text.end else text.end
-    return GopherUrl.of(
-        {
-            "scheme": text.scheme,
-            **login,
-            "gophertype": gophertype,
-            "selector": _take_line(text, "selector", at, first),
-            "search": None if first == text.end else _take_line(text, "search", first + 3, second),
-            "gopherplus": None if second == text.end else take(text, "gopherplus", second + 3, text.end),
-        }
+    return GopherUrl(
+        scheme=text.scheme,
+        **login,
+        gophertype=gophertype,
+        selector=_take_line(text, "selector", at, first),
+        search=None if first == text.end else _take_line(text, "search", first + 3, second),
+        gopherplus=None if second == text.end else take(text, "gopherplus", second + 3, text.end),
     )
 
 

@@ -15,7 +15,7 @@ _PATH_DATA = ";:@&=/"
 _SEARCH_DATA = ";:@&="
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HttpUrl(HostUrl):
     """An http or https URL.
 
@@ -50,7 +50,7 @@ def parse(text: UrlText) -> HttpUrl:
             text.note("missing-slash", question)
         note_characters(text, question + 1, text.end, _SEARCH_DATA)
         search = text.cut("search", question + 1, text.end)
-    return HttpUrl.of({"scheme": text.scheme, **login, "path": path, "search": search})
+    return HttpUrl(scheme=text.scheme, **login, path=path, search=search)
 
 
 def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:

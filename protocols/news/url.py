@@ -39,7 +39,7 @@ _MAX_NUMBER = 9_999_999_999_999_999
 _HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NewsUrl(Url):
     """The URL of an article or a group; exactly one of `group` and `message_id` is set.
 
@@ -65,7 +65,7 @@ class NewsUrl(Url):
         return self.default_port if self.port is None else self.port
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NntpUrl(HostUrl):
     """The URL of a group on a server, or the URL of an article in the group if `article` is set.
 

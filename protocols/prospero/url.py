@@ -15,7 +15,7 @@ _FIELD_DATA = "?:@&"
 Field: TypeAlias = "tuple[bytes, bytes | None]"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ProsperoUrl(HostUrl):
     """A prospero URL.
 

@@ -9,7 +9,7 @@ from protocols.location import HostUrl, UrlText
 from protocols.syntax import build_url
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TelnetUrl(HostUrl):
     """The URL of an interactive service. It contains only a host, a port and a login.
 

@@ -25,7 +25,7 @@ from protocols.wais.apdu import Element, elements, encode_element
 _SEARCH_DATA = ";:@&="
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WaisUrl(HostUrl):
     """The URL of a WAIS database, search or document.
 

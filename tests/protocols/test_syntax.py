@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,6 +133,21 @@ def test_take_decodes_and_records_place() -> None:
     text = url_text("ab%20cd")
     assert take(text, "name", 1, 6) == b"b c"
     assert text.places == [ComponentSpan("name", 1, 6)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PluginUrl(Url):
+    """A URL class as docs/how-to/add-a-scheme.md recommends it."""
+
+    name: str
+
+
+def test_complete_sets_attributes_of_plugin_url() -> None:
+    text = url_text("x:name")
+    text.fragment = "part"
+    url = PluginUrl(scheme="x", name=text.cut("name", 2, 6))
+    text.complete(url)
+    assert (url.text, url.fragment, url.places) == ("x:name", "part", tuple(text.places))
 
 
 def test_find_missing_gives_end() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -740,14 +739,3 @@ def test_extract_accepts_any_text(text: str) -> None:
         assert text[found.position] == "<"
         assert not set("<> \r\n") & set("".join([found.url, *found.alternates]))
         assert all(found.url.replace("-", "") == other.replace("-", "") for other in found.alternates)
-
-
-@pytest.mark.parametrize(
-    "text", ["http://h/a?b#c", "https://h:8443", "gopher://h", "gopher://h/7a%09b%09+", "ftp://h/"]
-)
-def test_parsed_url_equals_a_constructed_url(text: str) -> None:
-    url = parse(text)
-    members = {each.name: getattr(url, each.name) for each in fields(url)}
-    assert type(url)(**members) == url == pickle.loads(pickle.dumps(url))
-    with pytest.raises(FrozenInstanceError):
-        url.scheme = "x"  # type: ignore[misc]
