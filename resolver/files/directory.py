@@ -453,6 +453,11 @@ class DirectoryItem(NamedTuple):
     inode: int
 
 
+def is_truncated(findings: Iterable[Finding]) -> bool:
+    """Return whether the server truncated its listing."""
+    return any(finding.rule.endswith(":listing-cut") for finding in findings)
+
+
 class Proven(NamedTuple):
     """A listing that is proven to be complete; only `of` and the inventory create one.
 
@@ -472,7 +477,7 @@ class Proven(NamedTuple):
         cls,
         url: str,
         proofs: Sequence[str],
-        findings: Iterable[Finding],
+        findings: Sequence[Finding],
         *,
         entries: int,
         skipped: bool,
@@ -485,8 +490,8 @@ class Proven(NamedTuple):
           name (`skipped`).
         - The listing is empty, because servers may list an unreadable directory as empty.
         """
-        is_short = any(finding.rule.endswith((":listing-cut", ":foreign-name")) for finding in findings)
-        if not proofs or not entries or skipped or is_short:
+        has_path = any(finding.rule.endswith(":foreign-name") for finding in findings)
+        if not proofs or not entries or skipped or has_path or is_truncated(findings):
             return None
         return cls(url, certain)
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, LocalError, Refused, ResolveError
 from protocols.text import Masked
-from resolver.files.directory import Proven
+from resolver.files.directory import Proven, is_truncated
 from resolver.files.local import is_directory_at
 from resolver.files.names import make_directory
 from resolver.loops import running
@@ -159,7 +159,7 @@ class DirectoryListing:
             self._drop_rows()
             return self._list_directory(reply)
         await self._assign_names()
-        if any(finding.rule.endswith(":listing-cut") for finding in reply.findings):
+        if is_truncated(reply.findings):
             words = "the server truncated the listing: the missing entries are not fetched"
             raise LimitExceeded("entries", words, url=target.url.shown)
         if self._error is not None:
