@@ -77,10 +77,15 @@ def is_taken(path: str) -> bool:
     return os.path.lexists(path)
 
 
+def check_no_directory(path: str) -> None:
+    """Raise `LocalError` if the path is a directory, which is neither replaced nor the expected file."""
+    if is_directory(path):
+        raise make_irregular_error(path)
+
+
 def is_skipped(path: str) -> bool:
     """Return whether `exists="skip"` keeps a file with the name. Raises `LocalError` for a directory."""
-    if is_directory(path):  # a directory is not the expected file
-        raise make_irregular_error(path)
+    check_no_directory(path)
     return is_taken(path)
 
 
