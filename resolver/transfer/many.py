@@ -243,7 +243,7 @@ class SavingOne:
             return first
         name = await session.server_name(url, origin=request.origin, referrer=request.referrer)
         suffix = ""
-        if name is None and may_be_index(first or ""):
+        if name is None:
             suffix = await session.index_suffix(url, origin=request.origin, referrer=request.referrer)
         try:
             return self._reserve(url, name, suffix)
