@@ -26,7 +26,7 @@ RESERVED = ";/?:@&="
 #: percent-encoding.
 NATIONAL = "{}|\\^~[]`"
 
-_NATIONAL = re.compile(f"[{re.escape(NATIONAL)}]")
+_NATIONAL = f"[{re.escape(NATIONAL)}]"
 _MAX_QUOTE = 40  # the number of characters of a URL that a message quotes
 
 
@@ -72,7 +72,7 @@ def encode_written(name: str, written: str, also: str) -> str:
     """
     if wrong := _compile_unwritten(also).search(written):
         raise _invalid_component(name, written, wrong.start())
-    return _NATIONAL.sub(lambda match: f"%{ord(match[0]):02X}", written)
+    return re.sub(_NATIONAL, lambda match: f"%{ord(match[0]):02X}", written)
 
 
 @cache

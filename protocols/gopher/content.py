@@ -403,8 +403,8 @@ class PeriodUnstuffer:
 #: The maximum size of a header in bytes: enough for a sign, 18 digits and blanks.
 HEADER_LIMIT = 64
 
-_HEADER = re.compile(rb"([+-])(-1|-2|[0-9]{1,18})[ \t]*\r?\n")
-_BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
+_HEADER = rb"([+-])(-1|-2|[0-9]{1,18})[ \t]*\r?\n"
+_BEGINNING = rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z"
 
 
 class DataEnding(enum.Enum):
@@ -463,10 +463,10 @@ def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None
     """
     while True:
         first = buffer.peek(HEADER_LIMIT)
-        match = _HEADER.match(first)
+        match = re.match(_HEADER, first)
         if match is not None:
             return _build_header(match[1], match[2], buffer.take(match.end()))
-        is_unframed = len(first) == HEADER_LIMIT or bool(first and not _BEGINNING.match(first))
+        is_unframed = len(first) == HEADER_LIMIT or bool(first and not re.match(_BEGINNING, first))
         if is_unframed or buffer.at_end:
             return None
         yield
@@ -482,7 +482,7 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHead
         Disconnected: The connection ended inside a header.
     """
     header = yield from read_header(buffer)
-    if header is None and buffer.at_end and _BEGINNING.match(buffer.peek(HEADER_LIMIT)):
+    if header is None and buffer.at_end and re.match(_BEGINNING, buffer.peek(HEADER_LIMIT)):
         raise Disconnected("the connection ended inside the header line of a Gopher+ reply")
     if header is None and not buffer:
         raise ProtocolError(

@@ -331,7 +331,7 @@ class LineDetector(ErrorDetector):
 # Replies with a Gopher+ header line: the detection of their format, and the parser for their errors (memo
 # 2.3).
 
-_CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
+_CODE = rb"(?s)([0-9]{1,9})(?:[ \t]+(.*))?\Z"
 
 
 def read_framed(
@@ -379,7 +379,7 @@ def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
     byte. A text without a code becomes an error of an unknown kind.
     """
     lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
-    match = _CODE.match(lines[0])
+    match = re.match(_CODE, lines[0])
     code, detail = (int(match[1]), match[2] or b"") if match else (None, lines[0])
     words = _words(lines[1:]) or _words([detail])
     message = f"the server declined with code {code}" if code is not None else "the server declined"

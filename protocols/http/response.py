@@ -224,7 +224,7 @@ _REFUSALS: dict[int, type[Declined]] = {
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 
-_SECONDS = re.compile(r"[0-9]+", re.ASCII)
+_SECONDS = r"[0-9]+"
 _MAX_WAIT = 86_400.0
 
 
@@ -268,7 +268,7 @@ def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
     between the two dates.
     """
     value = head.first.get("retry-after", "")
-    if _SECONDS.fullmatch(value):
+    if re.fullmatch(_SECONDS, value):
         return min(float(value), _MAX_WAIT), None
     until, now = parse_date(value), parse_date(head.first.get("date", ""))
     if until is None or now is None:
@@ -295,7 +295,7 @@ def _location(head: ResponseHead) -> str | None:
 # path separators. A caller that creates a file must sanitize the name first (path traversal).
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-_FIELD_PARAMETER = re.compile(rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
+_FIELD_PARAMETER = rf'(?s)[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)'
 #: RFC 8187 3.2: a charset, a language, and percent-encoded octets.
 _EXTENDED = r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f]{2}|[!-$&-~])+)"
 
@@ -309,7 +309,7 @@ def parse_suggested_name(value: str) -> bytes | None:
     kind = re.match(rf"[ \t]*{_TOKEN}", value)
     position = 0 if kind is None else kind.end()
     parameters: dict[str, str] = {}
-    while (parameter := _FIELD_PARAMETER.match(value, position)) is not None:
+    while (parameter := re.compile(_FIELD_PARAMETER).match(value, position)) is not None:
         parameters.setdefault(parameter[1].lower(), parameter[2])
         position = parameter.end()
     if kind is None or value[position:].strip(" \t;"):

@@ -220,7 +220,7 @@ def select_listener(listener: OnEvent | None, kinds: frozenset[type[Event]]) -> 
 
 _MAX_SHOWN = 512
 #: The head of an HTTP/1 response, up to the empty line.
-_RESPONSE_HEAD = re.compile(rb"HTTP/1.*?(?:\r?\n){2}", re.DOTALL)
+_RESPONSE_HEAD = rb"(?s)HTTP/1.*?(?:\r?\n){2}"
 _INTERIM = rb"HTTP/1\.\d 1"
 _REPLIES = rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+"
 _LINE = rb"[^\n]{0,200}\n?"
@@ -272,7 +272,7 @@ class TraceFormat:
     def _response_heads(self, url: str, octets: bytes) -> bytes:
         """Return the response headers, including the headers of interim (1xx) responses."""
         end = 0
-        while (match := _RESPONSE_HEAD.match(octets, end)) is not None:
+        while (match := re.compile(_RESPONSE_HEAD).match(octets, end)) is not None:
             end = match.end()
             if not re.match(_INTERIM, match[0]):
                 self._urls_in_body.add(url)

@@ -161,7 +161,7 @@ class Mask:
 _COOKIE_FIELD = b"set-cookie:"
 #: The pattern starts with a literal byte, so `re` finds the next newline quickly. If the pattern started with
 #: an alternation, `re` would try the alternation at each byte.
-_COOKIE_VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
+_COOKIE_VALUE = rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*"
 _MAX_LINE = 65_536  # maximum number of delayed bytes; the header parser rejects longer lines
 
 
@@ -191,7 +191,7 @@ class ReceivedMask:
         """Mask the cookie values in header fields."""
         if not octets:
             return octets
-        masked = _COOKIE_VALUE.sub(_REPLACEMENT, self._last_byte + octets)[1:]
+        masked = re.sub(_COOKIE_VALUE, _REPLACEMENT, self._last_byte + octets)[1:]
         self._last_byte = octets[-1:]
         return masked
 

@@ -28,7 +28,7 @@ from resolver.network.mask import Mask
 
 #: Request fields whose value begins with the name of an authentication scheme. The scheme name is not secret
 #: (RFC 9110 section 11.4).
-_LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")
+_LOGIN = rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$"
 #: The cipher and key size in an OpenSSL cipher name before TLS 1.3, such as `ECDHE-RSA-AES128-GCM-SHA256`.
 _SIZED = re.compile(r"(AES|CAMELLIA|ARIA)(128|256)")
 
@@ -98,13 +98,13 @@ def show_lines(lines: Sequence[Line]) -> bytes:
 
 
 def _with_schemes(line: Line) -> bytes:
-    schemes = iter([match[2] if match[3] else b"" for match in _LOGIN.finditer(line.octets)])
+    schemes = iter([match[2] if match[3] else b"" for match in re.finditer(_LOGIN, line.octets)])
 
     def add_scheme(match: re.Match[bytes]) -> bytes:
         scheme = next(schemes, b"")
         return match[1] + (scheme + b" " if scheme else b"") + match[2]
 
-    return _LOGIN.sub(add_scheme, line.shown)
+    return re.sub(_LOGIN, add_scheme, line.shown)
 
 
 def tls_facts(sock: ssl.SSLSocket | ssl.SSLObject, name: str, *, verified: bool) -> TlsFacts:

@@ -85,7 +85,7 @@ SERVER_HELP = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to 
 #: The maximum number of characters that are read from `/etc/news/server`. The file normally contains only a
 #: host name and perhaps a comment.
 _MAX_SETTING = 65_536
-_PLACE = re.compile(r"[^/?#@\s]+")
+_PLACE = r"[^/?#@\s]+"
 
 
 class NewsServerSetting(NamedTuple):
@@ -134,7 +134,7 @@ def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
         raise NotConfigured(f"{scheme} URLs without a server need one: {SERVER_HELP}")
     shown = setting.text if "@" not in setting.text else f"****@{setting.text.rpartition('@')[2]}"
     message = f"{setting.source}: {shown!r} is not a news server; expected HOST, HOST:PORT or [IPV6]:PORT"
-    if _PLACE.fullmatch(setting.text) is None:
+    if re.fullmatch(_PLACE, setting.text) is None:
         raise NotConfigured(message)
     row = registry.find(scheme)
     assert row is not None
