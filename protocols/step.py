@@ -398,7 +398,7 @@ class EmitBody(NamedTuple):
     what: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CopyBody:
     """Copy bytes of a connection or a file into the body as they arrive.
 

@@ -9,8 +9,8 @@ body.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import replace
+from typing import NamedTuple, cast
 
 from protocols.contract import Reply
 from protocols.errors import Disconnected, LoginRequired, Truncated
@@ -50,8 +50,7 @@ from protocols.wire import Reader, count_waiting
 _BODY = "the body, as framed in the head"
 
 
-@dataclass(slots=True)
-class HttpAnswer:
+class HttpAnswer(NamedTuple):
     """A response whose head was read. The body is read through `exchange`."""
 
     exchange: Http1Exchange | Http2Exchange

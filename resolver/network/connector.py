@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -385,8 +384,7 @@ class ProxyConnector(Connector):
         TLS verifies the certificate of the proxy. The client certificate is not sent to the proxy.
         """
         trust = self._shared.trust
-        return replace(
-            self.settings,
+        return self.settings._replace(
             host=self._proxy.host,
             check_secret=self._admission.check_login,
             tls=lambda: TlsSettings(trust.context(_PROXY_ALPN, with_certfile=False)),

@@ -9,14 +9,13 @@ import math
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from protocols.contract import Line
 from protocols.errors import NetworkError, TimedOut
 from protocols.text import Masked
-from resolver.loops import Loop, running
+from resolver.loops import Loop
 from resolver.network.clock import Throttle
 from resolver.network.events import Event, OnEvent
 from resolver.network.mask import Mask
@@ -219,8 +218,7 @@ class TlsSettings(NamedTuple):
     check_certificate: CertificateCheck | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class StreamSettings:
+class StreamSettings(NamedTuple):
     """The settings of every connection made for one URL.
 
     Attributes:
@@ -248,13 +246,13 @@ class StreamSettings:
     tls: Callable[[], TlsSettings]
     report: OnEvent | None
     check_secret: Callable[[str, bool, Sequence[bytes]], None]
-    min_rate: int | None = None
-    mask: Mask = field(default_factory=Mask)
-    contact: Contact = field(default_factory=Contact)
-    loop: Loop = field(default_factory=running)
-    throttle: Throttle | None = None
-    bounds: Bounds | None = None
-    tap: Tap | None = None
+    min_rate: int | None
+    mask: Mask
+    contact: Contact
+    loop: Loop
+    throttle: Throttle | None
+    bounds: Bounds | None
+    tap: Tap | None
 
     def report_event(self, event: Event) -> None:
         """Report an event to the listener, if a listener is set."""
@@ -263,7 +261,7 @@ class StreamSettings:
 
     def drop_idle_limit(self) -> StreamSettings:
         """Return a copy of the settings without an idle timeout."""
-        return replace(self, idle=math.inf)
+        return self._replace(idle=math.inf)
 
     def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
         """Return the error for a wait for the peer that ended at the deadline `until`."""
