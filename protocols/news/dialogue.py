@@ -21,7 +21,7 @@ from protocols.errors import (
     ProtocolError,
     TryLater,
 )
-from protocols.news.negotiation import NewsLogin, NewsNegotiation, Precondition
+from protocols.news.negotiation import NewsNegotiation, Precondition
 from protocols.news.request import Request, RequestTarget, request_of
 from protocols.news.response import NntpResponse, make_declined, read_status
 from protocols.news.session import (
@@ -94,7 +94,7 @@ def _send_request(
     while True:
         session = yield from _connect(url, options, limits, needs_new, is_apart, is_plain)
         try:
-            negotiation = NewsNegotiation(session, NewsLogin(url.user, url.password), options)
+            negotiation = NewsNegotiation(session, url, options)
             return session, (yield from _perform(session, negotiation, request))
         except NotShareable:
             yield EndResponse()

@@ -31,6 +31,7 @@ from protocols.news.response import (
     refusal,
 )
 from protocols.news.session import ConnectionCompressed, Deflate, NntpSession, require_response
+from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Credentials, DecodingBudget, Options
 from protocols.step import Dialogue, PlanNote, RequestCredentials, StartPacking, StartTls
 from protocols.wire import Secret
@@ -59,11 +60,10 @@ class Precondition(Exception):
 class NewsLogin:
     """The user name and password of a login.
 
-    If the password is absent, the user is asked when the server requires a password. If the name is absent or
-    empty, the URL does not have a login.
+    If the password is absent, the user is asked when the server requires a password.
     """
 
-    user: bytes | None
+    user: bytes
     password: bytes | None = field(repr=False)
 
 
@@ -92,10 +92,10 @@ def check_precondition(session: NntpSession, command: NntpCommand, response: Nnt
 class NewsNegotiation:
     """The negotiation of reader mode, TLS, login and compression for one request."""
 
-    def __init__(self, session: NntpSession, login: NewsLogin, options: Options) -> None:
+    def __init__(self, session: NntpSession, url: NewsUrl | NntpUrl, options: Options) -> None:
         self._session = session
         self._state = session.state
-        self._login = login
+        self._url = url
         self._options = options
 
     @property
@@ -193,8 +193,8 @@ class NewsNegotiation:
 
     def _find_login(self) -> Dialogue[NewsLogin | None]:
         """Return the login in the URL, or else the login stored for this host and port."""
-        if self._login.user:
-            return self._login
+        if self._url.user:
+            return NewsLogin(self._url.user, self._url.password)
         credentials = yield from self._request_credentials(None)
         return None if credentials is None else NewsLogin(credentials.user, credentials.password)
 
