@@ -73,8 +73,7 @@ class RowContainer:
 
     def _begin(self) -> None:
         self._entry: tuple[str, IndexLink] | None = None
-        self._text: list[str] = []
-        self._length = 0
+        self._text = ""
         self._moment: CellTime | None = None
         self._size: CellSize | None = None
         self._has_link = False
@@ -98,20 +97,15 @@ class RowContainer:
         self._entry = (href, link)
         self.entries += 1
         if self.tag == "pre":
-            self._size = read_before("".join(self._text))
-            self._text.clear()
-            self._length = 0
+            self._size, self._text = read_before(self._text), ""
 
     def add(self, text: str) -> None:
         """Add text of a row that is not part of a link."""
-        if self._length < _MAX_TEXT:
-            self._text.append(text[:_MAX_TEXT])
-            self._length += len(text)
+        self._text += text[: _MAX_TEXT - len(self._text)]
 
     def begin_cell(self, order: str | None) -> None:
         """Start a cell. `order` is the cell's sort key, which only Caddy writes."""
-        self._text.clear()
-        self._length = 0
+        self._text = ""
         self._has_link = False
         if order is not None and self._size is None and order.isdigit():
             self._size = parse_size(order)
@@ -119,7 +113,7 @@ class RowContainer:
     def end_cell(self) -> None:
         if self._has_link:
             return
-        text = re.sub(r"\s+", " ", "".join(self._text).replace("\xa0", " ")).strip()
+        text = re.sub(r"\s+", " ", self._text.replace("\xa0", " ")).strip()
         self._moment = self._moment or parse_moment(text)
         self._size = self._size or parse_size(text)
 
@@ -131,7 +125,7 @@ class RowContainer:
         if self._entry is not None:
             moment, size = self._moment, self._size
             if self.tag == "pre":
-                moment, size_after = read_after("".join(self._text))
+                moment, size_after = read_after(self._text)
                 size = size or size_after
             self.undated += moment is None
             self.rows.append(IndexRow(*self._entry, size, moment))
@@ -295,31 +289,27 @@ class MarkupFilter:
         octets, self._rest = self._rest + octets, b""
         tokens: list[bytes] = []
         at = 0
-        while (match := self._until.search(octets, at)) is not None:
-            if self._until in (self._text, _SCRIPT):
-                self._append(octets[at : match.start()], tokens)
-                self._begin(match[0], tokens)
-                at = match.end() - 2 if match[0] == b"<!--" else match.end()  # `<!-->` is a complete comment
+        while (match := (until := self._until).search(octets, at)) is not None:
+            token, start, at = match[0], at, match.end()
+            if until is self._text or until is _SCRIPT:
+                self._append(octets[start : match.start()], tokens)
+                if token.endswith(b">"):
+                    self._end_tag(token, tokens)
+                elif token == b"<!--":
+                    self._until, self._lost = _COMMENT, False
+                    self._comment.clear()
+                    at -= 2  # `<!-->` is a complete comment
+                else:
+                    self._until = _TAG
+                    self._tag += token
             else:
-                self._append(octets[at : match.end()], tokens)
-                at = match.end()
-                self._change_state(match[0], tokens)
+                self._append(octets[start:at], tokens)
+                self._change_state(token, tokens)
         half = _HALF.search(octets, max(at, len(octets) - _MAX_HALF))
         end = len(octets) if half is None else half.start()
         self._append(octets[at:end], tokens)
         self._rest = octets[end:]
         return tokens
-
-    def _begin(self, token: bytes, tokens: list[bytes]) -> None:
-        """Read a complete tag after a text or a script, or start to read a tag or comment."""
-        if token == b"<!--":
-            self._until, self._lost = _COMMENT, False
-            self._comment.clear()
-        else:
-            self._until = _TAG
-            self._append(token, tokens)
-            if token.endswith(b">"):
-                self._change_state(b">", tokens)
 
     def _change_state(self, token: bytes, tokens: list[bytes]) -> None:
         """Update the state of the filter at the end of a comment, of a quoted value or of a tag."""
@@ -330,10 +320,18 @@ class MarkupFilter:
         elif token != b">":
             self._until = _VALUES[token[-1:]]
         else:
-            if not self._tag.startswith((b"<!", b"<?")):
-                tokens.append(bytes(self._tag))
-            self._until = _SCRIPT if _IS_SCRIPT.match(self._tag) else self._text
+            self._end_tag(bytes(self._tag), tokens)
             self._tag.clear()
+
+    def _end_tag(self, tag: bytes, tokens: list[bytes]) -> None:
+        if len(tag) > self._max_tag:
+            raise self._make_limit_error()
+        if not tag.startswith((b"<!", b"<?")):
+            tokens.append(tag)
+        self._until = _SCRIPT if _IS_SCRIPT.match(tag) else self._text
+
+    def _make_limit_error(self) -> LimitExceeded:
+        return LimitExceeded("line", f"a tag of the page is longer than {self._max_tag} bytes")
 
     def _append(self, octets: bytes, tokens: list[bytes]) -> None:
         if self._until is self._text:
@@ -346,7 +344,7 @@ class MarkupFilter:
         elif self._until is not _SCRIPT:
             self._tag += octets
             if len(self._tag) > self._max_tag:
-                raise LimitExceeded("line", f"a tag of the page is longer than {self._max_tag} bytes")
+                raise self._make_limit_error()
 
     def finish(self, findings: list[Finding]) -> list[bytes]:
         """Return the tokens at the end of the page. An unterminated comment is returned as text."""

@@ -81,6 +81,13 @@ def test_markup_tag_beyond_limit_raises(unit: bytes) -> None:
     assert caught.value.limit == "line"
 
 
+@pytest.mark.parametrize("tag", [b"<a %s>", b"<a b='%s'>", b"</a %s>", b"<!%s>", b"<script %s>"])
+def test_markup_complete_tag_beyond_limit_raises(tag: bytes) -> None:
+    with pytest.raises(LimitExceeded) as caught:
+        take(reader(), [tag % (b"y" * Limits().line)])
+    assert caught.value.limit == "line"
+
+
 @pytest.mark.parametrize("unit", [b"<div>", b"<pre>", b"<table></table>", b"<t%d></t%d>", b"<b a%d=x></b>"])
 def test_markup_parser_state_is_bounded(unit: bytes) -> None:
     with pytest.raises(LimitExceeded) as caught:
