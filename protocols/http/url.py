@@ -61,13 +61,15 @@ def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
 
 def names_of(url: HttpUrl) -> tuple[bytes, ...]:
     """Return the decoded segments of the path, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
-    names: list[bytes] = []
     path = url.path or ""
-    for name in map(decode, path.split("/")) if "%" in path else path.encode("ascii").split(b"/"):
-        if name == b"..":
-            del names[-1:]
-        elif name != b".":
-            names.append(name)
+    names = [*map(decode, path.split("/"))] if "%" in path else path.encode("ascii").split(b"/")
+    if b"." in names or b".." in names:
+        segments, names = names, []
+        for segment in segments:
+            if segment == b"..":
+                del names[-1:]
+            elif segment != b".":
+                names.append(segment)
     return tuple(names[:-1] if names and not names[-1] else names)
 
 

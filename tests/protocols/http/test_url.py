@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.url import build
+from protocols.http.url import build, names_of
 from resolver import HttpUrl, InvalidUrl
 from tests.protocols.url_rows import Good, check_good
 
@@ -54,6 +54,24 @@ def http(path: str | None, search: str | None = None) -> HttpUrl:
 )
 def test_http_urls_are_built(url: HttpUrl, written: str) -> None:
     assert build(url) == written
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        (None, ()),
+        ("", ()),
+        ("a/b", (b"a", b"b")),
+        ("a/b/", (b"a", b"b")),
+        ("a//b//", (b"a", b"", b"b", b"")),
+        ("./a/./b/.", (b"a", b"b")),
+        ("a/b/../c", (b"a", b"c")),
+        ("a/%2e%2e/c%20d/%2E", (b"c d",)),
+        ("../../a", (b"a",)),
+    ],
+)
+def test_names_of_path_has_no_dot_segments(path: str | None, names: tuple[bytes, ...]) -> None:
+    assert names_of(http(path)) == names
 
 
 @pytest.mark.parametrize(
