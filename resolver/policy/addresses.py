@@ -40,6 +40,10 @@ class AddressScope(enum.IntEnum):
     LOOPBACK = 3
     NEVER = 4
 
+    @property
+    def shown(self) -> str:
+        return self.name.lower().replace("_", "-")
+
 
 #: The address ranges of each scope. An address has the scope of the first row that contains the address. The
 #: single addresses (`/32`, `/128`) are metadata services and platform services of cloud providers. An IPv6
@@ -155,18 +159,17 @@ def judge_address(
         return _refusal(address, f"{address} is not a host address")
     if origin == "user" and not (is_link_local or policy.public_only):
         return None
-    kind = scope.name.lower().replace("_", "-")
     if policy.public_only:
-        return _refusal(address, f"{address} is {kind}, and the policy allows only public addresses")
+        return _refusal(address, f"{address} is {scope.shown}, and the policy allows only public addresses")
     if origin == "user":
-        return _warning(address, kind)
+        return _warning(address, scope.shown)
     if is_link_local:
-        return _refusal(address, f"{address} is {kind}: only a URL from the user may lead there")
+        return _refusal(address, f"{address} is {scope.shown}: only a URL from the user may lead there")
     if referrer_address is not None:
         referrer_scope = find_least_scope(referrer_address)
         if scope <= (AddressScope.PUBLIC if referrer_scope is AddressScope.NEVER else referrer_scope):
             return None
-    return _refusal(address, f"{address} is {kind}, more internal than the URL that led there")
+    return _refusal(address, f"{address} is {scope.shown}, more internal than the URL that led there")
 
 
 def _warning(address: str, kind: str) -> Decision:
