@@ -174,7 +174,7 @@ def is_same_endpoint(first: Endpoint | None, second: Endpoint) -> bool:
     """Return whether both endpoints have the same host and port."""
     if first is None or first.port != second.port:
         return False
-    return comparable_host(first.host) == comparable_host(second.host)
+    return first.host == second.host or comparable_host(first.host) == comparable_host(second.host)
 
 
 # A rule yields a `Decision` for each objection. If no user reads the warnings, each warning becomes a
