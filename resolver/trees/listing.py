@@ -63,6 +63,7 @@ _FILES = frozenset({Kind.DOCUMENT, Kind.ARTICLE})
 #: The kinds of entries that may be a directory or a file. Only a request shows whether such an entry is a
 #: directory.
 _AMBIGUOUS = frozenset({Kind.LINK, Kind.UNKNOWN})
+_WALKED = _DIRECTORIES | _FILES | _AMBIGUOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +274,7 @@ class DirectoryListing:
 
     def _row(self, entry: Entry) -> SpooledEntry | None:
         """Return the spool row of an entry, or None if the entry is outside the tree or not selected."""
-        if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _AMBIGUOUS:
+        if entry.url is None or entry.kind not in _WALKED:
             if entry.kind in _DIRECTORIES | _FILES | {Kind.UNKNOWN, Kind.ERROR}:  # perhaps part of the tree
                 self._is_partial = True
                 reason = (entry.extra or {}).get("unusable")

@@ -352,8 +352,8 @@ class TreeWalk:
         return [TreeFile(self, self._trees[row.tree], row) for row in self.spool.take_files(limit)]
 
     def _take_next(self) -> TreeFile | TreeDirectory | None:
-        if files := self.take_files(1):
-            return files[0]
+        if rows := self.spool.take_files(1):
+            return TreeFile(self, self._trees[rows[0].tree], rows[0])
         while (row := self.spool.take_directory(linked=not self._open_directories)) is not None:
             self._open_directories += row.role == DIRECTORY
             if row.role == DIRECTORY or self._is_new(row):
