@@ -105,12 +105,10 @@ class IndexDirectory:
         if written != self._written and (above := [*map(decode, written)]) != page:
             leads_up = [segment for segment in above if segment] == page[:-1]
             return IndexLink(LinkRole.PARENT if leads_up and len(segments) <= len(page) else LinkRole.OUTSIDE)
-        match segments[len(page) :]:
-            case [] | [b""]:
-                return IndexLink(LinkRole.NOTHING)
-            case [segment] | [segment, b""] if segment:
-                return _entry(segment, directory=len(segments) > len(page) + 1)
-        return IndexLink(LinkRole.OUTSIDE)
+        segment, *rest = segments[len(page) :] or [b""]
+        if segment and rest in ([], [b""]):
+            return _entry(segment, directory=bool(rest))
+        return IndexLink(LinkRole.OUTSIDE if rest else LinkRole.NOTHING)
 
 
 def _entry(segment: bytes, *, directory: bool) -> IndexLink:

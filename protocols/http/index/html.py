@@ -223,10 +223,7 @@ class IndexPage:
         if not self._open or self._anchor:
             return
         container = self._open[-1]
-        if container.tag != "pre":
-            container.add(text)
-            return
-        first, *others = text.split("\n")
+        first, *others = text.split("\n") if container.tag == "pre" else (text,)
         container.add(first)
         for line in others:
             container.end_row()
