@@ -70,6 +70,7 @@ class Sidecar:
         self._directory = directory
         self._name = name + META_SUFFIX
         self._temporary = self._name + FIRST_SUFFIX
+        self._prepared: os.stat_result | None = None
 
     def check(self) -> None:
         """Raise an error if another program created a file with the name of the sidecar."""
@@ -80,8 +81,8 @@ class Sidecar:
         """Write the sidecar to a temporary file, and sync the temporary file."""
         self._forget(self._temporary)
         fd = self._directory.create(self._temporary, _MODE)
-        with whole_file(fd, (octets,), partial(self._directory.forget, self._temporary)):
-            pass
+        with whole_file(fd, (octets,), partial(self._directory.forget, self._temporary)) as status:
+            self._prepared = status
 
     def prepare_rename(self, octets: bytes | None) -> None:
         """Write the new sidecar to a temporary file, and remove the old sidecar, before the file is renamed.
@@ -138,6 +139,9 @@ class Sidecar:
         Raises:
             LocalError: Another program created the file.
         """
+        # NFS with root_squash, and FAT mounted with uid=, give a new file another owner.
+        if self._prepared is not None and self._directory.has(name, self._prepared):
+            return True
         octets = self._directory.read_own(name, _is_own_file, len(_PREFIX))
         if octets is None:
             return False

@@ -89,6 +89,17 @@ async def test_sidecar_of_another_user_is_refused(tmp_path: Path) -> None:
         await save(tmp_path / "x", OURS)
 
 
+async def test_sidecar_is_written_if_file_system_assigns_another_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS with root_squash, and FAT mounted with the option uid=, give a new file another owner."""
+    owner = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
+    await save(tmp_path / "x", OURS, replace=False)
+    assert (tmp_path / "x.meta.json").read_bytes() == OURS
+    assert sorted(os.listdir(tmp_path)) == ["x", "x.meta.json"]
+
+
 async def test_failed_commit_writes_no_sidecar(tmp_path: Path) -> None:
     async with PartialFile(str(tmp_path / "x"), source=SOURCE, meta=True) as sink:
         await sink.remember(Validators(size=4))
