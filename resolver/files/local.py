@@ -373,7 +373,7 @@ def is_directory_at(path: str, identity: object) -> bool:
     """Return whether a path leads to the directory with an identifier from a listing of a `file` URL."""
     try:
         return identity == _identity_of(os.stat(path))
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

@@ -25,6 +25,10 @@ def check_name(path: str) -> None:
         raise LocalError(
             f"cannot write {path!r}: this name is reserved for incomplete files (S14); choose another name"
         )
+    _check_locale(path)
+
+
+def _check_locale(path: str) -> None:
     try:
         if not path.isascii():
             os.fsencode(path)
@@ -55,6 +59,7 @@ def make_directory(path: str, below: str) -> None:
     Raises:
         LocalError: A parent after the prefix `below` is a symbolic link, or the directory cannot be created.
     """
+    _check_locale(path)
     directory = DirectoryHandle(path, make=True, below=below)
     try:
         directory.hold()
@@ -66,10 +71,7 @@ def make_directory(path: str, below: str) -> None:
 
 def is_directory(path: str) -> bool:
     """Return whether the path is a directory and not a symbolic link."""
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def is_taken(path: str) -> bool:
@@ -189,7 +191,7 @@ def _is_busy(part: str) -> bool:
     """Return whether another transfer has locked the partial file."""
     try:
         fd = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):
         return False
     try:
         return not lock(fd)

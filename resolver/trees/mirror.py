@@ -14,7 +14,6 @@ local files are never removed:
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
@@ -52,13 +51,13 @@ class Inventory:
 
     def record(self, paths: Collection[str]) -> None:
         """Record local paths of entries that the server has."""
-        values = [(os.fsencode(path),) for path in paths]
+        values = [(_encode(path),) for path in paths]
         with convert_errors():
             self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", values)
 
     def record_listing(self, path: str, listing: Proven) -> None:
         """Record the complete listing of the directory with the local path `path`."""
-        values = (os.fsencode(path), listing.certain, listing.url)
+        values = (_encode(path), listing.certain, listing.url)
         with convert_errors():
             self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
 
@@ -72,10 +71,13 @@ class Inventory:
 
     def _find(self, statement: str, path: str) -> tuple[object, ...] | None:
         with convert_errors():
-            row: tuple[object, ...] | None = self._database.execute(
-                statement, (os.fsencode(path),)
-            ).fetchone()
+            row: tuple[object, ...] | None = self._database.execute(statement, (_encode(path),)).fetchone()
         return row
+
+
+def _encode(path: str) -> bytes:
+    """Return the path in UTF-8, because a server's name may not be in the character set of the locale."""
+    return path.encode(errors="surrogateescape")
 
 
 class Pruner:

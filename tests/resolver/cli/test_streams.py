@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -232,15 +233,37 @@ def test_unwritten_output_is_discarded(stream_state: str, monkeypatch: pytest.Mo
 def test_get_name_outside_locale_exits_with_status_3(folder: Path) -> None:
     """Without UTF-8: today, a locale is like that only on request."""
     (folder / "é").write_bytes(b"octets")
-    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(CHECKOUT)}
-    words = [sys.executable, "-c", "from resolver.cli import run; run()"]
     (folder / "here").mkdir()
-    for verb, status, out in (("get", 3, b""), ("cat", 0, b"octets")):
-        command = [*words, verb, f"{folder.as_uri()}/%C3%A9"]
-        done = subprocess.run(command, cwd=folder / "here", env=ascii_only, capture_output=True)
-        assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (status, out, False)
+    for words, status, out in (
+        (["get"], 3, b""),
+        (["get", "--exists=rename"], 3, b""),
+        (["cat"], 0, b"octets"),
+    ):
+        done = _resolve_in_ascii_locale(*words, f"{folder.as_uri()}/%C3%A9", cwd=folder / "here")
+        assert (done.returncode, done.stdout) == (status, out)
         assert (b"LC_ALL=C.UTF-8" in done.stderr) == (status == 3)
     assert os.listdir(folder / "here") == []
+
+
+def _resolve_in_ascii_locale(*words: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(CHECKOUT)}
+    command = [sys.executable, "-c", "from resolver.cli import run; run()", *words]
+    return subprocess.run(command, cwd=cwd, env=ascii_only, capture_output=True)
+
+
+@pytest.mark.parametrize("options", [["--exists=newer"], ["--exists=newer", "--delete", "--yes"]])
+def test_get_recursive_with_names_outside_locale_saves_other_files(options: list[str], folder: Path) -> None:
+    """Each file or directory with such a name is an error; --delete keeps its existing local copy."""
+    source, saved = folder / "tree", folder / "out" / "tree"
+    for name in ("a", "é", "ö/b"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(b"octets")
+    shutil.copytree(source, saved)
+    (saved / "a").unlink()
+    done = _resolve_in_ascii_locale("-r", *options, "-d", "out", f"{source.as_uri()}/", cwd=folder)
+    assert (done.returncode, done.stderr.count(b"LC_ALL=C.UTF-8")) == (3, 2)
+    assert sorted(os.listdir(saved)) == ["a", "é", "ö"]
+    assert os.listdir(saved / "ö") == ["b"]
 
 
 def test_list_file_that_cannot_be_written_keeps_earlier_content(tmp_path: Path) -> None:
