@@ -50,6 +50,7 @@ from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, STATUS_BY_SIGNAL, 
 from resolver.files.directory import DirectoryGone, OutputDirectory
 from resolver.files.faults import is_full, is_scarce
 from resolver.ledger import LedgerFault, current
+from resolver.network.connecting import run_all
 from resolver.network.events import OnEvent
 from resolver.policy.schemes import max_connections
 from resolver.transfer.batch import MAX_FLUSHING, Batch, BatchTask, TaskResult
@@ -321,9 +322,8 @@ class _RetrievalRun:
         hosts = self._scheduler(lane_of)
         trees = Trees(self, session, self._command, self._tally, hosts.slow_down, ledger)
         with closing(trees):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._start_trees, session, trees)
-                await self._batch(hosts).run(trees.tasks(), _ignore_result)
+            start = partial(self._start_trees, session, trees)
+            await run_all([start, partial(self._batch(hosts).run, trees.tasks(), _ignore_result)])
             await trees.remove_surplus()
 
     async def _start_trees(self, session: Resolver, trees: Trees) -> None:

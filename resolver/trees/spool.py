@@ -279,4 +279,6 @@ def convert_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise LocalError(f"cannot store the found entries in a temporary database: {error}") from error
+        # Without a journal, a full disk leaves the database malformed.
+        words = f"cannot store the found entries in a temporary database: {error} (check the free space)"
+        raise LocalError(words) from error

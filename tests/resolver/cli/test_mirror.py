@@ -6,6 +6,7 @@ import json
 import mailbox
 import os
 import signal
+import sqlite3
 from functools import partial
 from pathlib import Path
 
@@ -66,6 +67,24 @@ def test_recursive_get_reports_and_counts_files(at: dict[str, str], folder: Path
     assert done.messages.count("warning (S04)") == 1
     count = len(files(folder))
     assert f"resolve: {count} of {count} saved; " in done.messages
+
+
+def test_recursive_get_with_full_temporary_directory_is_local_error(
+    at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the disk of the temporary database was full, each query fails; one message ends the run."""
+
+    class FullDatabase(sqlite3.Connection):
+        def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+            if "state = 1" in statement:
+                raise sqlite3.DatabaseError("database disk image is malformed")
+            return super().execute(statement, *values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FullDatabase))
+    done = resolve("get", "-r", at["file"], "-d", "out")
+    assert done.status == 3
+    assert "malformed (check the free space)" in done.messages
+    assert files(folder) == set()
 
 
 def test_recursive_get_of_document_saves_file(at: dict[str, str], folder: Path) -> None:
