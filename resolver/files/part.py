@@ -126,6 +126,11 @@ class PartFile:
         """Return the number of bytes in the file, including bytes written by sendfile or splice."""
         return os.lseek(self.fd, 0, os.SEEK_CUR)
 
+    @property
+    def has_name(self) -> bool:
+        """Return whether NAME.part is still the name of the open file. Raises `OSError`."""
+        return self.directory.has(self._part, os.fstat(self.fd))
+
     def can_buffer(self) -> bool:
         """Return whether the file can stay in memory until it is complete.
 
@@ -458,7 +463,7 @@ class PartFile:
 
     def _check_part(self) -> None:
         """Raise an error if another user has removed or replaced NAME.part."""
-        if not self.directory.has(self._part, os.fstat(self.fd)):
+        if not self.has_name:
             raise make_replaced_error(self.path)
 
     def _rename(self) -> None:

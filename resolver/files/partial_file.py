@@ -422,7 +422,8 @@ class PartialFile:
         """Close the file and leave NAME.part for a later run."""
         if self._buffer is not None:
             self.create_part()
-        self.partial_size = self.position
+        with suppress(OSError):
+            self.partial_size = self.position if self._part.has_name else 0
         if self._part.ranges is not None:
             with suppress(OSError, LocalError):  # The previous state file is still correct.
                 self._part.record_state(self.known, complete=False)

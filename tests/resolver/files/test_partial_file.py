@@ -17,7 +17,7 @@ import pytest
 import trio
 import trio.testing
 
-from resolver import LocalError
+from resolver import LocalError, Validators
 from resolver.files.directory import DirectoryHandle
 from resolver.files.part import Existing
 from resolver.files.partial_file import PartialFile
@@ -224,6 +224,19 @@ async def test_removed_directory_is_a_local_error(tmp_path: Path) -> None:
     place.mkdir()
     with pytest.raises(LocalError, match="no such file or directory"):
         await write(place / "got", b"x", meanwhile=lambda: shutil.rmtree(place))
+
+
+async def test_interrupted_file_of_removed_directory_has_no_bytes_for_later_run(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    with trio.CancelScope() as scope:
+        async with PartialFile(str(place / "got"), source="ftp://h/got") as sink:
+            await sink.remember(Validators(size=9))
+            sink.write(b"half")
+            shutil.rmtree(place)
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+    assert sink.partial_size == 0
 
 
 @pytest.mark.parametrize(
