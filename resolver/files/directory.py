@@ -109,8 +109,11 @@ def _remove(path: str, status: os.stat_result) -> None:
 #: The flags for opening a file. Without O_NONBLOCK, opening a named pipe waits for a writer.
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
-#: `errno` codes of a file system without hard links (FAT, some network file systems).
-NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+#: `errno` codes of a file system without hard links (FAT, some network file systems). Android since 6.0, and
+#: AppArmor without a rule for links, deny link(2) with EACCES.
+NO_LINKS = frozenset(
+    {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+)
 
 
 #: `errno` codes of a kernel or file system without unnamed files (O_TMPFILE), and of a removed directory.
@@ -385,7 +388,11 @@ class DirectoryHandle:
     def _rename_without_links(self, old: str, new: str) -> None:
         """Create an empty file with the new name, and then overwrite the empty file with rename(2)."""
         os.close(self.create(new))
-        self.replace(old, new)
+        try:
+            self.replace(old, new)
+        except OSError:
+            self.forget(new)
+            raise
 
 
 class DirectoryGone(LocalError):

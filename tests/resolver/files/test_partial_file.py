@@ -174,7 +174,7 @@ async def test_commit_of_replaced_part_is_refused(tmp_path: Path) -> None:
     assert part.read_text() == "theirs"  # the foreign file is not removed
 
 
-@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.EACCES])
 async def test_commit_without_hard_links_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
@@ -189,6 +189,26 @@ async def test_commit_without_hard_links_succeeds(
         await write(other, b"theirs", meanwhile=lambda: other.write_text("mine"))
     assert (tmp_path / "other").read_text() == "mine"
     assert sorted(os.listdir(tmp_path)) == ["got", "other"]
+
+
+async def test_failed_rename_without_hard_links_leaves_no_empty_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.replace
+
+    def refuse_link(*arguments: object, **more: object) -> None:
+        raise OSError(errno.EPERM, "no hard links")
+
+    def refuse_final_name(old: str, new: str, **more: int) -> None:
+        if new == "got":
+            raise OSError(errno.EIO, "input/output error")
+        real(old, new, **more)
+
+    monkeypatch.setattr(os, "link", refuse_link)
+    monkeypatch.setattr(os, "replace", refuse_final_name)
+    with pytest.raises(LocalError, match="input/output error"):
+        await write(tmp_path / "got", b"whole")
+    assert "got" not in os.listdir(tmp_path)
 
 
 async def test_commit_follows_renamed_directory(tmp_path: Path) -> None:
@@ -246,7 +266,6 @@ async def test_interrupted_file_of_removed_directory_has_no_bytes_for_later_run(
         ("write", errno.EDQUOT, "quota"),
         ("fsync", errno.EIO, "input/output error"),
         ("link", errno.EROFS, "read-only file system ("),
-        ("link", errno.EACCES, "permission denied ("),
     ],
 )
 async def test_disk_errors_are_local_errors(
