@@ -40,9 +40,17 @@ def sync_files(fds: Sequence[int]) -> dict[int, OSError]:
         return _sync_each(fds)
     failed: dict[int, OSError] = {}
     for group in _group_by_device(fds).values():
-        if not sync_file_system(group[0]):
+        if _ignores_syncfs(group[0]) or not sync_file_system(group[0]):
             failed.update(_sync_each(group))
     return failed
+
+
+def _ignores_syncfs(fd: int) -> bool:
+    """Return whether the file system may be FUSE: Linux ignores syncfs(2) on FUSE, whose ID is 0."""
+    try:
+        return not os.statvfs(fd).f_fsid
+    except OSError:
+        return True
 
 
 def start_writeback(fd: int, begin: int, end: int) -> None:
@@ -63,16 +71,25 @@ def allocate(fd: int, begin: int, end: int) -> None:
 
 
 def _sync_each(fds: Sequence[int]) -> dict[int, OSError]:
-    failed: dict[int, OSError] = {}
     if len(fds) > 1:
         for fd in fds:
             start_writeback(fd, 0, 0)
+    return _call_each(os.fsync, fds)
+
+
+def _call_each(function: Callable[[int], None], fds: Sequence[int]) -> dict[int, OSError]:
+    failed: dict[int, OSError] = {}
     for fd in fds:
         try:
-            os.fsync(fd)
+            function(fd)
         except OSError as error:
             failed[fd] = error
     return failed
+
+
+def _flush(fd: int) -> None:
+    """Close a copy of the descriptor, because NFS and FUSE report a full disk or quota at a close."""
+    os.close(os.dup(fd))
 
 
 def _group_by_device(fds: Sequence[int]) -> dict[int, list[int]]:
@@ -352,8 +369,10 @@ def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
 
     _perform_each(steps, complete)
     completed = [step for step in steps if step.error is None]
-    if completed and sync != "never":
-        failed = sync_files([step.fd for step in completed])
+    if completed:
+        fds = [step.fd for step in completed]
+        failed = {} if sync == "never" else sync_files(fds)
+        failed |= _call_each(_flush, fds)
         for step in completed:
             if (error := failed.get(step.fd)) is not None:
                 step.error = error

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -414,6 +415,27 @@ def test_bring_uses_one_syncfs_for_several_files(
         os.close(fd)
 
 
+@pytest.mark.parametrize("has_error", [False, True])
+def test_sync_files_on_fuse_syncs_each_file(
+    has_error: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux reports a successful syncfs(2) on FUSE without an effect."""
+    synced: list[int] = []
+
+    def read_id(fd: int) -> SimpleNamespace:
+        if has_error:
+            raise OSError(errno.ENOSYS, "no statfs")
+        return SimpleNamespace(f_fsid=0)
+
+    monkeypatch.setattr(os, "statvfs", read_id)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    fds = files(tmp_path, 5)
+    assert durable.sync_files(fds) == {}
+    assert synced == fds
+    for fd in fds:
+        os.close(fd)
+
+
 def test_bring_syncs_real_files(tmp_path: Path) -> None:
     fds = files(tmp_path, 5)
     assert durable.sync_files(fds) == durable.sync_files(fds[:1]) == {}
@@ -440,6 +462,32 @@ async def test_commit_without_free_thread_is_a_local_error(
     assert {"one", "two"}.isdisjoint(os.listdir(tmp_path))
     await save(tmp_path / "three", b"three", commits)
     assert "three" in os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("octets", [b"12345678", b"123456789"])
+@pytest.mark.parametrize("sync", ["group", "always", "never"])
+async def test_error_of_close_is_reported_before_file_has_its_name(
+    sync: Sync, octets: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS reports an exceeded quota at a close; the received data may be lost."""
+    copies: set[int] = set()
+    duplicate, close = os.dup, os.close
+
+    def remember(fd: int) -> int:
+        copies.add(copy := duplicate(fd))
+        return copy
+
+    def fail(fd: int) -> None:
+        close(fd)
+        if fd in copies:
+            copies.remove(fd)
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(os, "dup", remember)
+    monkeypatch.setattr(os, "close", fail)
+    with pytest.raises(LocalError, match="quota"):
+        await save(tmp_path / "got", octets, GroupCommit(sync))
+    assert "got" not in os.listdir(tmp_path)
 
 
 async def test_part_after_failed_sync_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
