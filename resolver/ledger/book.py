@@ -194,6 +194,8 @@ _MESSAGES = (
     ("SQLITE_PERM", "cannot be written: choose a file that you may write to"),
     ("SQLITE_CANTOPEN", "cannot be opened: the file and its directory must be writable"),
     ("SQLITE_FULL", "cannot be written: no space left (free some, then run again)"),
+    # The write-ahead log needs mmap(2), which some FUSE and network file systems lack.
+    ("SQLITE_IOERR_SHM", "is on a file system without shared memory: name a file on another disk"),
     ("SQLITE_IOERR", "cannot be read or written: check the free space, then run again"),
 )
 

@@ -132,6 +132,17 @@ async def test_ledger_of_older_version_gets_new_columns(tmp_path: Path) -> None:
     assert (row.status, row.final_url) == ("failed", None)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("SQLITE_IOERR_SHMMAP", "on another disk"), ("SQLITE_IOERR_WRITE", "check the free space")],
+)
+def test_disk_error_of_ledger_suggests_a_fix(name: str, advice: str) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = name
+    with pytest.raises(LedgerFault, match=advice), database.convert_errors("run"):
+        raise error
+
+
 async def test_ledger_in_use_raises_ledger_held(tmp_path: Path) -> None:
     path = str(tmp_path / "ledger")
     async with Ledger(path):
