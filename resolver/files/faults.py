@@ -32,6 +32,7 @@ _REMEDIES = {
     errno.EISDIR: "this is the name of a directory",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "use fewer concurrent transfers",
+    errno.ENOMEM: "see ulimit -v and the memory limit of the container",
     errno.EAGAIN: "the system may have no process or thread left, see ulimit -u",
 }
 
@@ -89,6 +90,8 @@ def exhaustion_fault(error: BaseException) -> LocalError | None:
             raise_without_thread(error)
         except OSError as cause:
             error = cause
+    if isinstance(error, MemoryError):
+        error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     if not isinstance(error, OSError):
         return None
     if error.errno == errno.ENOENT and error.filename is None:  # the error of getcwd(3) has no file name

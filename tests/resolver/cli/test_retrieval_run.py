@@ -22,6 +22,20 @@ from tests.resolver.cli.command import Done, resolve
 from tests.resolver.network.peers import closed_port
 
 
+@pytest.mark.parametrize("words", [["parse"], ["get"]])
+def test_run_without_memory_is_local_error(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **others: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("resolver.cli.inspection.parse", fail)
+    monkeypatch.setattr("resolver.cli.retrieval_run.Resolver", fail)
+    done = resolve(*words, "http://h.example/", folder=tmp_path)
+    assert (done.status, done.out) == (3, b"")
+    assert "cannot allocate memory" in done.messages
+
+
 def test_rejected_logins_are_retried_later(tmp_path: Path) -> None:
     """The server allows two logins for six concurrent connections."""
     with served(fixtures.ftp.serve) as server:

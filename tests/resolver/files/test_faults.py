@@ -90,6 +90,13 @@ def test_exhaustion_fault_of_missing_thread_is_a_local_error() -> None:
     assert "ulimit -u" in found.message
 
 
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))])
+def test_exhaustion_fault_without_memory_is_a_local_error(error: Exception) -> None:
+    found = exhaustion_fault(ExceptionGroup("", [error]))
+    assert isinstance(found, LocalError)
+    assert "cannot allocate memory (see ulimit -v" in found.message
+
+
 def test_exhaustion_fault_of_removed_current_directory_is_a_local_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
