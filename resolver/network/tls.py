@@ -146,7 +146,11 @@ class Trust:
         return self._contexts[key]
 
     def _load(self, offers: tuple[str, ...], certfile: str | None, pinned: bool) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if pinned else ssl.create_default_context()
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if pinned else ssl.create_default_context()
+        except OSError as error:  # Python opens the file for the keys of TLS connections.
+            words = f"SSLKEYLOGFILE {error.filename!r} cannot be written: {error.strerror}"
+            raise NotConfigured(words) from error
         if pinned:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -308,6 +308,13 @@ def test_trust_unusable_file_is_not_configured(option: str, tmp_path: Path) -> N
             trust.context()
 
 
+def test_trust_unwritable_key_log_is_not_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python opens the file; the error must not look like an error of the connection."""
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "missing" / "keys"))
+    with pytest.raises(NotConfigured, match=r"SSLKEYLOGFILE '.*keys'.*o such file"):
+        Trust().context()
+
+
 async def start_asking(
     nursery: trio.Nursery, authority: trustme.CA, mode: ssl.VerifyMode
 ) -> tuple[int, list[dict[str, object] | None]]:
