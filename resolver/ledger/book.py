@@ -426,7 +426,7 @@ class Ledger:
         self._opened = ExitStack()
 
     async def __aenter__(self) -> Ledger:
-        self._loop: Loop = running()
+        self._loop: Loop = running().bind()
         self._write_lock = self._loop.lock()
         try:
             await self._loop.in_thread(self._open)
@@ -468,6 +468,7 @@ class Ledger:
         self._connection.execute("PRAGMA synchronous=NORMAL")
         begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
         self._run = self._connection.execute(begin, (_now(), _now())).lastrowid
+        self._begun = self._loop.current_time()
         # During a run, rows are found by key, so the work of a query needs no limit.
         self._connection.set_progress_handler(None, 0)
 
@@ -586,7 +587,9 @@ class Ledger:
                 for assignments, alike in groupby(changes, attrgetter("assignments")):
                     rows = [(*change.values, change.number) for change in alike]
                     self._connection.executemany(f"UPDATE object SET {assignments} WHERE id=?", rows)
-                self._connection.execute("UPDATE run SET ended=? WHERE id=?", (_now(), self._run))
+                # The wall clock may jump during a run, for example when a computer without a battery starts.
+                duration = self._loop.current_time() - self._begun
+                self._connection.execute("UPDATE run SET ended=begun+? WHERE id=?", (duration, self._run))
         except BaseException:
             self._queued.extendleft(reversed(changes))
             raise

@@ -56,6 +56,16 @@ async def test_report_of_open_ledger_keeps_log_files(tmp_path: Path) -> None:
     assert (read(path), beside(path)) == (URLS, [""])
 
 
+async def test_report_duration_ignores_jump_of_wall_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, wall_clock = tmp_path / "run", iter(range(0, 10**9, 10**6))
+    monkeypatch.setattr("resolver.ledger.book._now", lambda: float(next(wall_clock)))
+    ledger = await run(path, URLS[:3])
+    await ledger.__aexit__(None, None, None)
+    assert 0 <= report(str(path)).elapsed < 10**6
+
+
 async def test_report_recovers_log_of_killed_run(tmp_path: Path) -> None:
     """The ledger has a write-ahead log that was not checkpointed."""
     (tmp_path / "killed").mkdir()
