@@ -102,8 +102,8 @@ def _interpret(
     try:
         if login.refusal is not None:
             raise login.refusal
-        is_part = start > 0 or stop is not None
-        moved = None if head.status == _OK else check_status(head, part=is_part)
+        part, file = start > 0 or stop is not None, options.want == "file"
+        moved = None if head.status == _OK else check_status(head, part=part, file=file)
     except ResolveError as error:
         if not has_body:
             return Reply(kind=Kind.ERROR, failure=error)

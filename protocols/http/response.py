@@ -222,28 +222,31 @@ _REFUSALS: dict[int, type[Declined]] = {
 #: The status codes of redirects with the new URL of the object in Location. Three codes are excluded: 304 is
 #: the response to a conditional request, 305 contains a proxy, and 306 is unused.
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
+#: No Content and Reset Content (RFC 9110 15.3.5, 15.3.6) are not an empty object: a file must not become empty.
+_EMPTY = frozenset({204, 205})
 _PARTIAL = 206
 
 _SECONDS = r"[0-9]+"
 _MAX_WAIT = 86_400.0
 
 
-def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
+def check_status(head: ResponseHead, *, part: bool = False, file: bool = False) -> Moved | None:
     """Interpret the status code of a response.
 
-    The requested content is the object, or the requested `part` (range) of the object.
+    The requested content is the object, or the requested `part` (range) of the object. With `file`, the
+    content is for a file.
 
     Returns:
         `Moved` for a redirect. None if the response has the requested content.
 
     Raises:
-        Declined: the server refused. The status code determines the subclass.
+        Declined: the server refused, or has no content for a file. The status code determines the subclass.
         ProtocolError: the response contains a range that was not requested, or is a redirect without a usable
             location.
     """
     if head.status in _ELSEWHERE and (location := _location(head)) is not None:
         return Moved(location, str(head.status))
-    if head.status >= 400:
+    if head.status >= 400 or (file and head.status in _EMPTY):
         raise _refusal(head)
     if head.status >= 300:
         raise ProtocolError(f"the server answers {head.shown} without a location")

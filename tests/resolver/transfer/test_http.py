@@ -61,7 +61,6 @@ async def test_fetch_document_returns_content_and_metadata(nursery: trio.Nursery
         ("/data/chunked", DATA, ("terminator",)),
         ("/data/close", DATA, ()),
         ("/empty", b"", ("length",)),
-        ("/nothing", b"", ()),
         ("/gzip", ABOUT * 100, ("length",)),
         ("/deflate/bare", ABOUT * 100, ("length",)),
     ],
@@ -79,6 +78,13 @@ async def test_fetch_and_save_verify_every_framing(
     assert asked[0].startswith("gzip, deflate")
     assert asked[1] == "identity"
     assert server.violations == []
+
+
+async def test_fetch_of_no_content_is_empty(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/nothing"))
+    assert (response.status, response.content, response.verified) == (204, b"", ())
 
 
 async def test_info_sends_head_and_returns_size(nursery: trio.Nursery) -> None:

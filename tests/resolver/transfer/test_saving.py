@@ -22,6 +22,7 @@ from fixtures.http.server import encode
 from protocols.text import Masked
 from resolver import (
     ChecksumMismatch,
+    Declined,
     Disconnected,
     Kind,
     LocalError,
@@ -260,12 +261,16 @@ async def test_exists_modes_without_file_save_it(
     assert (saved.bytes, saved.resumed_from, saved.skipped) == (len(OBJECT), 0, False)
 
 
+@pytest.mark.parametrize("status", [204, 205, 404])
 @pytest.mark.parametrize("exists", ["resume", "replace", "rename", "newer"])
-async def test_failed_save_keeps_existing_file(exists: Exists, nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await serve(nursery, {})
+async def test_failed_save_keeps_existing_file(
+    exists: Exists, status: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": Page(status=status)})
     (tmp_path / "object").write_bytes(b"old")
-    with pytest.raises(NotFound):
+    with pytest.raises(Declined) as caught:
         await save(server, tmp_path, exists)
+    assert caught.value.code == str(status)
     assert contents(tmp_path) == {"object": b"old"}
 
 
