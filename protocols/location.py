@@ -451,8 +451,8 @@ def mask_cookie(name: str, value: str) -> str:
 class Facts:
     """The metadata of an object: the base class of `Reply`, `StreamingResponse`, `Response` and `Saved`.
 
-    `size` is the announced size of the complete object, in bytes. `etag` is a strong entity tag. `title` is
-    the peer's description of the object. `suggested` is the file name that the peer suggests, unchanged: the
+    `size` is the announced size of the complete object, in bytes. `etag` is the entity tag. `title` is the
+    peer's description of the object. `suggested` is the file name that the peer suggests, unchanged: the
     name may contain path separators. `meta` contains the peer's header fields, as pairs of name and value.
     `target` is the URL to which a link, service or address points.
     """

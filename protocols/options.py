@@ -160,7 +160,7 @@ Wanted: TypeAlias = Literal["content", "file", "facts", "listing"]
 class Validators(NamedTuple):
     """The attributes that distinguish versions of an object (validators, RFC 9110 8.8).
 
-    The attributes are the size in bytes, the modification time, and the strong entity tag of http. An unknown
+    The attributes are the size in bytes, the modification time, and the entity tag of http. An unknown
     attribute is `None`.
 
     Examples:
@@ -173,13 +173,19 @@ class Validators(NamedTuple):
     modified: datetime | None = None
     etag: str | None = None
 
+    @property
+    def strong_etag(self) -> str | None:
+        """Return the entity tag unless it is weak: equal strong tags mean equal bytes (RFC 9110 8.8.1)."""
+        return None if (self.etag or "").startswith("W/") else self.etag
+
     def agree(self, now: Validators) -> bool:
         """Return whether this version and the version `now` may be equal.
 
         The result is False if at least one attribute is known in both versions and differs. Otherwise, the
-        result is True.
+        result is True. A weak entity tag equals the strong tag with the same text (RFC 9110 8.8.3.2).
         """
-        pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
+        tags = [tag and tag.removeprefix("W/") for tag in (self.etag, now.etag)]
+        pairs = ((self.size, now.size), (self.modified, now.modified), tags)
         return all(old == new for old, new in pairs if old is not None and new is not None)
 
     def covers(self, now: Validators) -> bool:

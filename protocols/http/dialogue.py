@@ -9,7 +9,7 @@ from protocols.errors import ResolveError
 from protocols.http.auth import UNAUTHORIZED, HttpLogin
 from protocols.http.call import HttpAnswer, perform
 from protocols.http.codings import ALWAYS, Decoding, choose
-from protocols.http.request import HttpRequest, check_part, compose, is_part, strong_etag
+from protocols.http.request import HttpRequest, check_part, compose, entity_tag, is_part
 from protocols.http.response import (
     SWITCHING,
     BodyFraming,
@@ -157,7 +157,7 @@ def _describe(
         start=start,
         stop=stop,
         modified=parse_date(modified) if modified else None,
-        etag=None if coded else strong_etag(head),
+        etag=None if coded else entity_tag(head),
         suggested=parse_suggested_name(suggested) if suggested else None,
         meta=head.fields,
         extra={"status": head.status},

@@ -276,7 +276,7 @@ def check_headers(headers: Headers) -> None:
 # A range request accepts no content coding, because a range of compressed bytes is not a range of the object.
 
 _CONTENT_RANGE = r"(?ai)bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)"
-_STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
+_ENTITY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
 
 def range_headers(start: int, known: Validators, stop: int | None = None) -> dict[bytes, bytes]:
@@ -288,8 +288,8 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
     `known`.
     """
     headers = {b"Range": b"bytes=%d-" % start if stop is None else b"bytes=%d-%d" % (start, stop - 1)}
-    if known.etag is not None:
-        headers[b"If-Range"] = known.etag.encode("latin-1")
+    if known.strong_etag is not None:
+        headers[b"If-Range"] = known.strong_etag.encode("latin-1")
     elif known.modified is not None:
         from protocols.http.response import format_date  # lazy import: most requests contain no date
 
@@ -314,13 +314,10 @@ def conditions(copy: Validators) -> dict[bytes, bytes]:
     return headers
 
 
-def strong_etag(head: ResponseHead) -> str | None:
-    """Return the entity tag if it is strong, otherwise None.
-
-    Equal strong entity tags guarantee equal bytes (RFC 9110 8.8.1).
-    """
+def entity_tag(head: ResponseHead) -> str | None:
+    """Return the entity tag (RFC 9110 8.8.3), or None if it is missing or invalid."""
     tag = head.first.get("etag", "")
-    return tag if _STRONG.fullmatch(tag) else None
+    return tag if _ENTITY_TAG.fullmatch(tag) else None
 
 
 def is_part(head: ResponseHead, start: int) -> bool:

@@ -222,7 +222,7 @@ _REFUSALS: dict[int, type[Declined]] = {
 #: The status codes of redirects with the new URL of the object in Location. Three codes are excluded: 304 is
 #: the response to a conditional request, 305 contains a proxy, and 306 is unused.
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
-#: No Content and Reset Content (RFC 9110 15.3.5, 15.3.6) are not an empty object: a file must not become empty.
+#: No Content and Reset Content (RFC 9110 15.3.5, 15.3.6): these are not empty objects, and empty no file.
 _EMPTY = frozenset({204, 205})
 _PARTIAL = 206
 

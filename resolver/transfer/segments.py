@@ -84,7 +84,7 @@ class SegmentPlan:
 
 def can_detect_change(validators: Validators) -> bool:
     """Return whether these validators can distinguish two versions of the object."""
-    return validators.size is not None and (validators.etag is not None or validators.modified is not None)
+    return validators.size is not None and (validators.strong_etag or validators.modified) is not None
 
 
 def is_same(expected: Validators, other: Validators, *, proved: bool) -> bool:
@@ -96,7 +96,7 @@ def is_same(expected: Validators, other: Validators, *, proved: bool) -> bool:
     """
     if expected.size is None or expected.size != other.size:
         return False
-    same_tag = expected.etag is not None and expected.etag == other.etag
+    same_tag = expected.strong_etag is not None and expected.etag == other.etag
     same_time = expected.modified is not None and expected.modified == other.modified
     return proved or same_tag or same_time
 

@@ -332,7 +332,7 @@ _RANGE = re.compile(
     rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",
     re.IGNORECASE,
 )
-_TAG = re.compile(rb'\r?\netag[ \t]*:[ \t]*("[^"\r\n]*")[ \t]*(?=\r?\n)', re.IGNORECASE)
+_TAG = re.compile(rb'\r?\netag[ \t]*:[ \t]*((?:W/)?"[^"\r\n]*")[ \t]*(?=\r?\n)', re.IGNORECASE)
 _MODIFIED = re.compile(rb"\r?\nlast-modified[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _CODING = re.compile(rb"\r?\ncontent-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
@@ -365,7 +365,7 @@ def find_parts(first: ResponsePart, parts: list[ResponsePart]) -> list[ResponseP
 
     The result is `None` if the body is not complete.
 
-    All responses must have the same strong entity tag or, without entity tags, the same modification date.
+    All responses must have the same entity tag and, if it is not strong, the same modification date.
     """
     answer = first.parse_head()
     if answer is None or answer.status != 200 or answer.length is None:
@@ -390,11 +390,10 @@ def _has_same_version(first: ArchivedHead, second: ArchivedHead) -> bool:
     codings = [_read_field(_CODING, answer) for answer in (first, second)]
     tags = [_read_field(_TAG, answer) for answer in (first, second)]
     dates = [_read_field(_MODIFIED, answer) for answer in (first, second)]
-    if codings[0] != codings[1]:
+    if codings[0] != codings[1] or tags[0] != tags[1]:
         return False
-    if tags[0] is not None or tags[1] is not None:
-        return tags[0] == tags[1]
-    return dates[0] is not None and dates[0] == dates[1]
+    is_strong = tags[0] is not None and not tags[0].startswith(b"W/")
+    return is_strong or (dates[0] is not None and dates[0] == dates[1])
 
 
 def _read_field(field: re.Pattern[bytes], answer: ArchivedHead) -> bytes | None:

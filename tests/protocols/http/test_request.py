@@ -12,10 +12,10 @@ from protocols.http.request import (
     check_part,
     compose,
     encode_basic,
+    entity_tag,
     host_of,
     prepare,
     range_headers,
-    strong_etag,
     target_of,
 )
 from protocols.http.response import BodyFraming, ResponseHead
@@ -210,6 +210,8 @@ DATE = b"Sun, 06 Nov 1994 08:49:37 GMT"
         (Validators(modified=WHEN), DATE),
         (Validators(modified=WHEN.replace(tzinfo=None)), DATE),
         (Validators(modified=WHEN, etag='"a\xe9"'), b'"a\xe9"'),
+        (Validators(modified=WHEN, etag='W/"a"'), DATE),
+        (Validators(etag='W/"a"'), None),
     ],
 )
 def test_range_headers_have_the_condition(known: Validators, condition: bytes | None) -> None:
@@ -221,10 +223,19 @@ def test_range_headers_have_the_condition(known: Validators, condition: bytes | 
 
 @pytest.mark.parametrize(
     ("value", "tag"),
-    [('"a"', '"a"'), ('""', '""'), ('W/"a"', None), ("a", None), ('"a', None), ('"a"b"', None), ("", None)],
+    [
+        ('"a"', '"a"'),
+        ('""', '""'),
+        ('W/"a"', 'W/"a"'),
+        ('w/"a"', None),
+        ("a", None),
+        ('"a', None),
+        ('"a"b"', None),
+        ("", None),
+    ],
 )
-def test_strong_etag_ignores_weak_tags(value: str, tag: str | None) -> None:
-    assert strong_etag(ResponseHead(200, "", (("etag", value),))) == tag
+def test_entity_tag_is_strong_or_weak(value: str, tag: str | None) -> None:
+    assert entity_tag(ResponseHead(200, "", (("etag", value),))) == tag
 
 
 def partial(*ranges: str, length: int | None = 3, coding: str = "") -> ResponseHead:

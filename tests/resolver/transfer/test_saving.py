@@ -333,6 +333,26 @@ async def test_part_is_resumed_if_object_is_unchanged(
     assert contents(tmp_path) == {"object": now.content}
     assert tuple(finding.rule for finding in saved.findings) == told
     assert saved.resumed_from == resumed_from
+
+
+@pytest.mark.parametrize(
+    ("tag", "is_same"), [('W/"1"', True), ('"1"', True), ('W/"2"', False), ('"2"', False)]
+)
+async def test_part_with_other_weak_tag_is_restarted(
+    tag: str, is_same: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """A weak tag cannot be the condition of a range, but it shows another version (RFC 9110 13.1.5)."""
+    weak = replace(PAGE, headers=(("ETag", 'W/"1"'),))
+    cut = Behavior(cut_at=len(encode(Request("GET", "/object"), weak)) - HALF, times=1)
+    site = {"/object": weak}
+    server = await serve(nursery, site, {"/object": cut})
+    await leave_half(server, tmp_path)
+    changed = OBJECT if is_same else b"!" + OBJECT[1:]
+    site["/object"] = replace(weak, content=changed, headers=(("ETag", tag),))
+    saved = await save(server, tmp_path, patience=PATIENT)
+    assert contents(tmp_path) == {"object": changed}
+    assert [finding.rule for finding in saved.findings] == ([] if is_same else ["save:restarted"])
+    assert (server.requests[1].values("range") != [], server.requests[1].values("if-range")) == (True, [])
     assert server.requests[1].values("range") == [f"bytes={HALF - OVERLAP}-"]
 
 

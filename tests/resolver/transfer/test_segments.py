@@ -145,6 +145,8 @@ def test_is_same_compares_validators(there: Validators, same: bool, where_proved
 
 def test_is_same_without_validators_is_false() -> None:
     assert not is_same(Validators(10), Validators(10), proved=False)
+    weak = Validators(10, etag='W/"1"')
+    assert (is_same(weak, weak, proved=False), can_detect_change(weak)) == (False, False)
     assert not is_same(Validators(), Validators(), proved=True)
 
 

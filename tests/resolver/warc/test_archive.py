@@ -47,6 +47,26 @@ def test_archive_many_parts_in_one_member_exceed_the_budget(tmp_path: Path) -> N
             bool(capture.is_whole)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        ('ETag: "a"\n', 'ETag: "a"\n', True),
+        ('ETag: "a"\n', 'ETag: "b"\n', False),
+        ('ETag: W/"a"\n', 'ETag: W/"a"\n', False),
+        ('ETag: W/"a"\nLast-Modified: x\n', 'ETag: W/"a"\nLast-Modified: x\n', True),
+        ('ETag: W/"a"\nLast-Modified: x\n', 'ETag: W/"b"\nLast-Modified: x\n', False),
+        ("Last-Modified: x\n", "Last-Modified: x\n", True),
+        ("", "", False),
+    ],
+)
+def test_archive_joins_parts_of_same_version(first: str, second: str, joined: bool, tmp_path: Path) -> None:
+    part = f"HTTP/1.1 206 Part\nContent-Range: bytes 2-3/4\n{second}"
+    start = f"HTTP/1.1 200 OK\nContent-Length: 4\n{first}"
+    (tmp_path / "a.warc").write_bytes(_answer(start, b"ab", 0) + _answer(part, b"cd", 1))
+    with Archive([tmp_path / "a.warc"]) as archive:
+        assert archive.find(parse(URL)).is_whole is joined
+
+
 async def test_archive_first_segment_of_an_object_raises_truncated(tmp_path: Path) -> None:
     segment = _answer("HTTP/1.1 200 OK\n", b"first", 0).replace(b"\r\n", b"\r\nWARC-Segment-Number: 1\r\n", 1)
     (tmp_path / "a.warc").write_bytes(segment)
