@@ -330,10 +330,11 @@ class Declined(ResolveError):
     """A refusal by the peer.
 
     `code` is the status code of the peer (None if the protocol has no codes), and `text` is the peer's
-    message.
+    message. `of_login` is set if the peer refused the login, and so each object with this login.
     """
 
     exit_code = 8
+    of_login: bool = False
 
     def __init__(
         self, message: str, *, code: str | None = None, text: str = "", url: Masked | None = None
@@ -341,6 +342,10 @@ class Declined(ResolveError):
         self.code = code
         self.text = text
         super().__init__(message, url=url)
+
+    def for_login(self) -> Self:
+        """Return a copy that is about the login, unless the refusal is temporary."""
+        return self if self.retryable else self._but({"of_login": True})
 
 
 class NotFound(Declined):

@@ -140,11 +140,12 @@ def _request_credentials(user: bytes | None) -> Dialogue[Credentials | None]:
 
 
 def _login_refusal(reply: ControlReply, verb: str, *, anonymous: bool) -> Declined | ProtocolError:
-    if reply.code == 332:
-        return make_declined(reply, verb)
+    error = make_declined(reply, verb) if reply.code == 332 else refusal(reply, verb)
     if anonymous and reply.code == 530 and not is_full(reply):
-        return refusal_of(LoginRequired, reply, "no anonymous login, a user name and a password are required")
-    return refusal(reply, verb)
+        error = refusal_of(
+            LoginRequired, reply, "no anonymous login, a user name and a password are required"
+        )
+    return error.for_login() if isinstance(error, Declined) else error
 
 
 _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path starts with %2F"

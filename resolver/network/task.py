@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 
-from protocols.errors import ResolveError, TryLater
+from protocols.errors import Declined, ResolveError, TryLater
 from protocols.location import Url
 
 #: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 425 (Pure-FTPd: all data
@@ -31,6 +31,26 @@ MAX_WAIT = 600.0
 
 class Requeue(Exception):
     """A request to queue the task again, which does not count as a failure."""
+
+
+class HostRefusals:
+    """The refusals of one host in a batch.
+
+    - `pause` is a time and an error. Until this time, all tasks of the host fail with this error.
+    - `errors` are the errors of refused logins by the hash of the login, so that no password is stored.
+    - `has_answered` is whether the host answered a request. A refused login may then be temporary.
+    """
+
+    pause: tuple[float, TryLater] | None = None
+    has_answered = False
+
+    def __init__(self) -> None:
+        self.errors: dict[int, Declined] = {}
+
+
+def _hash_login(url: Url) -> int:
+    login = (getattr(url, name, None) for name in ("scheme", "port", "user", "password"))
+    return hash(tuple(login))
 
 
 class TaskContext(ABC):
@@ -52,6 +72,11 @@ class TaskContext(ABC):
 
     @property
     @abstractmethod
+    def refusals(self) -> HostRefusals:
+        """Return the refusals of the task's host."""
+
+    @property
+    @abstractmethod
     def max_idle(self) -> int | None:
         """Return the maximum number of idle connections to the host in the pool, or None without a limit."""
 
@@ -59,11 +84,6 @@ class TaskContext(ABC):
     @abstractmethod
     def is_alone(self) -> bool:
         """Return whether no other task uses the host."""
-
-    @property
-    @abstractmethod
-    def refused_until(self) -> tuple[float, TryLater] | None:
-        """Return the end of a long pause of the host, and the error that requested the pause."""
 
     def follow(self, position: Callable[[], int]) -> None:
         """Set the function that returns the number of received bytes, to detect a stalled task."""
@@ -102,13 +122,20 @@ class TaskContext(ABC):
         """Report that the host requests a lower request rate, and a pause of `pause` seconds (backoff)."""
         self._requeue_count += 1
 
-    @abstractmethod
     def refuse_until(self, error: TryLater, pause: float) -> None:
         """Report that the host requests a pause above `MAX_WAIT`."""
+        self.refusals.pause = self._now() + pause, error
 
-    def refusal(self, url: Url) -> TryLater | None:
-        """Return the error for a request during a long pause of the host; None outside such a pause."""
-        pause = self.refused_until
+    def refuse_login(self, error: Declined, url: Url) -> None:
+        """Report that the host refused the login of a URL, because some servers ban a client after a few."""
+        self.refusals.errors[_hash_login(url)] = error
+
+    def refusal(self, url: Url) -> Declined | None:
+        """Return the error for a request with a refused login, or during a long pause of the host."""
+        refusals = self.refusals
+        if refusals.errors and not refusals.has_answered and (login := _hash_login(url)) in refusals.errors:
+            return refusals.errors[login].at(url.shown)
+        pause = refusals.pause
         if pause is None or pause[0] <= self._now():
             return None
         until, error = pause

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from protocols.errors import ResolveError, TryLater
+from protocols.errors import ResolveError
 from resolver.loops import Background, Event, Loop, running
 from resolver.network.connecting import unwrap_group
-from resolver.network.task import Requeue, TaskContext, enter
+from resolver.network.task import HostRefusals, Requeue, TaskContext, enter
 from resolver.transfer.queue import HostScheduler, QueuedTask
 
 # The engine starts the tasks of a batch, within the total limit and the limits per host.
@@ -102,15 +102,12 @@ class TaskSlot(TaskContext, Generic[T]):
         return self._batch.hosts.room(self._queued)
 
     @property
-    def refused_until(self) -> tuple[float, TryLater] | None:
-        return self._queued.state.refusal
+    def refusals(self) -> HostRefusals:
+        return self._queued.state.refusals
 
     def push_back(self, pause: float) -> None:
         super().push_back(pause)
         self._batch.hosts.push_back(self._queued, self._now(), pause)
-
-    def refuse_until(self, error: TryLater, pause: float) -> None:
-        self._queued.state.refusal = self._now() + pause, error
 
 
 class Batch(Generic[T]):

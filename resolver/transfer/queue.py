@@ -29,7 +29,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from protocols.errors import TryLater
+from resolver.network.task import HostRefusals
 
 # The work queue of one host. Tasks start in the order of arrival, except for tasks with lanes.
 #
@@ -141,7 +141,6 @@ class HostState:
 
     - `ready` is the time until which the host is paused.
     - `offer` is the number of the offer that waits for `take`, or 0.
-    - `refusal` is a time and an error. Until this time, all tasks of the host fail with this error.
     - `last_progress` is the time of the last progress. The start of a task also counts as progress if the
       host had no other running task.
     """
@@ -150,13 +149,13 @@ class HostState:
     cap: int | None = None
     needed_successes = _MIN_SUCCESSES
     ready = last_progress = float("-inf")
-    refusal: tuple[float, TryLater] | None = None
     pause = 0.0
     is_silent = False
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.queue: HostQueue[QueuedTask[object]] = HostQueue()
+        self.refusals = HostRefusals()
 
     @property
     def is_forgotten(self) -> bool:
@@ -164,7 +163,8 @@ class HostState:
 
         If the state is discarded, only the position of the host in the order of starts is lost.
         """
-        return not (self.queue.count or self.running or self.pause or self.cap is not None or self.refusal)
+        refuses = self.refusals.pause or self.refusals.errors
+        return not (self.queue.count or self.running or self.pause or self.cap is not None or refuses)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -15,6 +15,7 @@ from typing import NoReturn, TypeAlias
 from protocols.contract import Finding, Url, Validators
 from protocols.errors import (
     Changed,
+    Declined,
     LimitExceeded,
     LocalError,
     Refused,
@@ -184,7 +185,12 @@ class Retrier:
         - The server requested a pause longer than `MAX_WAIT`.
         """
         task, requested = current(), requested_pause(error)
-        if task is None or location is not self._first or not is_push_back(error, requested):
+        if task is None or location is not self._first:
+            return
+        url = location.request.url
+        if isinstance(error, Declined) and error.of_login and error.url == url.shown:  # not of a redirect
+            task.refuse_login(error, url)
+        if not is_push_back(error, requested):
             return
         if requested is not None and requested > MAX_WAIT:
             assert isinstance(error, TryLater)
@@ -248,6 +254,8 @@ class Retrier:
             request = request._replace(options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
             self._reply = reply
+            if (task := current()) is not None:
+                task.refusals.has_answered = True
             if position:
                 await self._align(reply, location, known, start)
             self.resumed_from = store.position if (begin := reply.start) else 0

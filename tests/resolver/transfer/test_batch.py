@@ -18,9 +18,11 @@ from fixtures import ftp, http
 from fixtures.ftp.server import MockFtp
 from fixtures.http import Behavior, Page
 from resolver import (
+    AccessDenied,
     Declined,
     Event,
     LocalError,
+    LoginRequired,
     NotFound,
     Policy,
     Resolver,
@@ -545,6 +547,36 @@ async def test_ftp_idle_login_is_closed_for_another_user(nursery: trio.Nursery, 
     run = Run(tmp_path, 1)
     await run.save(*urls, port=server.port)
     assert run.errors == []
+
+
+@pytest.mark.parametrize(
+    ("login", "kind", "sent"),
+    [("u:wrong@", AccessDenied, b"PASS wrong"), ("", LoginRequired, b"PASS anonymous@")],
+)
+async def test_ftp_refused_login_is_sent_once(
+    login: str, kind: type[Exception], sent: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Servers ban a client after several refused logins. Another login at the same host is tried."""
+    server: MockFtp = await ftp.serve(nursery, ftp.Behavior(replies={sent: b"530 Login incorrect\r\n"}))
+    refused = [server.url(path, login) for path in ("etc/motd", "pub/a.txt", "none")]
+    run = Run(tmp_path, 1)
+    await run.save(*refused, server.url("etc/motd", "u:@"), port=server.port)
+    assert run.errors == [kind] * 3
+    assert [str(result.error.url) for result in run.results if result.error] == [
+        url.replace("wrong", "****") for url in refused
+    ]
+    assert [line for line in server.commands if line.startswith(b"PASS")] == [sent, b"PASS "]
+
+
+async def test_ftp_refused_login_is_repeated_if_the_host_answered(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Then the server may have reached its limit of logins, although its text does not mention the limit."""
+    server: MockFtp = await ftp.serve(nursery)
+    run = Run(tmp_path, 1)
+    await run.save(*[server.url("etc/motd", login) for login in ("u:@", "u:x@", "u:x@")], port=server.port)
+    assert run.errors == [AccessDenied] * 2
+    assert [line for line in server.commands if line.startswith(b"PASS")] == [b"PASS ", *[b"PASS x"] * 2]
 
 
 @pytest.mark.parametrize("answer", [BUSY, LIMITED, VAGUE])
