@@ -1,9 +1,10 @@
 """The server side of an HTTP/1.1 proxy (RFC 9110 9.3.6, RFC 9112 3.2): CONNECT and absolute-form requests.
 
 `read_request` refuses every head that two parsers could read in different ways (request smuggling). Such a
-head has a bare LF or CR, a folded line (RFC 9112 5.2), Content-Length together with Transfer-Encoding (RFC
-9112 6.3), or a Host that differs from an absolute URL. h11 accepts some of these heads, so each head is
-checked before h11 receives the head.
+head has a bare LF or CR, a folded line (RFC 9112 5.2), or Content-Length together with Transfer-Encoding (RFC
+9112 6.3). h11 accepts some of these heads, so each head is checked before h11 receives the head.
+
+The host of the target replaces the received Host (RFC 9112 3.2.2); undici 5 sends the address of the proxy.
 
 A connection serves one request. Bytes after this request, such as a pipelined request, are never forwarded.
 """
@@ -138,16 +139,12 @@ def _check(request: h11.Request) -> ProxyRequest:
             raise ProtocolError("the target of CONNECT must be HOST:PORT")
         if b"content-length" in names or b"transfer-encoding" in names:
             raise ProtocolError("CONNECT must not have a body")
-        # Host is not compared, because it is not forwarded. undici 5 sends the address of the proxy as Host.
         return ProxyRequest(
             request.method, endpoint_url(place[1].strip(b"[]").decode("latin-1"), int(place[2])), b"", []
         )
     absolute = _ABSOLUTE.fullmatch(request.target)
     if absolute is None:
         raise ProtocolError("expected CONNECT or an absolute http URL without user and fragment")
-    host = next((value for name, value in fields if name == b"host"), None)
-    if host is not None and _without_port(host) != _without_port(absolute[1]):
-        raise ProtocolError("Host differs from the target")
     rest = absolute[2] or b"/"
     forwarded = [(b"Host", absolute[1]), *((n, v) for n, v in forwardable(fields) if n != b"host")]
     return ProxyRequest(
@@ -156,10 +153,6 @@ def _check(request: h11.Request) -> ProxyRequest:
         rest if rest.startswith(b"/") else b"/" + rest,
         [*forwarded, (b"Connection", b"close")],
     )
-
-
-def _without_port(place: bytes) -> bytes:
-    return place.lower().removesuffix(b":80").removesuffix(b":")
 
 
 def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:

@@ -161,7 +161,6 @@ async def test_egress_decisions_have_no_secret(sent: bytes) -> None:
 
 INVALID = {
     "origin form": b"GET / HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n",
-    "another Host": b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: other\r\n\r\n",
     "bare LF": b"GET http://127.0.0.1:PORT/ HTTP/1.1\nHost: 127.0.0.1:PORT\n\n",
     "both lengths": b"POST http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n"
     b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -181,6 +180,13 @@ async def test_egress_invalid_head_is_answered_and_not_forwarded(sent: bytes) ->
     assert [decision.action in ("invalid", "refused") for decision in site.decisions] == [True]
     assert site.connections == 0
     assert site.received == b""
+
+
+async def test_egress_forwards_host_of_target() -> None:
+    async with running() as site:
+        await site.talk(b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: other\r\n\r\n")
+    assert b"host: 127.0.0.1:" in site.received.lower()
+    assert b"other" not in site.received
 
 
 async def test_egress_large_head_is_answered_with_431() -> None:
