@@ -124,7 +124,7 @@ class Payload:
 # The payload of an HTTP message is the body without transfer coding. Most tools instead hash the body with
 # the chunked framing, so this package accepts both digests.
 
-_STATUS = re.compile(rb"HTTP/[0-9]\.[0-9] ([0-9]{3})(?:[ \r\n]|\Z)")
+_STATUS = re.compile(rb"HTTP/[0-9](?:\.[0-9])? ([0-9]{3})(?:[ \r\n]|\Z)")
 
 
 class BlockFacts(NamedTuple):

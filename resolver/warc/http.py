@@ -22,7 +22,9 @@ MAX_HEAD = 262_144
 # A search for a pattern is fast if the pattern begins with a fixed byte, such as the LF of the previous line.
 HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9](?![0-9])")
-_STATUS = re.compile(rb"HTTP/(1\.[01]) ([0-9]{3})(?:[ \r\n]|\Z)")
+#: Some programs archive a response of HTTP/2 or HTTP/3 in the form of HTTP/1.1, but with the newer version.
+NEWER_VERSION = re.compile(rb"\AHTTP/[23](?:\.0)? ")
+_STATUS = re.compile(rb"HTTP/(1\.[01]|[23](?:\.0)?) ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
 _TRANSFER_CODING = re.compile(rb"\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)

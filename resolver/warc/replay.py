@@ -51,7 +51,7 @@ from resolver.url import registry
 from resolver.url.parsing import parse
 from resolver.warc.catalog import ArchivedCapture, join_pieces
 from resolver.warc.group import frame_pieces
-from resolver.warc.http import read_heads
+from resolver.warc.http import NEWER_VERSION, read_heads
 from resolver.warc.metadata import (
     Json,
     ReplayedConnection,
@@ -392,6 +392,11 @@ class ArchiveGate(UrlGate):
         return spec is not None and self._media_type.partition(";")[0].strip().lower() == spec.media_type
 
     @property
+    def _is_bare(self) -> bool:
+        """Return whether the object was archived without its response, as the program warcit does."""
+        return self._capture.has_object and self._capture.object_head.type == "resource"
+
+    @property
     def _uses_metadata(self) -> bool:
         """Return whether the reply is built from the recorded metadata instead of the dialogue.
 
@@ -410,6 +415,8 @@ class ArchiveGate(UrlGate):
         row = self.row
         if row is None:
             return ""
+        if row.kept_as == "exchange" and self._is_bare:
+            return "facts"
         if row.kept_as != "body":
             return row.kept_as
         if row.listing_kept is None:
@@ -460,8 +467,8 @@ class ArchiveGate(UrlGate):
         capture, end = self._capture, self._capture.end
         reply.findings.extend(read_findings(end))
         if reply.media_type is None and capture.has_object and not end:
-            media_type = capture.object_head.media_type
-            reply = replace(reply, media_type=media_type)
+            head = capture.object_head
+            reply = replace(reply, media_type=head.media_type, size=head.length)
         yield StartBody(reply)
         if self.options.want == "facts" or not capture.has_object:
             return
@@ -554,11 +561,12 @@ class ArchiveGate(UrlGate):
         if not capture.has_object:
             yield from (octets for link in capture.connections for octets in link.received)
             return
-        if self.options.want != "facts":
-            yield from capture.block()
-            return
-        received, answer = read_heads(capture.block())
-        yield received if answer is None else received[: answer.interim + len(answer.head)]
+        wants_body, pieces = self.options.want != "facts", capture.block()
+        received, answer = read_heads(pieces)
+        head = received if wants_body or answer is None else received[: answer.interim + len(answer.head)]
+        yield NEWER_VERSION.sub(b"HTTP/1.1 ", head)
+        if wants_body:
+            yield from pieces
 
     def _read_connection(self) -> Iterator[bytes]:
         """Yield the bytes of the connection: the bytes before the object, and the object with its framing."""

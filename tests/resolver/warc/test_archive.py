@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from protocols.contract import JsonValue
-from resolver import LocalError, ProtocolError, Resolver, Truncated
+from resolver import Kind, LocalError, ProtocolError, Resolver, Truncated
 from resolver.files.archive import ArchiveOutput
 from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
@@ -74,6 +74,36 @@ async def test_archive_first_segment_of_an_object_raises_truncated(tmp_path: Pat
         async with Resolver(archive=archive) as session:
             with pytest.raises(Truncated):
                 await session.fetch(URL)
+
+
+# Records of other programs.
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/2", "HTTP/2.0", "HTTP/3"])
+@pytest.mark.parametrize("length", ["", "Content-Length: 4\n"])
+async def test_archive_replays_responses_of_newer_versions(version: str, length: str, tmp_path: Path) -> None:
+    """Some programs write the version of the connection in the form of HTTP/1.1."""
+    answer = _answer(f"{version} 200 OK\nContent-Type: text/plain\n{length}", b"body", 0)
+    (tmp_path / "a.warc").write_bytes(answer)
+    with Archive([tmp_path / "a.warc"]) as archive:
+        async with Resolver(archive=archive) as session:
+            response = await session.fetch(URL)
+            facts = await session.info(URL)
+    assert (response.status, response.content, response.media_type) == (200, b"body", "text/plain")
+    assert (facts.size, facts.kind) == (4 if length else None, Kind.DOCUMENT)
+
+
+async def test_archive_replays_http_object_without_response(tmp_path: Path) -> None:
+    """Warcit archives a directory of files as resource records with http URLs."""
+    head = {"WARC_Type": "resource", "WARC_Target_URI": URL, "Content_Type": "text/plain; charset=utf-8"}
+    (tmp_path / "a.warc").write_bytes(record(b"HTTP/1.1 404 in the body\r\n\r\n", **head))
+    with Archive([tmp_path / "a.warc"]) as archive:
+        async with Resolver(archive=archive) as session:
+            response = await session.fetch(URL)
+            facts = await session.info(URL)
+    assert response.content == b"HTTP/1.1 404 in the body\r\n\r\n"
+    assert (response.status, response.media_type, response.size) == (None, "text/plain", 28)
+    assert (facts.kind, facts.size) == (Kind.DOCUMENT, 28)
 
 
 # The block of one record, read at its position in an archive.
