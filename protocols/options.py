@@ -48,7 +48,7 @@ class Limits:
     further request fails. A quota in the settings of a single host is ignored.
 
     Raises:
-        ValueError: a limit is negative or not a number, or `line` is not an integer.
+        ValueError: a limit is negative, not a number or above 1e308, or `line` is not an integer.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -78,8 +78,9 @@ class Limits:
                 object.__setattr__(self, name, math.inf)
         for name in self.__slots__:
             limit: float | None = getattr(self, name)
-            if limit is not None and not limit >= 0:  # no value exceeds NaN, so NaN would disable the limit
-                raise ValueError(f"the limit {name} must be at least 0, got {limit}")
+            # No value exceeds NaN, so NaN would disable the limit. A larger integer is not a time of a clock.
+            if limit is not None and not (0 <= limit < 1e308 or limit == math.inf):
+                raise ValueError(f"the limit {name} must be from 0 to 1e308 or infinity, got {limit}")
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
         """Return a copy with other timeouts in seconds. `None` leaves a timeout unchanged."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@runtime_checkable
 class ArchiveSource(Protocol):
     """The interface of a WARC archive that is read. `resolver.warc.Archive` implements it."""
 
@@ -44,6 +45,7 @@ class Dated(Protocol):
     def date(self) -> datetime: ...
 
 
+@runtime_checkable
 class ArchiveTarget(Protocol):
     """The interface of a WARC archive that is written. `resolver.warc.Recorder` implements it."""
 

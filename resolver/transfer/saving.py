@@ -529,7 +529,9 @@ class Saver:
 
 
 def checksum_of(value: str | Checksum | None) -> Checksum | None:
-    """Return a checksum, parsed from a text. Raises `ValueError` for an invalid text."""
+    """Return a checksum, parsed from a text. Raises `ValueError` or `TypeError` for an invalid value."""
+    if not isinstance(value, str | Checksum | None):
+        raise TypeError(f"'checksum' must be a string or a Checksum, got {type(value).__name__}")
     return Checksum.parse(value) if isinstance(value, str) else value
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 from protocols.errors import NetworkError, ResolveError, TryLater
 from protocols.location import Origin
 from protocols.options import HeaderFields, Limits, Options, header_fields
+from resolver.transfer.archives import ArchiveSource, ArchiveTarget
 
 if TYPE_CHECKING:
     from resolver.files.commit import Sync
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from resolver.network.events import OnEvent
     from resolver.network.mask import Given
     from resolver.policy.settings import Host, Policy
-    from resolver.transfer.archives import ArchiveSource, ArchiveTarget
 
 
 T = TypeVar("T")
@@ -271,6 +271,7 @@ _MAPPING = _Expected("a mapping", (Mapping,))
 
 #: The classes of settings that are not checked where they are used first.
 _CLASSES = {
+    "archive": _Expected("a resolver.warc.Archive", (ArchiveSource,)),
     "cafile": _Expected("a path", (str, PathLike)),
     "certfile": _TEXT,
     "credentials": _Expected("a mapping or a function", (Mapping, Callable)),  # type: ignore[arg-type]
@@ -284,6 +285,7 @@ _CLASSES = {
     "patience": _Expected("a resolver.RetryPolicy", (RetryPolicy,)),
     "pin": _TEXT,
     "proxy": _TEXT,
+    "recorder": _Expected("a resolver.warc.Recorder", (ArchiveTarget,)),
 }
 
 

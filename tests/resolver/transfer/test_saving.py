@@ -79,6 +79,17 @@ async def test_save_with_string_of_mirrors_is_type_error(tmp_path: Path) -> None
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("wrong", [5, b"sha256:00", ["auto"]])
+async def test_save_with_checksum_of_wrong_type_sends_nothing(
+    wrong: Any, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    async with Resolver() as session:
+        with pytest.raises(TypeError, match=r"^'checksum' must be a string or a Checksum, got "):
+            await session.save(server.url("/object"), tmp_path / "object", checksum=wrong)
+    assert server.requests == []
+
+
 # Saving when a file with the same name exists.
 
 

@@ -35,6 +35,7 @@ TAKERS: list[Callable[..., object]] = [Resolver, HttpxTransport, blocking.Resolv
         ({"on_event": "print"}, "'on_event' must be a function, got str"),
         ({"pin": 5}, "'pin' must be a string, got int"),
         ({"proxy": b"none"}, "'proxy' must be a string, got bytes"),
+        ({"recorder": "a.warc"}, "'recorder' must be a resolver.warc.Recorder, got str"),
     ],
 )
 def test_setting_of_wrong_type_is_type_error_of_constructor(
@@ -53,6 +54,7 @@ def test_setting_of_wrong_type_is_type_error_of_constructor(
         {"news_server": 119},
         {"options": 5},
         {"patience": 3},
+        {"archive": "secret.warc"},
     ],
 )
 def test_resolver_setting_of_wrong_type_is_type_error_without_value(wrong: dict[str, Any]) -> None:
