@@ -292,7 +292,7 @@ def _encode_options(request: SaveRequest) -> dict[str, JsonValue] | None:
         options["mirrors"] = [_text(url) for url in request.mirrors]
     if request.checksum is not None:
         checksum = request.checksum
-        options["checksum"] = _format_checksum(checksum) if isinstance(checksum, Checksum) else checksum
+        options["checksum"] = checksum.text if isinstance(checksum, Checksum) else checksum
     if request.size is not None:
         options["size"] = request.size
     if request.origin != "user":
@@ -300,10 +300,6 @@ def _encode_options(request: SaveRequest) -> dict[str, JsonValue] | None:
     if request.referrer is not None:
         options["referrer"] = list(request.referrer)
     return options or None
-
-
-def _format_checksum(checksum: Checksum) -> str:
-    return f"{checksum.algorithm}:{checksum.digest}" if checksum.digest else checksum.algorithm
 
 
 def _text(url: UrlLike) -> str:

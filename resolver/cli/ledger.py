@@ -218,15 +218,16 @@ def _make_row(target: CommandTarget, command: Command, naming_rule: str | None =
     path = os.path.abspath(os.path.join(command.directory or "", target.path))
     metadata = None
     if not target.is_bare:
-        metadata = list_metadata(target._replace(mirrors=tuple(map(redact, target.mirrors))))
         import json  # lazy import: few lists have further metadata of a URL
+
+        metadata = json.dumps(list_metadata(target._replace(mirrors=tuple(map(redact, target.mirrors)))))
     return RequestRow(
         url=shown,
         place=path,
         typed_url=typed_url,
         origin=target.origin,
         referrer=target.referrer,
-        more=json.dumps(metadata) if metadata else None,
+        more=metadata,
         without_password=typed_url != target.url,
         naming=naming_rule if target.is_bare else None,
     )

@@ -177,11 +177,11 @@ class RunSummary:
 
 def list_metadata(target: CommandTarget) -> dict[str, JsonValue]:
     """Return the metadata of a target from its list as JSON members: name, mirrors, checksum and size."""
-    name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
-    if (name, mirrors, checksum, size) == (None, (), None, None):
+    if target.is_bare:
         return {}
-    digest = None if checksum is None else f"{checksum.algorithm}:{checksum.digest}"
-    return {"listed": {"name": name, "mirrors": mirrors, "checksum": digest, "size": size}}
+    checksum = None if target.checksum is None else target.checksum.text
+    name, mirrors, size = target.name, target.mirrors, target.size
+    return {"listed": {"name": name, "mirrors": mirrors, "checksum": checksum, "size": size}}
 
 
 def _word_for(saved: Saved | None) -> str:

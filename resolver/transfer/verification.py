@@ -65,6 +65,11 @@ class Checksum(NamedTuple):
             raise ValueError(f"{algorithm} must have {_LENGTHS[algorithm]} hex digits, got {digest!r}")
         return cls(algorithm, digest.lower())
 
+    @property
+    def text(self) -> str:
+        """Return the text that `parse` reads."""
+        return f"{self.algorithm}:{self.digest}" if self.digest else self.algorithm
+
 
 def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
     """Yield the digests from the header fields of a response, with the strongest algorithm first.

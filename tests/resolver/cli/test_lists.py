@@ -155,6 +155,14 @@ def test_failed_list_keeps_metalink_data(at: dict[str, str], folder: Path) -> No
     assert (folder / "sub/x").read_bytes() == A
 
 
+def test_failed_list_keeps_checksum_auto(at: dict[str, str], folder: Path) -> None:
+    listed: dict[str, object] = {"name": "x", "mirrors": [], "checksum": "auto", "size": None}
+    (folder / "list").write_text(json.dumps({"url": f"{at['closed']}/a", "listed": listed}) + "\n")
+    resolve("get", "-qq", "-t", "1", "--failed", "left", "-i", "list")
+    assert json.loads((folder / "left").read_text())["listed"] == listed
+    assert resolve("get", "-qq", "-t", "1", "--retry-delay", "0.01", "-i", "left").status == 4
+
+
 @pytest.mark.parametrize(
     "listed",
     [
