@@ -184,15 +184,13 @@ def convert_errors(path: str) -> Iterator[None]:
 #: The prefixes of SQLite's error names, with the error message and the fix.
 _MESSAGES = (
     ("SQLITE_NOTADB", "is not a ledger and stays unchanged: name another file"),
-    (
-        "SQLITE_CORRUPT",
-        "is damaged: move it away and run again; exists=skip keeps the complete files",
-    ),
+    ("SQLITE_CORRUPT", "is damaged: move it away and run again; exists=skip keeps the complete files"),
     ("SQLITE_INTERRUPT", "takes more work than its size explains, so it is damaged: name another file"),
     ("SQLITE_BUSY", "is locked by another program: wait for it, or name another file"),
     ("SQLITE_READONLY", "cannot be written: choose a file that you may write to"),
     ("SQLITE_PERM", "cannot be written: choose a file that you may write to"),
-    ("SQLITE_CANTOPEN", "cannot be opened: the file and its directory must be writable"),
+    # SQLite reports a lack of descriptors by the same code as a lack of permissions.
+    ("SQLITE_CANTOPEN", "cannot be opened: make it and its directory writable, or raise ulimit -n"),
     ("SQLITE_FULL", "cannot be written: no space left (free some, then run again)"),
     # The write-ahead log needs mmap(2), which some FUSE and network file systems lack.
     ("SQLITE_IOERR_SHM", "is on a file system without shared memory: name a file on another disk"),

@@ -43,6 +43,21 @@ def test_get_with_few_descriptors_fetches_all_and_warns_once(more: list[str], tm
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(map(str, range(COUNT)))
 
 
+def test_ledger_without_free_descriptor_names_the_limit(tmp_path: Path) -> None:
+    """With 10 descriptors, the event loop starts, but SQLite cannot open its files."""
+    command = shlex.join([sys.executable, "-m", "resolver", "get", "--ledger", "L", "file:///nowhere"])
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -n 10; exec {command}"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert b"ulimit -n" in done.stderr or b"too many open files" in done.stderr
+
+
 def test_get_without_descriptor_for_loop_is_a_local_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
