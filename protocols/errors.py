@@ -359,9 +359,13 @@ class AccessDenied(Declined):
 
 
 class LoginRequired(Declined):
-    """A login that the peer requires, but for which no user name and password are available."""
+    """A login that the peer requires, but for which no user name and password are available.
+
+    `setting` is `user`, or `proxy` for the login of a proxy.
+    """
 
     exit_code = 6
+    setting: str | None = "user"
 
 
 class TryLater(Declined):

@@ -119,7 +119,8 @@ def _check_method(method: int, methods: list[int], proxy: str) -> None:
     if method == _NO_METHOD and _LOGIN in methods:
         raise AccessDenied(f"the proxy {proxy} accepts neither this login nor an anonymous connection")
     if method == _NO_METHOD:
-        raise LoginRequired(f"the proxy {proxy} requires a login (user:password@ in its URL)")
+        words = f"the proxy {proxy} requires a login (user:password@ in its URL)"
+        raise LoginRequired(words).with_setting("proxy")
     if method not in methods:
         raise ProtocolError(f"the proxy {proxy} chooses method {method:02X}, which was not offered")
 

@@ -223,7 +223,7 @@ def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
         kind, meaning = _MEANINGS[reply.code]
     else:
         kind, meaning = (TryLater, "not now") if reply.code < 500 else (Declined, "refused")
-    return refusal_of(kind, reply, f"{doing}: {meaning}", hint)
+    return refusal_of(kind, reply, f"{doing}: {meaning}", hint).with_setting(None)  # no setting is an account
 
 
 def is_full(reply: ControlReply) -> bool:

@@ -270,7 +270,7 @@ class HttpProxyAuth:
 
         if self._credentials is None:
             words = f"the proxy {self.proxy} requires a login (user:password@ in its URL)"
-            raise LoginRequired(words, code="407")
+            raise LoginRequired(words, code="407").with_setting("proxy")
         parsed = parse_challenges(challenges)
         challenge = choose(parsed, f"the proxy {self.proxy}")
         digest = None if challenge is None else Digest(challenge, unguessable.hex())

@@ -186,7 +186,8 @@ def _perform_by_proxy(
         unguessable: bytes = yield RandomBytes(UNGUESSABLE)
         via.login.heed(answer.head.values("proxy-authenticate"), sent, unguessable)
         if not isinstance(request.body, bytes):
-            raise LoginRequired("the proxy requires a login, but the body cannot be sent twice", code="407")
+            words = "the proxy requires a login, but the body cannot be sent twice"
+            raise LoginRequired(words, code="407").with_setting("proxy")
 
 
 def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:

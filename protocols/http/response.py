@@ -261,7 +261,8 @@ def _refusal(head: ResponseHead) -> Declined:
     if issubclass(kind, TryLater):
         after, until = _retry_after(head)
         return kind(message, code=code, text=head.reason, after=after, until=until)
-    return kind(message, code=code, text=head.reason)
+    error = kind(message, code=code, text=head.reason)
+    return error.with_setting("proxy") if head.status == 407 else error
 
 
 def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from protocols.errors import (
     InvalidUrl,
-    LoginRequired,
     NotFound,
     Refused,
     ResolveError,
@@ -67,9 +66,7 @@ def _shorten(shown: Masked) -> Masked:
 
 def _advise(error: ResolveError, text: str) -> str:
     """Return the advice how to fix an error, or an empty text if the message contains it already."""
-    # Not for a proxy (407; SOCKS has no code), because these options would send its login to the server, and
-    # not for the account of an FTP server (332, 532).
-    if isinstance(error, LoginRequired) and error.code not in (None, "407", "332", "532"):
+    if error.setting == "user":
         return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"

@@ -220,7 +220,8 @@ def _read_password(name: str) -> bytes:
     """
     line = streams.read_first_line(name, _MAX_PASSWORD + 1)
     if not 0 < len(line) <= _MAX_PASSWORD:
-        raise LoginRequired(f"{name}: the first line is not a password (empty or too long)")
+        words = f"{name}: the first line is not a password (empty or too long)"
+        raise LoginRequired(words).with_setting("password_file")
     return line
 
 

@@ -207,7 +207,7 @@ def make_error(end: Json, date: datetime) -> ResolveError:
     code = get_text(error, "reply")
     for declined in _DECLINED:
         if declined.__name__ == error.get("code"):
-            return declined(message, code=code).final()
+            return declined(message, code=code).with_setting(None).final()
     for kind in _FAILED:
         if kind.__name__ == error.get("code"):
             return kind(message).final()

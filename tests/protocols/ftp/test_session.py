@@ -277,7 +277,7 @@ def test_account_request_raises_login_required() -> None:
     _, error = play("ftp://h/x", Script(replies={b"RETR": b"532 account\r\n"}))
     assert isinstance(error, LoginRequired)
     assert isinstance(error, Declined)
-    assert error.exit_code == 6
+    assert (error.exit_code, error.setting) == (6, None)
 
 
 @pytest.mark.parametrize(

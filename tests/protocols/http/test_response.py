@@ -168,6 +168,13 @@ def test_check_status_refusal_has_reason_of_server() -> None:
     assert "503 Back at noon" in error.message
 
 
+@pytest.mark.parametrize(("status", "setting"), [(401, "user"), (407, "proxy"), (403, None)])
+def test_check_status_names_setting_of_login(status: int, setting: str | None) -> None:
+    with pytest.raises(Declined) as caught:
+        check_status(statuses_head(status))
+    assert caught.value.setting == setting
+
+
 NOW = ("date", "Sun, 06 Nov 1994 08:49:37 GMT")
 
 

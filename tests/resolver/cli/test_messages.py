@@ -57,12 +57,12 @@ def test_setting_of_error_is_shown_as_option(setting: str, option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "advised"),
-    [("401", True), ("530", True), ("407", False), (None, False), ("332", False), ("532", False)],
+    ("setting", "advice"),
+    [("user", "(log in with --user NAME and --password-file FILE)"), ("proxy", "(--proxy)")],
 )
-def test_message_advises_login_only_for_login_of_server(code: str | None, advised: bool) -> None:
-    error = LoginRequired("the peer requires a login", code=code)
-    assert ("--user" in describe(error, "http://h.example/")[0]) is advised
+def test_message_advises_login_by_setting(setting: str, advice: str) -> None:
+    error = LoginRequired("the peer requires a login").with_setting(setting)
+    assert describe(error, "http://h.example/")[0].endswith(f" {advice}")
 
 
 def test_setting_of_size_limit_is_shown_as_option() -> None:

@@ -142,6 +142,7 @@ async def test_http_proxy_answer_maps_to_error(
         with pytest.raises(kind, match=words) as caught:
             await session.fetch("gopher://h.test/0a")
     assert (caught.value.exit_code, caught.value.url) == (status, "gopher://h.test/0a")
+    assert (caught.value.setting == "proxy") is (kind is resolver.LoginRequired)
     assert f"{proxy.host}:{proxy.port}" in caught.value.message or kind is resolver.LimitExceeded
 
 
@@ -185,6 +186,7 @@ async def test_socks_proxy_answer_maps_to_error(
         with pytest.raises(kind, match=words) as caught:
             await session.fetch("gopher://h.test/0a")
     assert (caught.value.exit_code, proxy.violations) == (status, [])
+    assert (caught.value.setting == "proxy") is (kind is resolver.LoginRequired)
     assert f"{proxy.host}:{proxy.port}" in caught.value.message
 
 
