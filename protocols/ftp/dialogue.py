@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from protocols.contract import ArchivedObject, Line, Reply
 from protocols.errors import AccessDenied, Disconnected, InvalidUrl, NotFound, TryLater
 from protocols.ftp.control import (
-    ARGUMENT_LIMIT,
     EPSV,
     TRANSFERS,
     Control,
@@ -60,7 +59,7 @@ from protocols.ftp.url import FtpUrl
 from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Limits, Options, Validators
 from protocols.step import Acquire, Connect, Dialogue, PlanNote, RequestPeer, StartBody
-from protocols.wire import check_word, encode_line
+from protocols.wire import encode_line
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -331,7 +330,8 @@ def retrieve(
     """
     options, limits = options or Options(), limits or Limits()
     check_expressible(url)
-    check_arguments(url)
+    # If an argument cannot be encoded (S02, command injection), not even a connection is opened.
+    command(b"CWD", url.user or b"", url.password or b"", *url.cwds, url.name or b"")
     tls, tries, suits = is_implicit(url), 2, partial(stands_in, url.cwds)
     new: Callable[[Limits, bool], Control] = Control
     while (control := (yield Acquire(login_key(url, options), tls, suits))) is not None:
@@ -442,19 +442,6 @@ def check_expressible(url: FtpUrl) -> None:
         place = url.place("name")
         where = len(url.text) if place is None else place.start
         raise InvalidUrl("missing-path", where, "RETR needs a file name, got an empty one (nothing is sent)")
-
-
-def check_arguments(url: FtpUrl) -> None:
-    """Check, before a connection is opened, that all arguments can be sent.
-
-    Raises:
-        Refused: An argument cannot be sent (S02, command injection).
-    """
-    arguments = (url.user or b"", url.password or b"", *url.cwds, url.name or b"")
-    octets = b"".join(arguments)
-    check_word(octets)
-    if len(octets) > ARGUMENT_LIMIT:
-        command(b"CWD", *arguments)
 
 
 def _retrieve_file(session: FtpSession) -> Dialogue[None]:
