@@ -18,7 +18,7 @@ from protocols.errors import ResolveError
 from resolver.loops import Background, Event, Loop, running
 from resolver.network.connecting import unwrap_group
 from resolver.network.task import HostRefusals, Requeue, TaskContext, enter
-from resolver.transfer.queue import HostScheduler, QueuedTask
+from resolver.transfer.queue import MAX_SUCCESSES, MIN_SUCCESSES, HostScheduler, QueuedTask
 
 # The engine starts the tasks of a batch, within the total limit and the limits per host.
 #
@@ -134,7 +134,8 @@ class Batch(Generic[T]):
         until: float = float("inf"),
     ) -> None:
         self.hosts = hosts
-        self._concurrency = concurrency
+        self._concurrency = self._max_concurrency = concurrency
+        self._successes, self._needed_successes = 0, MIN_SUCCESSES
         self._window = window
         self._max_flushing = max_flushing
         self._until = until
@@ -224,9 +225,14 @@ class Batch(Generic[T]):
 
         Tasks at silent hosts and tasks that wait for the disk count as running tasks, because they also use
         file descriptors. If several tasks fail together, the last of them runs again too.
+
+        After enough successful tasks, the concurrency rises by one, as the connection limit of a host does.
         """
         if self._is_serial:
             return False
+        if self._successes:
+            self._needed_successes = min(MAX_SUCCESSES, 2 * self._needed_successes)
+        self._successes = 0
         self._is_lowered, self._max_flushing = True, 0
         self._concurrency = max(1, min(self._concurrency, self._running - 1))
         return True
@@ -284,6 +290,10 @@ class Batch(Generic[T]):
             self._flushing.discard(queued)
         else:
             self.hosts.end(queued, self.now(), succeeded=succeeded)
+        if succeeded and self._concurrency < self._max_concurrency:
+            self._successes += 1
+            if self._successes >= self._needed_successes:
+                self._concurrency, self._successes = self._concurrency + 1, 0
 
     def release_host(self, queued: QueuedTask[BatchTask[T]]) -> None:
         if queued not in self._flushing and len(self._flushing) < self._max_flushing:

@@ -125,7 +125,7 @@ T = TypeVar("T")
 
 #: The number of successful tasks after which the connection limit of a host rises by one. The first value is
 #: the initial number, and the second value is the maximum number.
-_MIN_SUCCESSES, _MAX_SUCCESSES = 10, 1_000
+MIN_SUCCESSES, MAX_SUCCESSES = 10, 1_000
 
 #: The seconds without progress after which a host is silent. A login or a retry takes less time, and the
 #: timeouts of a retrieval are much longer.
@@ -147,7 +147,7 @@ class HostState:
 
     running = successes = lowered = last_start = offer = 0
     cap: int | None = None
-    needed_successes = _MIN_SUCCESSES
+    needed_successes = MIN_SUCCESSES
     ready = last_progress = float("-inf")
     pause = 0.0
     is_silent = False
@@ -290,7 +290,7 @@ class HostScheduler(Generic[T]):
             cap = self._cap(state, task.scheme)
             count = state.running if cap is None else min(cap, state.running)
             state.cap = max(1, count // 2)
-            state.successes, state.needed_successes = 0, min(_MAX_SUCCESSES, 2 * state.needed_successes)
+            state.successes, state.needed_successes = 0, min(MAX_SUCCESSES, 2 * state.needed_successes)
             state.lowered = next(self._serial)
         task.start_number = next(self._serial)  # if this task is rejected later, the limit is lowered again
 

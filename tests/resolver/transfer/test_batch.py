@@ -402,6 +402,20 @@ async def test_batch_without_resources_lowers_concurrency() -> None:
     assert max(under_way) <= 3
 
 
+async def test_batch_with_resources_again_raises_concurrency() -> None:
+    taken, under_way = Taken(), [0]
+
+    async def tasks() -> AsyncIterator[BatchTask[str]]:
+        for number in range(800):
+            yield Crowded(under_way, 1 if number < 16 else 16)
+
+    with trio.fail_after(HANG):
+        await batch(concurrency=16).run(tasks(), taken.take)
+    assert [result.value for result in taken] == ["done"] * 800
+    assert under_way[1:16] == [1] * 15
+    assert max(under_way) == 16
+
+
 @pytest.mark.parametrize("concurrency", [1, 2, 16])
 async def test_batch_with_one_task_reports_lack_of_resources(concurrency: int) -> None:
     taken, under_way = Taken(), [0]
@@ -443,7 +457,7 @@ class Together:
         raise LocalError("alone")
 
 
-@pytest.mark.parametrize("count", [2, 16])
+@pytest.mark.parametrize("count", [2, 10])
 async def test_batch_of_tasks_that_fail_together_runs_all_again(count: int) -> None:
     taken, under_way, has_failed = Taken(), [0], trio.Event()
     together = [Together(under_way, count, has_failed) for _ in range(count)]
