@@ -226,6 +226,7 @@ User nobody
 Group nogroup
 DefaultRoot {tree}
 RequireValidShell off
+UseFtpUsers off
 AuthOrder mod_auth_file.c
 AuthUserFile {users}
 AuthGroupFile {groups}
