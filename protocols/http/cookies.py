@@ -106,10 +106,11 @@ class Jar:
         if domain is None:
             return
         path = attributes.get("path", "")
+        default = f"/{url.path or ''}".rpartition("/")[0] or "/"  # RFC 6265bis 5.1.4
         cookie = Cookie(
             *pair,
             *(domain[0], _port_of(url)),
-            path=path if path.startswith("/") else _default_path(url),
+            path=path if path.startswith("/") else default,
             subdomains=domain[1],
             secure="secure" in attributes,
             serial=self.revision,
@@ -237,11 +238,6 @@ def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | 
     return int(now + min(life, _MAX_LIFETIME))
 
 
-def _default_path(url: HttpUrl) -> str:
-    """Return the request path up to its last slash, without the slash (RFC 6265bis 5.1.4)."""
-    return f"/{url.path or ''}".rpartition("/")[0] or "/"
-
-
 def _port_of(url: HttpUrl) -> int | None:
     return None if url.effective_port == url.default_port else url.effective_port
 
@@ -288,17 +284,14 @@ def parse_cookie_date(text: str) -> datetime | None:
         elif month is None and token[:3].lower() in _MONTHS:
             month = _MONTHS.index(token[:3].lower()) + 1
         elif year is None and (match := re.match(r"(\d{2,4})(?!\d)", token, re.ASCII)):
-            year = _full_year(int(match[1]))
+            year = int(match[1])
+            year += 1900 if 70 <= year <= 99 else 2000 if year <= 69 else 0
     if time is None or day is None or month is None or year is None or year < 1601:
         return None
     try:
         return datetime(year, month, day, *time, tzinfo=UTC)
     except ValueError:
         return None
-
-
-def _full_year(year: int) -> int:
-    return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
 
 
 # Cookie files are untrusted input. If no server could have set the cookie in a line, the line is an error.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from protocols.contract import Moved, Reply
+from protocols.contract import Reply
 from protocols.errors import ResolveError
 from protocols.http.auth import UNAUTHORIZED, HttpLogin
 from protocols.http.call import HttpAnswer, perform
@@ -109,7 +109,8 @@ def _interpret(
             return Reply(kind=Kind.ERROR, failure=error)
         return replace(_describe(head, 0, None, [], raw=False), kind=Kind.ERROR, failure=error)
     if moved is not None:
-        return _make_redirect(head, moved, login.findings)
+        facts = {"status": head.status}
+        return Reply(kind=Kind.LINK, meta=head.fields, moved=moved, extra=facts, findings=login.findings)
     reply = _describe(head, start, stop, login.findings, raw=options.raw)
     if options.asked is not None:
         finding = landed_elsewhere(url, options.asked, reply.media_type)
@@ -132,12 +133,6 @@ def _is_covered(copy: Validators | None, reply: Reply) -> bool:
     """
     current = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
     return copy is not None and copy.covers(current)
-
-
-def _make_redirect(head: ResponseHead, moved: Moved, findings: list[Finding]) -> Reply:
-    return Reply(
-        kind=Kind.LINK, meta=head.fields, moved=moved, extra={"status": head.status}, findings=findings
-    )
 
 
 def _describe(
@@ -168,11 +163,15 @@ def _describe(
 def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply) -> Decoding | None:
     if options.raw or not (codings := head.codings):
         return None
-    decoding = choose(codings, {**ALWAYS, **options.codings}, DecodingBudget(limits.ratio, options.most))
+    decoding = _choose_decoding(codings, options, limits)
     if options.want == "file":
         detail = f"sent with the content coding {codings[0]}, which was not requested"
         reply.findings.append(Finding("http:coded", "warn", detail))
     return decoding
+
+
+def _choose_decoding(codings: list[str], options: Options, limits: Limits) -> Decoding:
+    return choose(codings, {**ALWAYS, **options.codings}, DecodingBudget(limits.ratio, options.most))
 
 
 def _continues_copy(head: ResponseHead, start: int) -> bool:
@@ -215,18 +214,13 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
         yield from copy_body(CopyBody("bytes of the new protocol"))
         return None
     bodiless = answer.head.framing is BodyFraming.NONE
-    decoding = None if bodiless else _make_relay_decoder(answer, options, limits)
+    codings = [] if bodiless else answer.head.codings
+    decoding = _choose_decoding(codings, options, limits) if codings else None
     reply = _describe_relayed(answer, coded=decoding is not None)
     if bodiless:
         yield from answer.skip_body(reply.findings)
     yield StartBody(reply)
     return None if bodiless else (yield from answer.emit_body(reply, decoding))
-
-
-def _make_relay_decoder(answer: HttpAnswer, options: Options, limits: Limits) -> Decoding | None:
-    if not (codings := answer.head.codings):
-        return None
-    return choose(codings, {**ALWAYS, **options.codings}, DecodingBudget(limits.ratio, options.most))
 
 
 def _describe_relayed(answer: HttpAnswer, *, coded: bool) -> Reply:
