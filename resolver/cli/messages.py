@@ -68,7 +68,8 @@ def _advise(error: ResolveError, text: str) -> str:
     """Return the advice how to fix an error, or an empty text if the message contains it already."""
     if error.setting == "user":
         return " (log in with --user NAME and --password-file FILE)"
-    if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
+    scheme = text.partition(":")[0].lower()
+    if isinstance(error, Refused) and error.rule == "S10" and rules_of(scheme).session:
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"
     if isinstance(error, Refused) and error.flag is not None:
         return "" if error.flag in error.message else f"; {error.flag} would allow it"
@@ -86,11 +87,6 @@ def _option(setting: str) -> str:
     """Convert the name of a setting to its option, such as `idle_timeout` to `--idle-timeout`."""
     name, _, value = setting.partition(" ")
     return f"--{name.replace('_', '-')} {value}".rstrip()
-
-
-def _is_service(text: str) -> bool:
-    """Return whether the scheme of a URL is for interactive services, such as telnet."""
-    return rules_of(text.partition(":")[0].lower()).session
 
 
 def _label(error: ResolveError) -> str:

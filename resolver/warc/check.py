@@ -360,7 +360,9 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
         yield ArchiveFinding("", 0, "warc:member", "another record follows in the same gzip member")
     yield from _check_digests(head, facts)
     if facts.is_short and head.get_first("WARC-Truncated") is None:
-        yield ArchiveFinding("", 0, "warc:short", _describe_short(facts))
+        present = f"the body has {facts.present} of {facts.promised} bytes"
+        subject = "the last chunk is missing" if facts.is_cut else present
+        yield ArchiveFinding("", 0, "warc:short", f"{subject}, but WARC-Truncated is absent")
 
 
 def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:
@@ -373,12 +375,6 @@ def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFindi
         yield ArchiveFinding("", 0, "warc:digest", "the payload does not match its digest", is_fault=is_fault)
     if "unknown" in (facts.block, facts.payload):
         yield ArchiveFinding("", 0, "warc:digest-unknown", "a digest has an unknown form")
-
-
-def _describe_short(facts: BlockFacts) -> str:
-    if facts.is_cut:
-        return "the last chunk is missing, but WARC-Truncated is absent"
-    return f"the body has {facts.present} of {facts.promised} bytes, but WARC-Truncated is absent"
 
 
 #: Media types of archived listings, by scheme.

@@ -392,11 +392,6 @@ class ArchiveGate(UrlGate):
         return spec is not None and self._media_type.partition(";")[0].strip().lower() == spec.media_type
 
     @property
-    def _is_bare(self) -> bool:
-        """Return whether the object was archived without its response, as the program warcit does."""
-        return self._capture.has_object and self._capture.object_head.type == "resource"
-
-    @property
     def _uses_metadata(self) -> bool:
         """Return whether the reply is built from the recorded metadata instead of the dialogue.
 
@@ -415,8 +410,8 @@ class ArchiveGate(UrlGate):
         row = self.row
         if row is None:
             return ""
-        if row.kept_as == "exchange" and self._is_bare:
-            return "facts"
+        if row.kept_as == "exchange" and self._capture.has_object:  # warcit archives only the object
+            return "facts" if self._capture.object_head.type == "resource" else "exchange"
         if row.kept_as != "body":
             return row.kept_as
         if row.listing_kept is None:
