@@ -122,16 +122,13 @@ def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
 @cache
 def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
     codings: dict[str, Callable[[], Unpacking]] = {}
-    if find_spec("brotli") is not None and _is_bounded():
+    # Older versions of brotli cannot limit their output: they expand a decompression bomb in one step.
+    brotli = None if find_spec("brotli") is None else importlib.import_module("brotli")
+    if brotli is not None and hasattr(brotli.Decompressor, "can_accept_more_data"):
         codings["br"] = _Brotli
     if find_spec("zstandard") is not None:
         codings["zstd"] = _Zstd
     return codings
-
-
-def _is_bounded() -> bool:
-    """Return whether brotli limits its output. Older versions expand a decompression bomb in one step."""
-    return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
 
 
 # HTTP/2 framing by the package `h2`. The package is imported lazily, when the first peer has negotiated

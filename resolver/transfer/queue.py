@@ -256,8 +256,11 @@ class HostScheduler(Generic[T]):
     def check_progress(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
         """Find the silent hosts. `moved` are the running tasks that have progressed since the last check."""
         self._last_check = now
-        for task in moved:
-            self._record_progress(task.state, now)
+        for state in [task.state for task in moved]:
+            state.last_progress = now
+            if state.is_silent:
+                state.is_silent = False
+                self._offer(state)
         for state in self._busy:
             state.is_silent = now - state.last_progress >= SILENCE
         self.has_silent = any(state.is_silent for state in self._busy)
@@ -319,7 +322,10 @@ class HostScheduler(Generic[T]):
         """End a running task."""
         state = task.state
         if succeeded and state.cap is not None:
-            self._raise_cap(state, task.scheme)
+            setting = self._cap_of(task.scheme, state.queue.count)
+            state.successes += 1
+            if state.successes >= state.needed_successes and (setting is None or state.cap < setting):
+                state.cap, state.successes = state.cap + 1, 0
         self._leave(task, now)
 
     def put_back(self, task: QueuedTask[T], now: float) -> None:
@@ -356,12 +362,6 @@ class HostScheduler(Generic[T]):
         else:
             heapq.heappush(self._paused, (state.ready, next(self._serial), state))
 
-    def _record_progress(self, state: HostState, now: float) -> None:
-        state.last_progress = now
-        if state.is_silent:
-            state.is_silent = False
-            self._offer(state)
-
     def _end_pauses(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
             state = heapq.heappop(self._paused)[2]
@@ -389,10 +389,3 @@ class HostScheduler(Generic[T]):
     def _cap(self, state: HostState, scheme: str) -> int | None:
         setting = self._cap_of(scheme, state.queue.count) if state.name else None
         return setting if state.cap is None else state.cap if setting is None else min(setting, state.cap)
-
-    def _raise_cap(self, state: HostState, scheme: str) -> None:
-        assert state.cap is not None
-        setting = self._cap_of(scheme, state.queue.count)
-        state.successes += 1
-        if state.successes >= state.needed_successes and (setting is None or state.cap < setting):
-            state.cap, state.successes = state.cap + 1, 0

@@ -268,8 +268,9 @@ class Retrier:
             except Changed as error:  # the server reported during the transfer that the object has changed
                 self._restart_changed(error.message)
                 raise
-            if begin:
-                self._check_end(reply, location)
+            if begin and reply.size is not None and store.position != reply.size:  # a different object
+                reason = f"got {store.position} bytes after resuming, expected {reply.size}"
+                self._stop_resuming(location, reason)
         return reply
 
     def _validators_at(self, location: Location) -> Validators:
@@ -305,12 +306,6 @@ class Retrier:
         stored = store.tail(min(OVERLAP, store.position - reply.start))
         if await reply.body.take(len(stored)) != stored:
             self._stop_resuming(location, "the server resumed with bytes that differ from the stored ones")
-
-    def _check_end(self, reply: StreamingResponse, location: Location) -> None:
-        """Check that a resumed object has the announced size. Any other size means a different object."""
-        if reply.size is not None and self._store.position != reply.size:
-            position = self._store.position
-            self._stop_resuming(location, f"got {position} bytes after resuming, expected {reply.size}")
 
     def _stop_resuming(self, location: Location, reason: str) -> NoReturn:
         """Exclude the location from further resumption, and raise `Changed`."""

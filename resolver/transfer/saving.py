@@ -236,7 +236,10 @@ class Saver:
         self._is_dry = settings.get("dry_run", False)
         self._digest = settings.get("digest", False)
         self._has_meta = settings.get("meta", False)
-        self._checksum = checksum_of(settings.get("checksum"))
+        checksum = settings.get("checksum")
+        if not isinstance(checksum, str | Checksum | None):
+            raise TypeError(f"'checksum' must be a string or a Checksum, got {type(checksum).__name__}")
+        self._checksum = Checksum.parse(checksum) if isinstance(checksum, str) else checksum
         self._size = settings.get("size")
         self._takes_listings = settings.get("listings", True)
         self._listed = settings.get("listed") or NOTHING
@@ -528,13 +531,6 @@ class Saver:
         )
 
 
-def checksum_of(value: str | Checksum | None) -> Checksum | None:
-    """Return a checksum, parsed from a text. Raises `ValueError` or `TypeError` for an invalid value."""
-    if not isinstance(value, str | Checksum | None):
-        raise TypeError(f"'checksum' must be a string or a Checksum, got {type(value).__name__}")
-    return Checksum.parse(value) if isinstance(value, str) else value
-
-
 async def _write_buffered(body: LimitedBody, sink: PartialFile) -> None:
     """Write the body in chunks while the file is buffered in memory; then copy the other bytes in bulk."""
     async for octets in body:
@@ -544,18 +540,14 @@ async def _write_buffered(body: LimitedBody, sink: PartialFile) -> None:
             return
 
 
-def _list_alternatives(reply: StreamingResponse) -> str:
-    """Return the text for the error message when a listing is saved: other commands for a listing."""
-    row = registry.find(reply.request.url.scheme)
-    has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
-    return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"
-
-
 def refuse_listing(reply: StreamingResponse) -> NoReturn:
     """Raise `Refused` (S14), because the response is a listing."""
+    row = registry.find(reply.request.url.scheme)
+    has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
+    advice = f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"
     raise NoDocument(
         "S14",
-        f"this is a {reply.kind.value} and not a document: ls lists it, {_list_alternatives(reply)}",
+        f"this is a {reply.kind.value} and not a document: ls lists it, {advice}",
         flag="-O FILE",
         url=reply.url,
     )

@@ -65,17 +65,11 @@ def long_line(entry: Entry, number: int, name: str) -> str:
 
     The line has the metadata, `number`, and the escaped `name`.
     """
+    size = _describe_entry(entry, "size_text") if entry.size is None else f"{entry.size}"
+    moment = instant(entry.modified) or _describe_entry(entry, "modified_local")
     rights = _rights(entry) or _types(entry)
-    facts = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {rights:<4}"
+    facts = f"{entry.kind.value:<9} {size:>12}  {moment:<20}  {rights:<4}"
     return f"{facts} {number:>4}  {name}"
-
-
-def _size(entry: Entry) -> str:
-    return _describe_entry(entry, "size_text") if entry.size is None else f"{entry.size}"
-
-
-def _moment(entry: Entry) -> str:
-    return instant(entry.modified) or _describe_entry(entry, "modified_local")
 
 
 def _describe_entry(entry: Entry, name: str) -> str:
