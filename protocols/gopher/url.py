@@ -13,7 +13,6 @@ from protocols.location import HostUrl, Kind, UrlText
 from protocols.syntax import (
     RESERVED,
     build_url,
-    decode,
     encode,
     find,
     invalid,
@@ -68,11 +67,12 @@ def parse(text: UrlText) -> GopherUrl:
 
 
 def _parse_type(text: UrlText, start: int) -> tuple[str, int]:
-    end = start + (3 if text.text[start] == "%" else 1)
-    octet = decode(text.cut("gophertype", start, end))
+    if text.text[start] != "%":  # every other character of a URL is graphic
+        return text.cut("gophertype", start, start + 1), start + 1
+    octet = take(text, "gophertype", start, start + 3)
     if not b"\x21" <= octet <= b"\x7e":
         raise invalid(text.text, "bad-gophertype", "type must be a graphic character", start)
-    return octet.decode("ascii"), end
+    return octet.decode("ascii"), start + 3
 
 
 def _take_line(text: UrlText, name: str, start: int, end: int) -> bytes:
