@@ -128,10 +128,8 @@ def encode_request(url: GopherUrl) -> Line:
         fields.append(url.search or b"")
     if command.answers is not None:
         fields += [b"+" + command.view, b"1"]
-    elif command.requested is RequestedView.FORM:
-        fields.append(b"!")
     elif url.gopherplus:
-        fields.append(url.gopherplus)
+        fields.append(b"!" if command.requested is RequestedView.FORM else url.gopherplus)
     line = encode_line(*fields, sep=b"\t")
     if (length := len(line.octets) - 2) > REQUEST_LIMIT:
         raise Refused("S02", f"request of {length} bytes exceeds the limit of {REQUEST_LIMIT}")
