@@ -75,6 +75,9 @@ class GopherAnswer:
         shape: The format of the reply.
         line_limit: The maximum length of a line of a listing, in bytes.
         raw: Whether to emit the bytes as received, without parsing.
+
+    Attributes:
+        has_records: Whether the reply consists of attribute records.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class GopherAnswer:
         self.url = url
         self.command = command
         self.shape = shape._replace(listing=None) if raw else shape
+        self.has_records = self.shape.listing is GopherListing.RECORDS
         self._raw = raw
         self.line_limit = line_limit
         self.completeness = Completeness(is_encrypted=url.scheme == "gophers")
@@ -104,11 +108,6 @@ class GopherAnswer:
             self.completeness.warn(
                 "gopher:unframed", "the server did not honor Gopher+: its reply has no header line"
             )
-
-    @property
-    def has_records(self) -> bool:
-        """Return whether the reply consists of attribute records."""
-        return self.shape.listing is GopherListing.RECORDS
 
     def emit(self, records: EntryReader | None = None) -> Dialogue[None]:
         """Return the dialogue that emits the metadata and the body of the reply.
