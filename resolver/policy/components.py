@@ -32,7 +32,8 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
     """Apply S02, and report only the first position of each kind, because there may be thousands."""
     url, rules = subject.url, subject.rules
     reported: set[str] = set()
-    for component, name, octets, encoded in url.words():
+    words = url.words()
+    for component, name, octets, encoded in words:
         rule = rules.components.get(component, STRICTEST)
         if octets is None:
             if "type" not in reported:
@@ -55,7 +56,12 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
                 detail = f"{name} has {length} bytes, and servers accept at most {rule.max_length}"
                 yield Decision("S02", "refuse", detail, position=position_in(url, name, _NONE))
     if rules.line is not None:
-        yield from _judge_request_length(url, *rules.line)
+        components, max_length = rules.line
+        parts = [part for name, _, part, _ in words if name in components and part is not None]
+        line = b"\t".join(parts).partition(b"\r\n")[0]
+        if (length := len(line)) > max_length:
+            detail = f"the request has {length} bytes, and servers accept at most {max_length}"
+            yield Decision("S02", "refuse", detail, position=position_in(url, components[0], _NONE))
     if rules.fields is not None:
         yield from _judge_mail_headers(url, rules.fields)
 
@@ -100,19 +106,6 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
             if bad := LINE_END.intersection(octets):
                 yield _decide(url, "refuse", where, octets, bad, "would end a header field of the mail")
                 return
-
-
-def _judge_request_length(url: Url, components: tuple[str, ...], max_length: int) -> Iterator[Decision]:
-    """Check the length of the first line of a request, which has several components."""
-    parts = [part for name in components if type(part := getattr(url, name)) is bytes]
-    line = b"\t".join(parts).partition(b"\r\n")[0]
-    if len(line) > max_length:
-        yield Decision(
-            rule="S02",
-            action="refuse",
-            detail=f"the request has {len(line)} bytes, and servers accept at most {max_length}",
-            position=position_in(url, components[0], _NONE),
-        )
 
 
 # Look-alike host names (S07, homograph attack): rules on labels that begin with `xn--`.
