@@ -152,11 +152,11 @@ def judge_address(
     `referrer_address` is the IP address of the server that sent the referring document.
     """
     scope = classify(address)
-    is_link_local = scope is AddressScope.LINK_LOCAL
     if scope is AddressScope.PUBLIC or (policy.allow_address and _is_allowed(address, policy.allow_address)):
         return None
     if scope is AddressScope.NEVER:
         return _refusal(address, f"{address} is not a host address")
+    is_link_local = scope is AddressScope.LINK_LOCAL
     if origin == "user" and not (is_link_local or policy.public_only):
         return None
     if policy.public_only:
