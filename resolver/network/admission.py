@@ -75,6 +75,7 @@ class Admission:
         shown: the redacted URL.
         route: the route through a proxy. None for a direct connection.
         limits: the limits for this host and port.
+        loop: the event loop of this retrieval.
         tap: the recorder of the bytes on the connections of this URL. The caller sets `tap` before a
             connection is opened.
 
@@ -98,7 +99,6 @@ class Admission:
         loop: Loop | None = None,
     ) -> None:
         self.shared = shared
-        self._loop = loop
         self.options = options or Options()
         if (email := shared.policy.ftp_email) is not None:  # S17
             self.options = replace(self.options, anonymous_password=email.encode("ascii"))
@@ -119,6 +119,7 @@ class Admission:
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
         self._apply_verdict(judge_subject(self._subject, shared.gateways))
+        self.loop = loop or running()
         if self.options.tls == "require":
             registry.check_tls(url, self.options.tls)
         self.route = self._find_route() if self._variables else None
@@ -134,11 +135,6 @@ class Admission:
         if via != self.options.via:
             self.options = replace(self.options, via=via)
         return route
-
-    @property
-    def loop(self) -> Loop:
-        """Return the event loop of this retrieval."""
-        return self._loop or running()
 
     @property
     def place(self) -> tuple[str, int]:
@@ -233,7 +229,7 @@ class Admission:
             server=None,
             options=replace(self.options, headers=(), login=None),  # S11
             outer=self,
-            loop=self._loop,
+            loop=self.loop,
         )
 
     def _apply_verdict(self, verdict: Verdict) -> None:

@@ -172,7 +172,7 @@ def test_dialogue_with_line_end_in_argument_sends_nothing(url: NewsUrl | NntpUrl
     assert sent_writes(player.steps) == []
 
 
-def test_admit_without_news_server_raises_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_admit_without_news_server_raises_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NNTPSERVER", raising=False)
     monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", "/nonexistent/server")
     with pytest.raises(NotConfigured, match="--news-server"):
