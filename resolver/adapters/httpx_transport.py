@@ -318,11 +318,11 @@ class TracedGate(TimeoutGate):
 
     trace: RequestTrace
 
-    async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
+    async def open_connection(self, host: str, port: int, tls: bool) -> SocketStream:
         stream: SocketStream | None = None
         try:
             async with self.trace.watch("connection.connect_tcp", {"host": host, "port": port}):
-                stream = await super().open_connection(host, port, tls=tls)
+                stream = await super().open_connection(host, port, tls)
         except BaseException:
             if stream is not None:  # The `trace` function failed.
                 await stream.aclose()

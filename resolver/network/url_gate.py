@@ -105,7 +105,7 @@ class UrlGate:
     def connect(self, *, tls: bool) -> AbstractAsyncContextManager[SocketStream]:
         if self._connector.bounds is not None:
             self._connector.bounds.begin("connect")
-        return _Connection(partial(self.open_connection, *self._admission.place, tls=tls))
+        return _Connection(partial(self.open_connection, *self._admission.place, tls))
 
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Suits | None = None
@@ -125,13 +125,13 @@ class UrlGate:
         """Return a pooled connection with the key, or a new connection."""
         pooled = await self._connector.find_pooled(key, host, port, suits)
         if pooled is None:
-            return ReusableConnection(await self.open_connection(host, port, tls=tls), key)
+            return ReusableConnection(await self.open_connection(host, port, tls), key)
         self._connector.first = pooled.stream
         if self._connector.bounds is not None:
             self._connector.bounds.record_connected()
         return pooled
 
-    async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
+    async def open_connection(self, host: str, port: int, tls: bool) -> SocketStream:
         """Open a new connection."""
         stream = self._connector.first = await self._connector.connect(host, port, tls=tls)
         if self._connector.bounds is not None:
