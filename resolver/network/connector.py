@@ -145,7 +145,7 @@ class Connector:
         except BaseException:
             await stream.aclose()
             raise
-        self.record_peer(stream)
+        self.peer = address
         return stream
 
     def record_peer(self, stream: SocketStream) -> None:
