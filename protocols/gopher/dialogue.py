@@ -22,7 +22,7 @@ from protocols.gopher.reply import (
     read_framed,
     read_unframed,
 )
-from protocols.gopher.request import SAFE_REQUEST, RequestedView, command_in, encode_request
+from protocols.gopher.request import SAFE_REQUEST, command_in, encode_request
 from protocols.gopher.url import ITEM_TYPES, GopherUrl, build, with_gopherplus
 from protocols.location import JsonValue, Kind
 from protocols.options import Limits, Options
@@ -69,7 +69,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         yield Send((request,))
         command, ideal, header = command_in(url), OCTETS, None
         reader: Reader[ReplyShape] = partial(read_unframed, url)
-        if command.requested is not RequestedView.PLAIN:
+        if command.requested != "plain":
             ideal = RECORDS if command.requests_records else OCTETS
             header = yield from _read_header(url)
             if header is not None:
@@ -78,7 +78,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         answer = GopherAnswer(url, command, length, header, shape, limits.line, raw=raw)
         if lacks_form:
             answer.completeness.warn("gopher:no-form", "the item has no form; fetched the item itself")
-        if command.requested is not RequestedView.FORM or raw:
+        if command.requested != "form" or raw:
             break
         from protocols.gopher.records import emit_form  # Lazy import: few URLs request attributes or a form.
 

@@ -24,7 +24,6 @@ from protocols.gopher.attributes import (
 )
 from protocols.gopher.menu import LINE_LIMIT, MenuItem, MenuItems, line_text
 from protocols.gopher.reply import GopherAnswer
-from protocols.gopher.request import RequestedView
 from protocols.gopher.url import GopherUrl
 from protocols.location import Entry, Finding, JsonValue, Kind
 from protocols.step import Dialogue, EmitBody, StartBody
@@ -42,7 +41,7 @@ def emit_records(answer: GopherAnswer) -> Dialogue[None]:
     The attributes of a single item are read completely before the body begins, because they are metadata. The
     attributes of a directory are streamed.
     """
-    if answer.command.requested is not RequestedView.ATTRIBUTES:
+    if answer.command.requested != "attributes":
         yield from answer.emit(record_entries(answer))
         return
     octets = yield from answer.content.read_all(RECORD_LIMIT, _EXPECTED_RECORD)

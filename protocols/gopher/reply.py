@@ -6,10 +6,9 @@ the buffer, without consuming bytes.
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from protocols.contract import Reply
 from protocols.errors import Declined, Disconnected, NotFound, TryLater
@@ -27,11 +26,10 @@ from protocols.gopher.menu import (
 from protocols.gopher.request import (
     SAFE_REQUEST,
     GopherPlusCommand,
-    RequestedView,
     command_in,
     parse_command,
 )
-from protocols.gopher.url import ITEM_TYPES, SIGNATURE_LENGTH, GopherUrl, ReplyReading, media_type_of
+from protocols.gopher.url import ITEM_TYPES, SIGNATURE_LENGTH, GopherUrl, media_type_of
 from protocols.location import Kind
 from protocols.step import Dialogue
 from protocols.wire import Buffer
@@ -42,28 +40,22 @@ if TYPE_CHECKING:
     from protocols.location import EntryReader
 
 
-class GopherListing(enum.Enum):
-    """The content of a gopher listing: menu items or attribute records."""
-
-    ITEMS = "items"
-    RECORDS = "records"
-
-
 class ReplyShape(NamedTuple):
     """The format of a reply: its kind, its media type and its encoding.
 
-    `textual` is set if the reply is dot-stuffed text without a header line.
+    A `listing` consists of menu items or of attribute records. `textual` is set if the reply is dot-stuffed
+    text without a header line.
     """
 
     kind: Kind
     media_type: str | None
-    listing: GopherListing | None
+    listing: Literal["items", "records"] | None
     textual: bool
 
 
 #: The expected format of the reply in a plan: a document of binary data.
 OCTETS = ReplyShape(Kind.DOCUMENT, None, None, textual=False)
-RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, GopherListing.RECORDS, textual=True)
+RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, "records", textual=True)
 
 
 class GopherAnswer:
@@ -94,7 +86,7 @@ class GopherAnswer:
         self.url = url
         self.command = command
         self.shape = shape._replace(listing=None) if raw else shape
-        self.has_records = self.shape.listing is GopherListing.RECORDS
+        self.has_records = self.shape.listing == "records"
         self._raw = raw
         self.line_limit = line_limit
         self.completeness = Completeness(is_encrypted=url.scheme == "gophers")
@@ -115,8 +107,8 @@ class GopherAnswer:
         The reader `records` converts attribute records, which are streamed. Only the requested attribute
         blocks are emitted.
         """
-        command, header, is_menu = self.command, self._header, self.shape.listing is GopherListing.ITEMS
-        legible = self.has_records and command.requested is RequestedView.DIRECTORY
+        command, header, is_menu = self.command, self._header, self.shape.listing == "items"
+        legible = self.has_records and command.requested == "directory"
         names = command.attributes if legible else ()
         size = None if names or header is None else header.count
         if self._raw and header is not None and size is not None:
@@ -175,7 +167,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
     item_type = ITEM_TYPES[url.gophertype]
     count = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
     first = (yield from read_first_octets(count, buffer)) if count else b""
-    detector = MenuDetector() if item_type.reading is ReplyReading.MENU else LineDetector()
+    detector = MenuDetector() if item_type.reading == "menu" else LineDetector()
     offset = 0
     while detector.is_refusal is None and offset <= ERROR_REPLY_LIMIT:
         if octets := bytes(buffer[offset : offset + _STEP_SIZE]):
@@ -220,9 +212,7 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
     """
     shape = shape_by_type(url, first)
     command = parse_command(url.gopherplus)
-    expected = command.requests_records or (
-        command.requested is not RequestedView.PLAIN and shape.listing is not None
-    )
+    expected = command.requests_records or (command.requested != "plain" and shape.listing is not None)
     return RECORDS if expected and _RECORD_MARK.match(first) else shape
 
 
@@ -230,10 +220,10 @@ def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
     """Return the format of a reply from the item type in its URL."""
     item_type = ITEM_TYPES[url.gophertype]
     media_type = media_type_of(item_type, first)
-    if item_type.reading is not ReplyReading.MENU:
-        return ReplyShape(Kind.DOCUMENT, media_type, None, item_type.reading is ReplyReading.TEXT)
+    if item_type.reading != "menu":
+        return ReplyShape(Kind.DOCUMENT, media_type, None, item_type.reading == "text")
     is_incomplete = item_type.kind is Kind.SEARCH and not url.search
-    return ReplyShape(Kind.SEARCH if is_incomplete else Kind.DIRECTORY, media_type, GopherListing.ITEMS, True)
+    return ReplyShape(Kind.SEARCH if is_incomplete else Kind.DIRECTORY, media_type, "items", True)
 
 
 class ErrorDetector:
@@ -368,7 +358,7 @@ def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
     kind, media_type = view
     if media_type == ATTRIBUTES_VIEW:
         return RECORDS
-    return ReplyShape(kind, media_type, GopherListing.ITEMS if kind is Kind.DIRECTORY else None, True)
+    return ReplyShape(kind, media_type, "items" if kind is Kind.DIRECTORY else None, True)
 
 
 def parse_refusal(text: bytes, url: GopherUrl) -> Declined:

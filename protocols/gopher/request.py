@@ -6,9 +6,8 @@ copied from the URL (command injection). A filled-in form is parsed strictly and
 
 from __future__ import annotations
 
-import enum
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.contract import Line
 from protocols.errors import Refused
@@ -24,15 +23,15 @@ _ENDS_FIELD = re.compile(rb"[\0\t\r\n]")
 _NAME = re.compile(rb"[^+: \t\r\n]+")
 
 
-class RequestedView(enum.Enum):
-    """The kind of view that a Gopher+ request asks for."""
-
-    PLAIN = "the item, without Gopher+"
-    ITEM = "the item, in its default or a named view"
-    ATTRIBUTES = "the item's attributes"
-    DIRECTORY = "the attributes of every item of a directory"
-    FORM = "the item's form"
-    OTHER = "an unknown Gopher+ command"
+#: The kind of view that a request asks for:
+#:
+#: - plain: the item, without Gopher+
+#: - item: the item, in its default or a named view
+#: - attributes: the item's attributes
+#: - directory: the attributes of every item of a directory
+#: - form: the item's form
+#: - other: an unknown Gopher+ command
+RequestedView: TypeAlias = Literal["plain", "item", "attributes", "directory", "form", "other"]
 
 
 class GopherPlusCommand(NamedTuple):
@@ -60,10 +59,10 @@ class GopherPlusCommand(NamedTuple):
     @property
     def requests_records(self) -> bool:
         """Return whether attribute records are requested."""
-        return self.requested in (RequestedView.ATTRIBUTES, RequestedView.DIRECTORY, RequestedView.FORM)
+        return self.requested in ("attributes", "directory", "form")
 
 
-_PLAIN = GopherPlusCommand(RequestedView.PLAIN)
+_PLAIN = GopherPlusCommand("plain")
 
 
 def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
@@ -79,14 +78,14 @@ def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
         return _parse_form(gopherplus)
     match gopherplus[:1]:
         case b"+":
-            return GopherPlusCommand(RequestedView.ITEM, view=gopherplus[1:])
+            return GopherPlusCommand("item", view=gopherplus[1:])
         case b"!":
-            return GopherPlusCommand(RequestedView.ATTRIBUTES, names=tuple(_NAME.findall(gopherplus, 1)))
+            return GopherPlusCommand("attributes", names=tuple(_NAME.findall(gopherplus, 1)))
         case b"$":
-            return GopherPlusCommand(RequestedView.DIRECTORY, names=tuple(_NAME.findall(gopherplus, 1)))
+            return GopherPlusCommand("directory", names=tuple(_NAME.findall(gopherplus, 1)))
         case b"?" if gopherplus == b"?":
-            return GopherPlusCommand(RequestedView.FORM)
-    return GopherPlusCommand(RequestedView.OTHER)
+            return GopherPlusCommand("form")
+    return GopherPlusCommand("other")
 
 
 def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
@@ -97,7 +96,7 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
     answers = tuple(lines[1:-2])
     if any(answer == b"." or re.search(rb"[\0\r\n]", answer) for answer in answers):
         raise Refused("S03", "filled-in form continues after its final period")
-    return GopherPlusCommand(RequestedView.ITEM, view=match[1], answers=answers)
+    return GopherPlusCommand("item", view=match[1], answers=answers)
 
 
 def command_in(url: GopherUrl) -> GopherPlusCommand:
@@ -129,7 +128,7 @@ def encode_request(url: GopherUrl) -> Line:
     if command.answers is not None:
         fields += [b"+" + command.view, b"1"]
     elif url.gopherplus:
-        fields.append(b"!" if command.requested is RequestedView.FORM else url.gopherplus)
+        fields.append(b"!" if command.requested == "form" else url.gopherplus)
     line = encode_line(*fields, sep=b"\t")
     if (length := len(line.octets) - 2) > REQUEST_LIMIT:
         raise Refused("S02", f"request of {length} bytes exceeds the limit of {REQUEST_LIMIT}")

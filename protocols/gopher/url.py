@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.authority import build_login, parse_hostport
 from protocols.errors import InvalidUrl
@@ -130,7 +129,7 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
     On most servers the selector is a path. The path of the menu ends at the last slash of the selector, and a
     name may begin with the path of the menu. The function returns `None` in two cases:
 
-    - The item is not transferred as binary data (OCTETS). For example, the server chooses the line ends of a
+    - The item is not transferred as binary data. For example, the server chooses the line ends of a
       text. The size of the file may then differ from the number of received bytes.
     - The URL has a search or the answers of a form.
 
@@ -141,7 +140,7 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
 
     gopherplus = url.gopherplus or b"+"
     has_query = url.search or gopherplus[:1] != b"+" or b"\t" in gopherplus
-    if has_query or ITEM_TYPES[url.gophertype].reading is not ReplyReading.OCTETS:
+    if has_query or ITEM_TYPES[url.gophertype].reading != "octets":
         return None
     name, (menu, slash, _) = b"/".join(names), url.selector.rpartition(b"/")
     selector = name if name.startswith(menu + slash) else menu + slash + name
@@ -173,17 +172,9 @@ def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
 # server.
 
 
-class ReplyReading(enum.Enum):
-    """The encoding of an unframed reply.
-
-    A TEXT or MENU reply uses dot-stuffing. An OCTETS reply is binary data. An item with the encoding NOTHING
-    is never fetched.
-    """
-
-    TEXT = "text"
-    MENU = "menu"
-    OCTETS = "octets"
-    NOTHING = "nothing"
+#: The encoding of an unframed reply. A text or a menu uses dot-stuffing, and octets are binary data. An item
+#: with the encoding "nothing" is never fetched.
+ReplyReading: TypeAlias = Literal["text", "menu", "octets", "nothing"]
 
 
 class ItemType(NamedTuple):
@@ -204,42 +195,35 @@ class ItemType(NamedTuple):
     sniffed: bool = False
 
 
-_TEXT, _MENU, _OCTETS, _NOTHING = (
-    ReplyReading.TEXT,
-    ReplyReading.MENU,
-    ReplyReading.OCTETS,
-    ReplyReading.NOTHING,
-)
-
 _TABLE = (
-    ItemType("0", "text file", _TEXT, "text/plain"),
-    ItemType("1", "menu", _MENU, "application/gopher-menu", Kind.DIRECTORY),
-    ItemType("2", "CSO phone book", _NOTHING, None, Kind.SERVICE),
-    ItemType("3", "error", _OCTETS, "application/octet-stream", Kind.ERROR),
-    ItemType("4", "BinHex text", _TEXT, "application/mac-binhex40"),
-    ItemType("5", "PC archive", _OCTETS, "application/octet-stream"),
-    ItemType("6", "uuencoded text", _TEXT, "text/x-uuencode"),
-    ItemType("7", "search", _MENU, "application/gopher-menu", Kind.SEARCH),
-    ItemType("8", "telnet session", _NOTHING, None, Kind.SERVICE),
-    ItemType("9", "binary file", _OCTETS, "application/octet-stream"),
-    ItemType("T", "tn3270 session", _NOTHING, None, Kind.SERVICE),
-    ItemType("g", "GIF image", _OCTETS, "image/gif"),
-    ItemType("I", "image", _OCTETS, "image/*", sniffed=True),
-    ItemType(":", "bitmap image", _OCTETS, "image/*", sniffed=True),
-    ItemType(";", "movie", _OCTETS, "video/*", sniffed=True),
-    ItemType("<", "sound", _OCTETS, "audio/*", sniffed=True),
-    ItemType("s", "sound", _OCTETS, "audio/*", sniffed=True),
-    ItemType("h", "HTML page", _TEXT, "text/html"),
-    ItemType("i", "prose of a menu", _OCTETS, "application/octet-stream", Kind.INFO),
-    ItemType("M", "MIME message or mailbox", _TEXT, "multipart/mixed"),
-    ItemType("d", "document", _OCTETS, "application/octet-stream"),
-    ItemType("P", "PDF document", _OCTETS, "application/pdf"),
-    ItemType("p", "PNG image or PDF document", _OCTETS, "application/octet-stream", sniffed=True),
-    ItemType("r", "RTF document", _OCTETS, "application/rtf"),
-    ItemType("c", "calendar", _TEXT, "text/calendar"),
-    ItemType("e", "event", _TEXT, "text/calendar"),
-    ItemType("x", "XML document", _TEXT, "text/xml"),
-    ItemType("v", "VRML world", _OCTETS, "model/vrml"),
+    ItemType("0", "text file", "text", "text/plain"),
+    ItemType("1", "menu", "menu", "application/gopher-menu", Kind.DIRECTORY),
+    ItemType("2", "CSO phone book", "nothing", None, Kind.SERVICE),
+    ItemType("3", "error", "octets", "application/octet-stream", Kind.ERROR),
+    ItemType("4", "BinHex text", "text", "application/mac-binhex40"),
+    ItemType("5", "PC archive", "octets", "application/octet-stream"),
+    ItemType("6", "uuencoded text", "text", "text/x-uuencode"),
+    ItemType("7", "search", "menu", "application/gopher-menu", Kind.SEARCH),
+    ItemType("8", "telnet session", "nothing", None, Kind.SERVICE),
+    ItemType("9", "binary file", "octets", "application/octet-stream"),
+    ItemType("T", "tn3270 session", "nothing", None, Kind.SERVICE),
+    ItemType("g", "GIF image", "octets", "image/gif"),
+    ItemType("I", "image", "octets", "image/*", sniffed=True),
+    ItemType(":", "bitmap image", "octets", "image/*", sniffed=True),
+    ItemType(";", "movie", "octets", "video/*", sniffed=True),
+    ItemType("<", "sound", "octets", "audio/*", sniffed=True),
+    ItemType("s", "sound", "octets", "audio/*", sniffed=True),
+    ItemType("h", "HTML page", "text", "text/html"),
+    ItemType("i", "prose of a menu", "octets", "application/octet-stream", Kind.INFO),
+    ItemType("M", "MIME message or mailbox", "text", "multipart/mixed"),
+    ItemType("d", "document", "octets", "application/octet-stream"),
+    ItemType("P", "PDF document", "octets", "application/pdf"),
+    ItemType("p", "PNG image or PDF document", "octets", "application/octet-stream", sniffed=True),
+    ItemType("r", "RTF document", "octets", "application/rtf"),
+    ItemType("c", "calendar", "text", "text/calendar"),
+    ItemType("e", "event", "text", "text/calendar"),
+    ItemType("x", "XML document", "text", "text/xml"),
+    ItemType("v", "VRML world", "octets", "model/vrml"),
 )
 
 
@@ -247,7 +231,7 @@ class _ItemTypes(dict[str, ItemType]):
     """The definitions of item types, by type character. An unknown character means binary data."""
 
     def __missing__(self, character: str) -> ItemType:
-        return ItemType(character, "unknown type", _OCTETS, "application/octet-stream", Kind.UNKNOWN)
+        return ItemType(character, "unknown type", "octets", "application/octet-stream", Kind.UNKNOWN)
 
 
 ITEM_TYPES = _ItemTypes({row.character: row for row in _TABLE})

@@ -12,7 +12,6 @@ import pytest
 from protocols.gopher.reply import (
     ERROR_REPLY_LIMIT,
     ErrorDetector,
-    GopherListing,
     LineDetector,
     MenuDetector,
     ReplyShape,
@@ -21,16 +20,16 @@ from protocols.gopher.reply import (
     shape_of_framed,
     shape_of_unframed,
 )
-from protocols.gopher.url import ITEM_TYPES, ReplyReading, media_type_of
+from protocols.gopher.url import ITEM_TYPES, media_type_of
 from protocols.wire import run_reader
 from resolver import Declined, GopherUrl, Kind, NotFound, TryLater
 from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
 
 MENU, PLUS = "application/gopher-menu", "application/gopher+-menu"
-RECORDS = ReplyShape(Kind.DIRECTORY, PLUS, GopherListing.RECORDS, True)
-ITEMS = ReplyShape(Kind.DIRECTORY, MENU, GopherListing.ITEMS, True)
-TO_ASK = ReplyShape(Kind.SEARCH, MENU, GopherListing.ITEMS, True)
+RECORDS = ReplyShape(Kind.DIRECTORY, PLUS, "records", True)
+ITEMS = ReplyShape(Kind.DIRECTORY, MENU, "items", True)
+TO_ASK = ReplyShape(Kind.SEARCH, MENU, "items", True)
 TEXT = ReplyShape(Kind.DOCUMENT, "text/plain", None, True)
 OCTETS = ReplyShape(Kind.DOCUMENT, "application/octet-stream", None, False)
 
@@ -94,24 +93,24 @@ def test_shape_of_unframed_reply_follows_type(path: str, first: bytes, shape: Re
 
 #: Section 7 of the Gopher+ page: item types, the reading of an unframed reply, and the media type.
 TYPES = {
-    **dict.fromkeys("0", (ReplyReading.TEXT, "text/plain")),
-    **dict.fromkeys("17", (ReplyReading.MENU, MENU)),
-    **dict.fromkeys("28T", (ReplyReading.NOTHING, None)),
-    **dict.fromkeys("59d", (ReplyReading.OCTETS, "application/octet-stream")),
-    **dict.fromkeys("4", (ReplyReading.TEXT, "application/mac-binhex40")),
-    **dict.fromkeys("6", (ReplyReading.TEXT, "text/x-uuencode")),
-    **dict.fromkeys("h", (ReplyReading.TEXT, "text/html")),
-    **dict.fromkeys("M", (ReplyReading.TEXT, "multipart/mixed")),
-    **dict.fromkeys("ce", (ReplyReading.TEXT, "text/calendar")),
-    **dict.fromkeys("x", (ReplyReading.TEXT, "text/xml")),
-    **dict.fromkeys("g", (ReplyReading.OCTETS, "image/gif")),
-    **dict.fromkeys("I:", (ReplyReading.OCTETS, "image/*")),
-    **dict.fromkeys(";", (ReplyReading.OCTETS, "video/*")),
-    **dict.fromkeys("<s", (ReplyReading.OCTETS, "audio/*")),
-    **dict.fromkeys("P", (ReplyReading.OCTETS, "application/pdf")),
-    **dict.fromkeys("r", (ReplyReading.OCTETS, "application/rtf")),
-    **dict.fromkeys("v", (ReplyReading.OCTETS, "model/vrml")),
-    **dict.fromkeys("p3iX-+?/z", (ReplyReading.OCTETS, "application/octet-stream")),
+    **dict.fromkeys("0", ("text", "text/plain")),
+    **dict.fromkeys("17", ("menu", MENU)),
+    **dict.fromkeys("28T", ("nothing", None)),
+    **dict.fromkeys("59d", ("octets", "application/octet-stream")),
+    **dict.fromkeys("4", ("text", "application/mac-binhex40")),
+    **dict.fromkeys("6", ("text", "text/x-uuencode")),
+    **dict.fromkeys("h", ("text", "text/html")),
+    **dict.fromkeys("M", ("text", "multipart/mixed")),
+    **dict.fromkeys("ce", ("text", "text/calendar")),
+    **dict.fromkeys("x", ("text", "text/xml")),
+    **dict.fromkeys("g", ("octets", "image/gif")),
+    **dict.fromkeys("I:", ("octets", "image/*")),
+    **dict.fromkeys(";", ("octets", "video/*")),
+    **dict.fromkeys("<s", ("octets", "audio/*")),
+    **dict.fromkeys("P", ("octets", "application/pdf")),
+    **dict.fromkeys("r", ("octets", "application/rtf")),
+    **dict.fromkeys("v", ("octets", "model/vrml")),
+    **dict.fromkeys("p3iX-+?/z", ("octets", "application/octet-stream")),
 }
 
 

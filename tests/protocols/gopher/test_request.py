@@ -36,23 +36,23 @@ def test_encode_request_matches_every_transcript(transcript: DialogueTranscript)
 
 
 COMMANDS: list[tuple[bytes | None, GopherPlusCommand]] = [
-    (None, GopherPlusCommand(RequestedView.PLAIN)),
-    (b"", GopherPlusCommand(RequestedView.PLAIN)),
-    (b"+", GopherPlusCommand(RequestedView.ITEM)),
-    (b"+Text/plain En_US", GopherPlusCommand(RequestedView.ITEM, view=b"Text/plain En_US")),
-    (b"!", GopherPlusCommand(RequestedView.ATTRIBUTES)),
-    (b"!+ABSTRACT", GopherPlusCommand(RequestedView.ATTRIBUTES, names=(b"ABSTRACT",))),
-    (b"!+ABSTRACT +SMELL", GopherPlusCommand(RequestedView.ATTRIBUTES, names=(b"ABSTRACT", b"SMELL"))),
-    (b"$", GopherPlusCommand(RequestedView.DIRECTORY)),
-    (b"$+VIEWS+ADMIN", GopherPlusCommand(RequestedView.DIRECTORY, names=(b"VIEWS", b"ADMIN"))),
-    (b"?", GopherPlusCommand(RequestedView.FORM)),
-    (b"?x", GopherPlusCommand(RequestedView.OTHER)),
-    (b"hello", GopherPlusCommand(RequestedView.OTHER)),
-    (FORM, GopherPlusCommand(RequestedView.ITEM, answers=(b"one", b"", b".two"))),
-    (b"+\t1\r\n+-1\r\n.\r\n", GopherPlusCommand(RequestedView.ITEM, answers=())),
+    (None, GopherPlusCommand("plain")),
+    (b"", GopherPlusCommand("plain")),
+    (b"+", GopherPlusCommand("item")),
+    (b"+Text/plain En_US", GopherPlusCommand("item", view=b"Text/plain En_US")),
+    (b"!", GopherPlusCommand("attributes")),
+    (b"!+ABSTRACT", GopherPlusCommand("attributes", names=(b"ABSTRACT",))),
+    (b"!+ABSTRACT +SMELL", GopherPlusCommand("attributes", names=(b"ABSTRACT", b"SMELL"))),
+    (b"$", GopherPlusCommand("directory")),
+    (b"$+VIEWS+ADMIN", GopherPlusCommand("directory", names=(b"VIEWS", b"ADMIN"))),
+    (b"?", GopherPlusCommand("form")),
+    (b"?x", GopherPlusCommand("other")),
+    (b"hello", GopherPlusCommand("other")),
+    (FORM, GopherPlusCommand("item", answers=(b"one", b"", b".two"))),
+    (b"+\t1\r\n+-1\r\n.\r\n", GopherPlusCommand("item", answers=())),
     (
         b"+a b\t1\r\n+-1\r\na\tb\r\n.\r\n",
-        GopherPlusCommand(RequestedView.ITEM, view=b"a b", answers=(b"a\tb",)),
+        GopherPlusCommand("item", view=b"a b", answers=(b"a\tb",)),
     ),
 ]
 
@@ -136,14 +136,14 @@ def test_encode_request_form_lines_do_not_count_toward_limit() -> None:
 @pytest.mark.parametrize(
     ("path", "ask"),
     [
-        ("0x", RequestedView.PLAIN),
-        ("0x%09word", RequestedView.PLAIN),
-        ("0x%09+", RequestedView.ITEM),
-        ("7x%09!+ABSTRACT", RequestedView.ATTRIBUTES),
-        ("7x%09$", RequestedView.DIRECTORY),
-        ("7x%09?", RequestedView.PLAIN),
-        ("7x%09+a%09", RequestedView.ITEM),
-        ("7x%09!%09+", RequestedView.ITEM),
+        ("0x", "plain"),
+        ("0x%09word", "plain"),
+        ("0x%09+", "item"),
+        ("7x%09!+ABSTRACT", "attributes"),
+        ("7x%09$", "directory"),
+        ("7x%09?", "plain"),
+        ("7x%09+a%09", "item"),
+        ("7x%09!%09+", "item"),
     ],
 )
 def test_command_in_url_decides_framed_reading(path: str, ask: RequestedView) -> None:
