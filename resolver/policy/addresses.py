@@ -45,12 +45,15 @@ class AddressScope(enum.IntEnum):
         return self.name.lower().replace("_", "-")
 
 
+#: The members by name. In Python 3.11, an access through the class takes 900 machine instructions.
+PUBLIC, PRIVATE, LINK_LOCAL, LOOPBACK, NEVER = AddressScope
+
 #: The address ranges of each scope. An address has the scope of the first row that contains the address. The
 #: single addresses (`/32`, `/128`) are metadata services and platform services of cloud providers. An IPv6
 #: address that is neither in the table nor in `_GLOBAL` is private.
 _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
     (
-        AddressScope.LINK_LOCAL,
+        LINK_LOCAL,
         (
             "100.100.100.200/32",
             "168.63.129.16/32",
@@ -60,10 +63,10 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
             "fe80::/10",
         ),
     ),
-    (AddressScope.LOOPBACK, ("127.0.0.0/8", "::1/128")),
-    (AddressScope.NEVER, ("0.0.0.0/8", "::/128", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8")),
+    (LOOPBACK, ("127.0.0.0/8", "::1/128")),
+    (NEVER, ("0.0.0.0/8", "::/128", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8")),
     (
-        AddressScope.PRIVATE,
+        PRIVATE,
         (
             "10.0.0.0/8",
             "172.16.0.0/12",
@@ -113,7 +116,7 @@ def classify(address: str) -> AddressScope:
     """
     parsed = _parse_address(address)
     if parsed is None:
-        return AddressScope.NEVER
+        return NEVER
     inner = _find_embedded(parsed)
     is_other_form = bool(inner) and (int(parsed) >> 32 in _IPV4_FORMS or int(parsed) >> 112 == 0x2002)
     return max(map(_find_scope, inner if is_other_form else (parsed, *inner)))
@@ -128,7 +131,7 @@ def find_least_scope(address: str) -> AddressScope:
     """
     parsed = _parse_address(address)
     if parsed is None:
-        return AddressScope.NEVER
+        return NEVER
     # The operating system treats an IPv4-mapped address as the IPv4 address.
     if parsed.version == 6 and parsed.ipv4_mapped is not None:
         return _find_scope(parsed.ipv4_mapped)
@@ -139,9 +142,7 @@ def _find_scope(address: Address) -> AddressScope:
     for scope, networks in _networks():
         if any(address in network for network in networks if network.version == address.version):
             return scope
-    return (
-        AddressScope.PUBLIC if address.version == 4 or address in _network(_GLOBAL) else AddressScope.PRIVATE
-    )
+    return PUBLIC if address.version == 4 or address in _network(_GLOBAL) else PRIVATE
 
 
 def judge_address(
@@ -152,11 +153,11 @@ def judge_address(
     `referrer_address` is the IP address of the server that sent the referring document.
     """
     scope = classify(address)
-    if scope is AddressScope.PUBLIC or (policy.allow_address and _is_allowed(address, policy.allow_address)):
+    if scope is PUBLIC or (policy.allow_address and _is_allowed(address, policy.allow_address)):
         return None
-    if scope is AddressScope.NEVER:
+    if scope is NEVER:
         return _refusal(address, f"{address} is not a host address")
-    is_link_local = scope is AddressScope.LINK_LOCAL
+    is_link_local = scope is LINK_LOCAL
     if origin == "user" and not (is_link_local or policy.public_only):
         return None
     if policy.public_only:
@@ -167,7 +168,7 @@ def judge_address(
         return _refusal(address, f"{address} is {scope.shown}: only a URL from the user may lead there")
     if referrer_address is not None:
         referrer_scope = find_least_scope(referrer_address)
-        if scope <= (AddressScope.PUBLIC if referrer_scope is AddressScope.NEVER else referrer_scope):
+        if scope <= (PUBLIC if referrer_scope is NEVER else referrer_scope):
             return None
     return _refusal(address, f"{address} is {scope.shown}, more internal than the URL that led there")
 

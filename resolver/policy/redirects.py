@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl
 from protocols.location import Url
-from resolver.policy.addresses import AddressScope, find_least_scope
+from resolver.policy.addresses import LOOPBACK, find_least_scope
 from resolver.policy.schemes import rules_of
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision, Subject, endpoint_of, is_same_endpoint, refusal
@@ -166,7 +166,7 @@ def _has_hidden_user(url: Url) -> bool:
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
     """Apply S06: without TLS, anyone on the path to `address` can read the password."""
-    if tls or policy.allow_password or find_least_scope(address) is AddressScope.LOOPBACK:
+    if tls or policy.allow_password or find_least_scope(address) is LOOPBACK:
         return
     yield Decision(
         rule="S06",
@@ -181,7 +181,7 @@ def may_send_early(host: str, policy: Policy, *, tls: bool) -> bool:
 
     The connection must use TLS or end on this machine, or the policy must allow passwords.
     """
-    is_local = comparable_host(host) == "localhost" or find_least_scope(host) is AddressScope.LOOPBACK
+    is_local = comparable_host(host) == "localhost" or find_least_scope(host) is LOOPBACK
     return tls or policy.allow_password or is_local
 
 
