@@ -134,7 +134,8 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
     """
     url = subject.url
     user, password = getattr(url, "user", None), getattr(url, "password", None)
-    place = url.place("password")  # of an unknown scheme, the parser records only this position
+    is_builtin = url.scheme in registry.SCHEMES
+    place = None if is_builtin else url.place("password")  # of others, perhaps only its position is known
     if (password or (place is not None and place.start < place.end)) and not subject.policy.allow_password:
         yield Decision(
             rule="S06",
@@ -146,7 +147,6 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
     allows_user = subject.row is not None and subject.row.userinfo
     if allows_user or subject.endpoint is None:
         return
-    is_builtin = url.scheme in registry.SCHEMES
     if user is not None or password is not None or (not is_builtin and _has_hidden_user(url)):
         # No option allows this URL, because the danger is the disguised host and not the password.
         yield Decision(
