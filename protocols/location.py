@@ -303,9 +303,11 @@ class UrlText:
         because no other code has a reference to the new object.
         """
         object.__setattr__(url, "text", self.text)
-        object.__setattr__(url, "fragment", self.fragment)
-        object.__setattr__(url, "findings", tuple(self.findings))
         object.__setattr__(url, "places", tuple(self.places))
+        if self.fragment is not None:
+            object.__setattr__(url, "fragment", self.fragment)
+        if self.findings:
+            object.__setattr__(url, "findings", tuple(self.findings))
 
     def cut(self, name: str, start: int, end: int) -> str:
         """Return the component `text[start:end]`, still percent-encoded.
