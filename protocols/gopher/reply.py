@@ -113,19 +113,19 @@ class GopherAnswer:
         size = None if names or header is None else header.count
         if self._raw and header is not None and size is not None:
             size += len(header.octets)
-        view = command.view and command.view.decode("latin-1")
         reply = Reply(
             kind=self.shape.kind,
             media_type=self.shape.media_type,
             size=size,
-            meta=(("view-requested", view),) if view else (),
-            extra={"view_requested": view} if view else None,
             listing=MenuReader(self.url, self.line_limit) if is_menu else records,
             legible=legible,
             raw=None if names else self.content.restore,
             findings=self.completeness.findings,
             verified=self.completeness.verified,
         )
+        if command.view:
+            view = command.view.decode("latin-1")
+            reply.meta, reply.extra = (("view-requested", view),), {"view_requested": view}
         return self.content.emit(reply, names)
 
 
