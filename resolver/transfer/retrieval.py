@@ -175,7 +175,7 @@ class Retrieval(OpenRetrieval):
             )
             url_gate = self._admit(request, clock)
         scheme = url_gate.row
-        if scheme is None or not registry.can_resolve(scheme):
+        if scheme is None or scheme.converse is None:
             raise no_handler(request.url)
         reported = self._warn(url_gate, 0) if url_gate.findings else 0
         dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
