@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from protocols.authority import comparable_host
 from protocols.location import Action, Url
@@ -28,17 +28,18 @@ from resolver.url import registry
 _NONE: frozenset[int] = frozenset()
 
 
-def judge_octets(subject: Subject) -> Iterator[Decision]:
+def judge_octets(subject: Subject) -> Iterable[Decision]:
     """Apply S02, and report only the first position of each kind, because there may be thousands."""
     url, rules = subject.url, subject.rules
     reported: set[str] = set()
+    decisions: list[Decision] = []
     words = url.words()
     for component, name, octets, encoded in words:
         rule = rules.components.get(component, STRICTEST)
         if octets is None:
             if "type" not in reported:
                 reported.add("type")
-                yield Decision("S02", "refuse", f"{name} must be bytes, a string or a number")
+                decisions.append(Decision("S02", "refuse", f"{name} must be bytes, a string or a number"))
             continue
         if encoded and rule is STRICTEST and b"%" in octets:
             from urllib.parse import unquote_to_bytes  # lazy import: only plug-ins have such components
@@ -48,22 +49,24 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
             decision = _judge_content(url, rule, name, octets, reported)
             if decision is not None:
                 reported.add(decision.action)
-                yield decision
+                decisions.append(decision)
         if rule.max_length is not None and len(octets) > rule.max_length and "length" not in reported:
             length = len(octets) - 2 * octets.count(b"%") if encoded else len(octets)
             if length > rule.max_length:
                 reported.add("length")
                 detail = f"{name} has {length} bytes, and servers accept at most {rule.max_length}"
-                yield Decision("S02", "refuse", detail, position=position_in(url, name, _NONE))
+                decisions.append(Decision("S02", "refuse", detail, position=position_in(url, name, _NONE)))
     if rules.line is not None:
         components, max_length = rules.line
         parts = [part for name, _, part, _ in words if name in components and part is not None]
         line = b"\t".join(parts).partition(b"\r\n")[0]
         if (length := len(line)) > max_length:
             detail = f"the request has {length} bytes, and servers accept at most {max_length}"
-            yield Decision("S02", "refuse", detail, position=position_in(url, components[0], _NONE))
+            position = position_in(url, components[0], _NONE)
+            decisions.append(Decision("S02", "refuse", detail, position=position))
     if rules.fields is not None:
-        yield from _judge_mail_headers(url, rules.fields)
+        decisions += _judge_mail_headers(url, rules.fields)
+    return decisions
 
 
 def _judge_content(
@@ -137,29 +140,25 @@ _NO_SCRIPT = frozenset({"MODIFIER", "COMBINING"})
 _MIXES = (frozenset({"HAN", "KANA", "LATIN"}), frozenset({"HAN", "HANGUL"}))
 
 
-def judge_name(subject: Subject) -> Iterator[Decision]:
+def judge_name(subject: Subject) -> Iterable[Decision]:
     """Apply S07: report the first label of each kind of deceptive `xn--` label.
 
     A percent-encoded host is reported too, because another URL parser may find a different host.
     """
     host = "" if subject.endpoint is None else subject.endpoint.host
     if subject.policy.allow_name and comparable_host(host) in subject.policy.allow_name:
-        return
+        return ()
+    decisions = list(_judge_spelling(subject)) if subject.policy.public_only else []
     lowered = host.lower()
-    if subject.policy.public_only:
-        yield from _judge_spelling(subject)
     reported: set[str] = set()
     for label in lowered.split(".") if "xn--" in lowered else ():
         objection = find_objection(label) if label.startswith("xn--") else None
         if objection is not None and objection not in reported:
             reported.add(objection)
-            yield Decision(
-                rule="S07",
-                action="warn",
-                detail=f"{label!r} in the host {host!r} {objection}",
-                flag=f"--allow-name {host}",
-                position=subject.start_of("host"),
-            )
+            detail = f"{label!r} in the host {host!r} {objection}"
+            start = subject.start_of("host")
+            decisions.append(Decision("S07", "warn", detail, f"--allow-name {host}", start))
+    return decisions
 
 
 def judge_allowed_host(subject: Subject) -> Iterator[Decision]:
@@ -280,21 +279,17 @@ _REASON: dict[PortKind, str] = {
 }
 
 
-def judge_port(subject: Subject) -> Iterator[Decision]:
+def judge_port(subject: Subject) -> Iterable[Decision]:
     """Apply S04 (ports)."""
     if subject.endpoint is None or subject.endpoint.port in subject.policy.allow_port:
-        return
-    port, scheme = subject.endpoint.port, subject.url.scheme
-    kind = kind_of(port, subject.endpoint.default_port)
+        return ()
+    port, default_port = subject.endpoint.port, subject.endpoint.default_port
+    kind = kind_of(port, default_port)
     action = subject.rules.ports[kind]
-    if action != "allow":
-        yield Decision(
-            rule="S04",
-            action=action,
-            detail=f"port {port} {_REASON[kind]} ({scheme} has {subject.endpoint.default_port})",
-            flag=f"--allow-port {port}",
-            position=subject.start_of("port"),
-        )
+    if action == "allow":
+        return ()
+    detail = f"port {port} {_REASON[kind]} ({subject.url.scheme} has {default_port})"
+    return (Decision("S04", action, detail, f"--allow-port {port}", subject.start_of("port")),)
 
 
 def kind_of(port: int, default_port: int) -> PortKind:

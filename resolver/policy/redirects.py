@@ -45,24 +45,23 @@ def _is_inside_tls(scheme: str) -> bool:
     return row is not None and row.tls == "always"
 
 
-def judge_link(subject: Subject) -> Iterator[Decision]:
+def judge_link(subject: Subject) -> Iterable[Decision]:
     """Apply S20 to a link in a menu, and to the target of a URL that only wraps another URL."""
     row = subject.row
+    decisions: tuple[Decision, ...] = ()
     if row is not None and row.stands_for is not None:
         try:
             row.stands_for(subject.url)
         except InvalidUrl as error:
             place = row.named_by[0] if row.named_by else ""
-            yield Decision("S20", "refuse", error.message, position=subject.start_of(place))
+            decisions += (Decision("S20", "refuse", error.message, position=subject.start_of(place)),)
     if subject.origin != "chosen" or subject.source is None:
-        return
+        return decisions
     offers = rules_of(subject.source.scheme).offers
     if offers is not None and subject.url.scheme not in offers | {subject.source.scheme}:
-        yield Decision(
-            rule="S20",
-            action="refuse",
-            detail=f"a gopher menu must not link to {subject.url.scheme} URLs",
-        )
+        detail = f"a gopher menu must not link to {subject.url.scheme} URLs"
+        decisions += (Decision("S20", "refuse", detail),)
+    return decisions
 
 
 def judge_session(subject: Subject) -> Iterator[Decision]:
@@ -126,7 +125,7 @@ _HARMLESS = frozenset(
 )
 
 
-def judge_user_information(subject: Subject) -> Iterator[Decision]:
+def judge_user_information(subject: Subject) -> Iterable[Decision]:
     """Apply S06 (passwords) to the user information of the URL.
 
     In URLs of some schemes, user information is not allowed (RFC 1738 3.2, 3.8, RFC 5538 2.2). In these URLs,
@@ -136,25 +135,18 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
     user, password = getattr(url, "user", None), getattr(url, "password", None)
     is_builtin = url.scheme in registry.SCHEMES
     place = None if is_builtin else url.place("password")  # of others, perhaps only its position is known
+    decisions: tuple[Decision, ...] = ()
     if (password or (place is not None and place.start < place.end)) and not subject.policy.allow_password:
-        yield Decision(
-            rule="S06",
-            action="warn",
-            detail="the URL contains a password, which may be stored with the URL",
-            flag=_FLAG,
-            position=subject.start_of("password"),
-        )
+        detail = "the URL contains a password, which may be stored with the URL"
+        decisions += (Decision("S06", "warn", detail, _FLAG, subject.start_of("password")),)
     allows_user = subject.row is not None and subject.row.userinfo
     if allows_user or subject.endpoint is None:
-        return
+        return decisions
     if user is not None or password is not None or (not is_builtin and _has_hidden_user(url)):
+        detail = f"{url.scheme} URLs have no user information; the host is {subject.endpoint.host!r}"
         # No option allows this URL, because the danger is the disguised host and not the password.
-        yield Decision(
-            rule="S06",
-            action="warn",
-            detail=f"{url.scheme} URLs have no user information; the host is {subject.endpoint.host!r}",
-            position=subject.start_of("user"),
-        )
+        decisions += (Decision("S06", "warn", detail, position=subject.start_of("user")),)
+    return decisions
 
 
 def _has_hidden_user(url: Url) -> bool:

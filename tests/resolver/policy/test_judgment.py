@@ -259,14 +259,15 @@ def test_policy_does_not_import_heavy_modules() -> None:
 
 
 def rules() -> set[object]:
-    """Return the rules in the modules of the policy: generators of decisions on a subject."""
+    """Return the rules in the modules of the policy: functions that return decisions on a subject."""
     names = (found.name for found in pkgutil.iter_modules(resolver.policy.__path__, "resolver.policy."))
     return {
         value
         for module in map(importlib.import_module, names)
         for name, value in vars(module).items()
-        if name.startswith("judge_") and inspect.isgeneratorfunction(value)
-        if next(iter(inspect.signature(value).parameters.values())).annotation == "Subject"
+        if name.startswith("judge_")
+        if inspect.get_annotations(value).get("subject") == "Subject"
+        if inspect.get_annotations(value)["return"] in ("Iterable[Decision]", "Iterator[Decision]")
     }
 
 
