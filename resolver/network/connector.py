@@ -202,16 +202,17 @@ class Connector:
         Raises:
             Unreachable: the name does not resolve, or has no address of this IP version.
         """
-        try:
-            addresses = await self._shared.lookups.addresses_of(host, port, until)
-        except NetworkError as error:
-            raise self.settings.contact.judge_error(error) from error.__cause__
-        if self._shared.report is not None and addresses != literal_addresses(host):
-            self._shared.report(LookedUp(self._admission.shown, host, addresses))
-        family = self._shared.family
-        matches = addresses
-        if family is not None:
-            matches = tuple(address for address in addresses if (":" in address) == (family == "6"))
+        addresses = literal_addresses(host)
+        if addresses is None:
+            try:
+                addresses = await self._shared.lookups.addresses_of(host, port, until)
+            except NetworkError as error:
+                raise self.settings.contact.judge_error(error) from error.__cause__
+            if self._shared.report is not None:
+                self._shared.report(LookedUp(self._admission.shown, host, addresses))
+        if (family := self._shared.family) is None:
+            return addresses
+        matches = tuple(address for address in addresses if (":" in address) == (family == "6"))
         if not matches:
             words = f"{host} has no IPv{family} address"
             raise Unreachable(words, retryable=False)  # A retry gives the same result.

@@ -1,7 +1,7 @@
 """DNS lookups with a cache (S09), and the zones of link-local addresses.
 
-A cached answer is valid for one minute. IP addresses, `localhost` and names below `localhost` never cause a
-lookup. Tests replace the lookup function, so that no test contacts a name server.
+A cached answer is valid for one minute. Tests replace the lookup function, so that no test contacts a name
+server.
 """
 
 from __future__ import annotations
@@ -70,9 +70,6 @@ class LookupCache:
             Unreachable: the name has no address, or the lookup failed.
             TimedOut: the deadline passed during the lookup.
         """
-        literals = literal_addresses(host)
-        if literals is not None:
-            return literals
         loop = self._current_loop()
         expiry, addresses = self._answers.get(host, (-math.inf, ()))
         if loop.current_time() < expiry:

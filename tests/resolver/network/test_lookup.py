@@ -8,9 +8,11 @@ import pytest
 import trio
 import trio.testing
 
-from resolver import Unreachable, fetch
+from resolver import Unreachable, fetch, parse
 from resolver.network import lookup
+from resolver.network.connector import Connector
 from resolver.network.lookup import LookupCache, look_up
+from resolver.transfer.network import Network
 
 
 class Names:
@@ -36,11 +38,12 @@ class Names:
         ("a.b.localhost", ("::1", "127.0.0.1")),
     ],
 )
-async def test_lookup_cache_does_not_look_up_literals_and_localhost(
+async def test_connector_does_not_look_up_literals_and_localhost(
     host: str, addresses: tuple[str, ...]
 ) -> None:
     names = Names()
-    assert await LookupCache(names).addresses_of(host, 70) == addresses
+    connector = Connector(Network(lookup=names).judge_url(parse("http://h.example/")))
+    assert await connector.select_addresses(host, 70) == addresses
     assert names.asked == []
 
 
