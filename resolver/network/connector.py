@@ -224,20 +224,20 @@ class Connector:
         if self._settings is None:
             admission, limits, place = self._admission, self._admission.limits, self._admission.place
             self._settings = StreamSettings(
-                url=admission.shown,
-                host=place[0],
-                idle=limits.idle,
-                min_rate=limits.min_rate,
-                connect=limits.connect,
-                tls=partial(_tls_settings, admission),
-                report=self._shared.report,
-                check_secret=admission.check_secret,
-                mask=admission.mask,
-                contact=self._shared.contacts[place],
-                throttle=self.throttle,
-                bounds=self.bounds,
-                loop=admission.loop,
-                tap=admission.tap,
+                admission.shown,
+                place[0],
+                limits.idle,
+                limits.connect,
+                partial(_tls_settings, admission),
+                self._shared.report,
+                admission.check_secret,
+                limits.min_rate,
+                admission.mask,
+                self._shared.contacts[place],
+                admission.loop,
+                self.throttle,
+                self.bounds,
+                admission.tap,
             )
         return self._settings
 
