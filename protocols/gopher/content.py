@@ -137,7 +137,7 @@ class GopherContent:
     """
 
     def __init__(
-        self, header: GopherPlusHeader | None, completeness: Completeness, *, textual: bool, raw: bool = False
+        self, header: GopherPlusHeader | None, completeness: Completeness, textual: bool, raw: bool
     ) -> None:
         self._label = "the reply, until the server closes" if header is None else header.description
         self._count = None if header is None else header.count

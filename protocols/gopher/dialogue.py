@@ -75,7 +75,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
             if header is not None:
                 reader = partial(read_framed, url, header)
         shape: ReplyShape = yield Peek(reader, ideal)
-        answer = GopherAnswer(url, command, length, header, shape, limits.line, raw=raw)
+        answer = GopherAnswer(url, command, length, header, shape, limits.line, raw)
         if lacks_form:
             answer.completeness.warn("gopher:no-form", "the item has no form; fetched the item itself")
         if command.requested != "form" or raw:

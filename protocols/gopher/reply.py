@@ -80,8 +80,7 @@ class GopherAnswer:
         header: GopherPlusHeader | None,
         shape: ReplyShape,
         line_limit: int,
-        *,
-        raw: bool = False,
+        raw: bool,
     ) -> None:
         self.url = url
         self.command = command
@@ -90,7 +89,7 @@ class GopherAnswer:
         self._raw = raw
         self.line_limit = line_limit
         self.completeness = Completeness(is_encrypted=url.scheme == "gophers")
-        self.content = GopherContent(header, self.completeness, textual=shape.textual, raw=raw)
+        self.content = GopherContent(header, self.completeness, shape.textual, raw)
         self._header = header
         if sent > SAFE_REQUEST:
             self.completeness.warn(
