@@ -230,6 +230,16 @@ async def test_stream_receive_loop_lets_other_tasks_run(nursery: trio.Nursery) -
     nursery.cancel_scope.cancel()
 
 
+async def test_stream_receive_after_send_lets_other_tasks_run(nursery: trio.Nursery) -> None:
+    port = await start(nursery, echo)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        for _ in range(2):
+            await stream.send(HELLO)
+            await trio.testing.wait_all_tasks_blocked()  # the system has received the reply
+            with trio.testing.assert_checkpoints():
+                assert await stream.receive() == b"HELLO\r\n"
+
+
 async def test_stream_close_is_idempotent_and_wakes_waiting_reader(nursery: trio.Nursery) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
@@ -314,7 +324,13 @@ async def test_stream_sets_tcp_quickack_before_each_wait(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system resets TCP_QUICKACK, so the option is set before each wait."""
-    port = await start(nursery, echo)
+
+    async def reply(stream: trio.SocketStream) -> None:
+        async for octets in stream:
+            await trio.testing.wait_all_tasks_blocked()  # the client waits
+            await stream.send_all(octets)
+
+    port = await start(nursery, reply)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         set_again = 0
         wait = stream.loop.readable_by
