@@ -124,7 +124,7 @@ class Retrieval(OpenRetrieval):
         self._body: LimitedBody | None = None
 
     async def __aenter__(self) -> StreamingResponse:
-        clock = Clock(self._limits.total) if self._clock is None else self._clock
+        clock = self._clock or Clock(self._limits.total, loop=self._network.check_run())
         self._head_clock = None if self._limits.head is None else Clock.for_head(self._limits)
         if self._listener is not None:
             self._listener(Started(self.requested.url.shown, self._attempt, transfer=self.requested.transfer))
