@@ -19,6 +19,7 @@ from resolver.network.events import (
     PROGRESS,
     WIRE,
     Event,
+    OnEvent,
     Warned,
     combine_listeners,
     is_enabled,
@@ -91,7 +92,6 @@ class Network:
         self._on_event = settings.get("on_event")
         self._is_logged, self.listener = is_enabled(), combine_listeners(self._on_event)
         self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
-        self.on_progress = select_listener(self._on_event, PROGRESS)  # the log does not show progress
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
@@ -184,6 +184,11 @@ class Network:
             self._shared = self._shared._replace(
                 report=combine_listeners(select_listener(self._on_event, WIRE))
             )
+
+    @property
+    def on_progress(self) -> OnEvent | None:
+        """Return the listener if it now listens to progress, which the log does not show."""
+        return select_listener(self._on_event, PROGRESS)
 
     def limits_of(self, url: Url) -> Limits:
         """Return the limits for the host of the URL."""

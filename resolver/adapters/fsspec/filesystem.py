@@ -49,6 +49,21 @@ from resolver.network.events import Listener
 _CALLBACK: ContextVar[Callback | None] = ContextVar("resolver.adapters.fsspec.callback", default=None)
 
 
+class CallbackListener(Listener):
+    """A listener to the transfers of tasks with an fsspec callback; other transfers create no events."""
+
+    def hears(self, kinds: frozenset[type[resolver.Event]]) -> bool:
+        return _CALLBACK.get() is not None and super().hears(kinds)
+
+
+def _report_progress(event: resolver.Event) -> None:
+    callback = _CALLBACK.get()
+    if callback is not None and isinstance(event, resolver.Progress):
+        if event.expected is not None:
+            callback.set_size(event.expected)
+        callback.absolute_update(event.received)
+
+
 class UrlFileSystem(Walks):
     """A read-only file system with the files of all servers of one scheme.
 
@@ -87,7 +102,7 @@ class UrlFileSystem(Walks):
         self._settings = settings_of(options)
         if password is None and password_env is not None:
             password = password_in(password_env)
-        self._settings["on_event"] = Listener(self._heard, {resolver.Progress})
+        self._settings["on_event"] = CallbackListener(_report_progress, {resolver.Progress})
         login = login_of(self.scheme, host, port, username, password)
         if login is not None:
             self._settings["credentials"] = login
@@ -329,13 +344,6 @@ class UrlFileSystem(Walks):
                     callback.relative_update(len(piece))
             finally:
                 await octets.aclose()
-
-    def _heard(self, event: resolver.Event) -> None:
-        callback = _CALLBACK.get()
-        if callback is not None and isinstance(event, resolver.Progress):
-            if event.expected is not None:
-                callback.set_size(event.expected)
-            callback.absolute_update(event.received)
 
     # The version of an object
 

@@ -28,6 +28,7 @@ import fixtures.nntp
 import fixtures.prospero
 import fixtures.wais
 import resolver
+import resolver.adapters.fsspec.filesystem
 import resolver.adapters.fsspec.listings
 from fixtures.ftp import MockFtp
 from fixtures.ftp.tree import File, Folder
@@ -137,6 +138,19 @@ def test_archives_are_read_by_zipfile_tarfile_and_fsspec(ftp: MockFtp) -> None:
         assert member.read() == TABLE
     with fsspec.open(f"zip://table.csv::resolve+ftp://{name}/a.zip", **{"resolve+ftp": options}) as file:
         assert file.read() == TABLE
+
+
+def test_progress_events_exist_only_for_callback(
+    ftp: MockFtp, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[resolver.Event] = []
+    monkeypatch.setattr(resolver.adapters.fsspec.filesystem, "_report_progress", events.append)
+    name = put(ftp, b"pub", {b"a.csv": TABLE})
+    fs = make(FtpFileSystem, ftp.port)
+    assert fs.cat_file(f"{name}/a.csv") == TABLE
+    assert events == []
+    fs.get_file(f"{name}/a.csv", str(tmp_path / "copy"), callback=fsspec.Callback())
+    assert {type(event) for event in events} == {resolver.Progress}
 
 
 def test_get_file_copies_complete_file_and_reports_progress(ftp: MockFtp, make: Make, tmp_path: Path) -> None:
