@@ -154,6 +154,8 @@ _FOREIGN = re.compile(r"[^!#-;=?-\[\]_a-z~]")
 
 def plain(name: str) -> str:
     """Return a name without its password, and with all invalid characters percent-encoded (idempotent)."""
+    if "@" not in name and _FOREIGN.search(name) is None:
+        return name
     authority, slash, path = name.partition("/")
     if "@" in authority:
         login, _, host = authority.rpartition("@")
