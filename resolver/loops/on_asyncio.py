@@ -20,7 +20,7 @@ from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import anyio
 
-from resolver.loops.loop import AddrInfo, CancelScope, Descriptor, Loop, Nursery, is_ready
+from resolver.loops.loop import AddrInfo, CancelScope, Descriptor, Loop, Nursery
 from resolver.loops.worker import start_call
 
 T = TypeVar("T")
@@ -57,25 +57,15 @@ def _end_wait(wait: _Wait, ready: asyncio.Future[bool | None], in_time: bool | N
 
 
 async def _wait(fd: int, deadline: float, *, writes: bool) -> bool:
-    """Wait until a descriptor is ready, and return whether it is ready before the deadline.
-
-    If other tasks wait too, the descriptor is often ready after one turn of the loop. The loop then does not
-    watch the descriptor. 400 files of 1 kB take 10 % less processor time over http, and 6 % less over ftp.
-    """
+    """Wait until a descriptor is ready, and return whether it is ready before the deadline."""
     loop = asyncio.get_running_loop()
     wait, ready, timer = (loop, fd, writes), loop.create_future(), None
     if wait in _waits:
         raise anyio.BusyResourceError("writing to" if writes else "reading from")
-    is_only, _waits[wait] = not _waits, ready
+    _waits[wait] = ready
     try:
-        if not is_only:
-            await asyncio.sleep(0)
-            if not ready.done() and is_ready(fd, writes=writes):
-                del _waits[wait]
-                return True
-        if not ready.done():
-            (loop.add_writer if writes else loop.add_reader)(fd, _end_wait, wait, ready, True)
-            timer = None if deadline == math.inf else loop.call_at(deadline, _end_wait, wait, ready, False)
+        (loop.add_writer if writes else loop.add_reader)(fd, _end_wait, wait, ready, True)
+        timer = None if deadline == math.inf else loop.call_at(deadline, _end_wait, wait, ready, False)
         in_time: bool | None = await ready
     finally:
         _end_wait(wait, ready, None)
