@@ -20,7 +20,7 @@ from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import anyio
 
-from resolver.loops.loop import AddrInfo, CancelScope, Descriptor, Loop, Nursery
+from resolver.loops.loop import AddrInfo, Descriptor, Loop, Nursery
 from resolver.loops.worker import start_call
 
 T = TypeVar("T")
@@ -32,10 +32,6 @@ def is_running() -> bool:
         return asyncio.current_task() is not None
     except RuntimeError:
         return False
-
-
-def move_on_at(deadline: float) -> CancelScope:
-    return anyio.CancelScope(deadline=deadline)
 
 
 #: A wait for a descriptor: the event loop, the descriptor, and whether the task waits to write.
@@ -179,7 +175,7 @@ LOOP = Loop(
     run=asyncio.get_running_loop,
     clock=lambda: asyncio.get_running_loop().time,
     current_time=lambda: asyncio.get_running_loop().time(),
-    move_on_at=move_on_at,
+    move_on_at=lambda deadline: anyio.CancelScope(deadline=deadline),
     move_on_after=anyio.move_on_after,
     event=anyio.Event,
     lock=anyio.Lock,
