@@ -57,8 +57,8 @@ def write_plain(request: HttpRequest) -> bytes | None:
     """
     if request.body != b"":
         return None
-    lines = [b"%b %b HTTP/1.1" % (request.method, request.target)]
-    head = join_head(lines + [b"%b: %b" % field for field in request.headers])
+    line = b"%b %b HTTP/1.1" % (request.method, request.target)
+    head = join_head([line, *map(b": ".join, request.headers)])
     return head if _REQUEST.fullmatch(head) else None
 
 
