@@ -262,7 +262,7 @@ class Options:
     - `refusals`: for an error response of http, return a reply with `failure` and the complete body. The
       error is raised later. By default, only the error is raised, with the start of the body
       (`ResolveError.body`).
-    - `codings`: supported content codings besides gzip and deflate, by name.
+    - `codings`: returns the supported content codings besides gzip and deflate, by name.
 
     HTTP requests:
     - `headers`, `user_agent`: header fields that are added to http requests. Text is encoded in UTF-8.
@@ -316,7 +316,7 @@ class Options:
     want: Wanted = "content"
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"
-    codings: Mapping[str, Callable[[], Unpacking]] = field(default_factory=dict, repr=False)
+    codings: Callable[[], Mapping[str, Callable[[], Unpacking]]] = field(default=dict, repr=False)
     suffix_of: Callable[[str], str] | None = field(default=None, repr=False)
     http2: Callable[[int], Frames] | None = field(default=None, repr=False)
     login: Credentials | None = None

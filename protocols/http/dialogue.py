@@ -171,7 +171,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
 
 
 def _choose_decoding(codings: list[str], options: Options, limits: Limits) -> Decoding:
-    return choose(codings, {**ALWAYS, **options.codings}, DecodingBudget(limits.ratio, options.most))
+    return choose(codings, {**ALWAYS, **options.codings()}, DecodingBudget(limits.ratio, options.most))
 
 
 def _continues_copy(head: ResponseHead, start: int) -> bool:
@@ -191,7 +191,7 @@ def choose_codings(options: Options) -> tuple[str, ...]:
     because the bytes are then stored without decoding.
     """
     coded = options.want in ("content", "listing") and not options.raw
-    return (*ALWAYS, *options.codings) if coded else ()
+    return (*ALWAYS, *options.codings()) if coded else ()
 
 
 # This dialogue relays a request that the caller composed. The status code of the response is not interpreted,

@@ -575,8 +575,8 @@ class HttpxTransport(TransportBase):
         self._network = Network(lookup=lookup, **settings)
         if self._network.quota is not None:
             raise NotConfigured("limits.quota is not available here: only a Resolver counts its bodies")
-        self._options = Options(codings=codings.find_codings())
-        self._codings = frozenset({**ALWAYS, **self._options.codings})
+        self._options = Options(codings=codings.find_codings)
+        self._codings = frozenset({**ALWAYS, **self._options.codings()})
         self._http2_options = replace(self._options, http2=http2.find_frames())
         self._kind: str | None = None
         self._client = ""

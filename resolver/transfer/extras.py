@@ -7,7 +7,7 @@ RFC 7932 defines `br`; RFC 8878 and RFC 9659 define `zstd`. To limit memory agai
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -98,29 +98,9 @@ class _Zstd:
         return not self._waiting and self._frame is None
 
 
-class _InstalledCodings(Mapping[str, Callable[[], Unpacking]]):
-    """The content codings of the installed extras, loaded before a server can choose a coding."""
-
-    def __getitem__(self, name: str) -> Callable[[], Unpacking]:
-        return _find_codings()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_find_codings())
-
-    def __len__(self) -> int:
-        return len(_find_codings())
-
-
-_INSTALLED = _InstalledCodings()
-
-
+@cache
 def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
     """Return the decoders of the installed extras, by content coding, without gzip and deflate."""
-    return _INSTALLED
-
-
-@cache
-def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
     codings: dict[str, Callable[[], Unpacking]] = {}
     # Older versions of brotli cannot limit their output: they expand a decompression bomb in one step.
     brotli = None if find_spec("brotli") is None else importlib.import_module("brotli")

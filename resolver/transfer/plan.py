@@ -246,7 +246,7 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
     if not scheme.negotiates:
         return options
     speaks = extras.find_frames() if scheme.tls == "always" else None
-    return replace(options, codings=extras.find_codings(), http2=speaks)
+    return replace(options, codings=extras.find_codings, http2=speaks)
 
 
 def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:

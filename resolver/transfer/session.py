@@ -110,7 +110,7 @@ class Resolver:
         self._strict = settings.get("strict", False)
         self._options = replace(
             options_of(settings),
-            codings=find_codings(),
+            codings=find_codings,
             has_credentials=settings.get("credentials") is not None,
             suffix_of=extras.find_suffix_lookup(),
             http2=None if settings.get("recorder") else extras.find_frames(),  # an archive has HTTP/1 bytes

@@ -77,7 +77,7 @@ URLS: Mapping[str, tuple[Url, ...]] = {
         ("http://h/d/", Options(want="listing")),
         ("https://h/x", Options(start=3)),
         ("http://h/x", Options(want="facts")),
-        ("http://h/x", Options(want="file", codings=find_codings())),
+        ("http://h/x", Options(want="file", codings=find_codings)),
     ),
     "gopher": (
         ("gopher://h/0x", Options()),

@@ -92,4 +92,4 @@ def test_find_codings_omits_missing_and_unbounded_libraries(
 ) -> None:
     monkeypatch.setattr(codings, "find_spec", lambda name: name if name in present else None)
     monkeypatch.setattr(importlib, "import_module", lambda name: Old)
-    assert list(codings._find_codings.__wrapped__()) == names
+    assert list(codings.find_codings.__wrapped__()) == names
