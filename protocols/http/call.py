@@ -203,7 +203,7 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
         return (yield from _perform_by_proxy(request, options.via, options, limits))
     exchange, sending = _prepare(request, limits)
     key = request.pool_key(exchange.secrets)
-    pooled = yield Acquire(key, tls=tls)
+    pooled = yield Acquire(key, tls)
     if options.http2 is None and pooled is not None and pooled is not True:
         yield ReleaseToPool(pooled)  # the connection uses HTTP/2
         pooled = yield Acquire((key, "not in frames"), tls=tls)

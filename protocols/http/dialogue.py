@@ -65,7 +65,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     reply = _interpret(head, url, options, limits, login, has_body=has_body)
     has_body = has_body and not reply.unchanged and reply.moved is None
     try:
-        decoding = _decoding(head, options, limits, reply) if has_body else None
+        decoding = _decoding(head, options, limits, reply) if has_body and head.codings else None
     except ResolveError:  # the caller receives `failure`, because the status code explains the cause better
         if reply.failure is None:
             raise
