@@ -103,10 +103,10 @@ class Retrieved(Facts):
     chain: tuple[Masked, ...] = ()
 
     @classmethod
-    def of(cls, members: dict[str, Any]) -> Self:
+    def of(cls, members: dict[str, Any], **others: Any) -> Self:
         """Return a response with all its members, faster than `__init__`, which sets them one by one."""
         response = cls.__new__(cls)
-        vars(response).update(members)
+        vars(response).update(members, **others)
         return response
 
     def as_json(self) -> dict[str, JsonValue]:

@@ -232,10 +232,8 @@ class Resolver:
             reply = await retrier.retry(self._network.clock_of(request.url))
         except ResolveError as error:
             raise trim_traceback(locate_error(error, request.url.shown)) from error.__cause__
-        content = memory.content()
-        finished = reply.finished(*retrier.findings)
-        finished |= {"content": content, "entries": entries, "raw": reply.raw(content)}
-        return Response.of(finished)
+        content, finished = memory.content(), reply.finished(*retrier.findings)
+        return Response.of(finished, content=content, entries=entries, raw=reply.raw(content))
 
     def retrier(
         self,

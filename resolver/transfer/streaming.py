@@ -384,7 +384,7 @@ class LiveFacts(Facts):
         """
         row = self._retrieval.url_gate.row
         resumes = row is not None and row.resumes
-        return Validators(size=self.size, modified=self.modified, etag=self.etag) if resumes else NOTHING
+        return Validators(self.size, self.modified, self.etag) if resumes else NOTHING
 
     @property
     def failure(self) -> ResolveError | None:
