@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, cast
 
 from protocols.text import Masked, brief, instant, quote_text
 
@@ -271,14 +271,24 @@ class BuiltUrl(str):
     __slots__ = ()
 
 
+class CommonParts(TypedDict):
+    """The attributes that the URLs of all schemes have, as keyword arguments of `Url` and its subclasses."""
+
+    scheme: str
+    fragment: str | None
+    text: str
+    findings: tuple[str, ...]
+    places: tuple[ComponentSpan, ...]
+
+
 class UrlText:
     """A URL during parsing.
 
     `text[start:end]` is the text between the scheme's colon and the fragment.
 
     The object collects the findings (each with its position) and the positions of the components. A position
-    is an index into the original text. The `parse` function of a scheme returns the components. The method
-    `complete` adds text, fragment, findings and positions to the URL.
+    is an index into the original text. The `parse` function of a scheme returns the URL with its components.
+    The method `common` returns the other attributes of the URL.
     """
 
     def __init__(self, text: str, scheme: str, start: int, end: int, default_port: int | None) -> None:
@@ -296,18 +306,15 @@ class UrlText:
         """Record a finding, unless this URL already has a finding of the same name."""
         self.findings.setdefault(finding, position)
 
-    def complete(self, url: Url) -> None:
-        """Set the attributes of a URL that all schemes have in common.
-
-        The URL object is changed in place, because a copy would take as long as parsing. The change is safe,
-        because no other code has a reference to the new object.
-        """
-        object.__setattr__(url, "text", self.text)
-        object.__setattr__(url, "places", tuple(self.places))
-        if self.fragment is not None:
-            object.__setattr__(url, "fragment", self.fragment)
-        if self.findings:
-            object.__setattr__(url, "findings", tuple(self.findings))
+    def common(self) -> CommonParts:
+        """Return the attributes that the URLs of all schemes have, after the components were cut."""
+        return {
+            "scheme": self.scheme,
+            "fragment": self.fragment,
+            "text": self.text,
+            "findings": tuple(self.findings),
+            "places": tuple(self.places),
+        }
 
     def cut(self, name: str, start: int, end: int) -> str:
         """Return the component `text[start:end]`, still percent-encoded.

@@ -75,7 +75,7 @@ def parse(text: UrlText) -> MailtoUrl:
         raise invalid(text.text, "bad-address", "mail address without exactly one inner @", text.start)
     if count > 1:
         text.note("mailto-multiple", text.start)
-    return MailtoUrl(scheme=text.scheme, addr_spec=addr_spec, headers=_parse_headers(text, end))
+    return MailtoUrl(addr_spec=addr_spec, headers=_parse_headers(text, end), **text.common())
 
 
 def split_addresses(octets: bytes) -> tuple[bytes, ...]:

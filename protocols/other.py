@@ -34,9 +34,7 @@ def parse(text: UrlText, status: Status) -> OtherUrl:
     """
     note_characters(text, text.start, text.end, RESERVED)
     place_password(text)
-    return OtherUrl(
-        scheme=text.scheme, status=status, schemepart=text.cut("schemepart", text.start, text.end)
-    )
+    return OtherUrl(status=status, schemepart=text.cut("schemepart", text.start, text.end), **text.common())
 
 
 def place_password(text: UrlText) -> None:

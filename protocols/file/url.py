@@ -48,7 +48,7 @@ def parse(text: UrlText) -> FileUrl:
     if not text.text.startswith("/", text.start, text.end):
         raise invalid(text.text, "file-relative", "path that does not begin with a slash", text.start)
     text.note("file-no-authority", text.start)
-    return FileUrl(scheme=text.scheme, host=None, segments=_parse_segments(text, text.start))
+    return FileUrl(host=None, segments=_parse_segments(text, text.start), **text.common())
 
 
 def _parse_with_host(text: UrlText) -> FileUrl:
@@ -64,7 +64,7 @@ def _parse_with_host(text: UrlText) -> FileUrl:
         raise invalid(text.text, "port-not-allowed", "port", colon)
     host = parse_host(text, authority.host, colon) if colon > authority.host else ""
     segments = _parse_segments(text, authority.end)
-    return FileUrl(scheme=text.scheme, host=host, segments=segments, user=user, password=password)
+    return FileUrl(host=host, segments=segments, user=user, password=password, **text.common())
 
 
 def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:

@@ -37,7 +37,7 @@ def parse(text: UrlText) -> FtpUrl:
     """
     login, start = parse_login(text)
     if start == text.end:
-        return FtpUrl(scheme=text.scheme, **login)
+        return FtpUrl(**login, **text.common())
     end, typecode = _parse_typecode(text, start)
     cwds: list[bytes] = []
     at = start + 1
@@ -45,7 +45,7 @@ def parse(text: UrlText) -> FtpUrl:
         cwds.append(take(text, f"cwds[{len(cwds)}]", at, slash))
         at = slash + 1
     name = take(text, "name", at, end)
-    return FtpUrl(scheme=text.scheme, **login, cwds=tuple(cwds), name=name, typecode=typecode)
+    return FtpUrl(**login, cwds=tuple(cwds), name=name, typecode=typecode, **text.common())
 
 
 def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:

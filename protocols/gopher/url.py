@@ -50,18 +50,18 @@ def parse(text: UrlText) -> GopherUrl:
     """Parse a gopher URL, with reserved characters such as `?` as part of the selector."""
     login, start = parse_hostport(text)
     if text.end - start < 2:
-        return GopherUrl(scheme=text.scheme, **login)
+        return GopherUrl(**login, **text.common())
     note_characters(text, start, text.end, RESERVED)
     gophertype, at = _parse_type(text, start + 1)
     first = find(text, _TAB, at)
     second = find(text, _TAB, first + 3) if first < text.end else text.end
     return GopherUrl(
-        scheme=text.scheme,
         **login,
         gophertype=gophertype,
         selector=_take_line(text, "selector", at, first),
         search=None if first == text.end else _take_line(text, "search", first + 3, second),
         gopherplus=None if second == text.end else take(text, "gopherplus", second + 3, text.end),
+        **text.common(),
     )
 
 

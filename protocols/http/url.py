@@ -50,7 +50,7 @@ def parse(text: UrlText) -> HttpUrl:
             text.note("missing-slash", question)
         note_characters(text, question + 1, text.end, _SEARCH_DATA)
         search = text.cut("search", question + 1, text.end)
-    return HttpUrl(scheme=text.scheme, **login, path=path, search=search)
+    return HttpUrl(**login, path=path, search=search, **text.common())
 
 
 def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:

@@ -87,12 +87,12 @@ def parse_news(text: UrlText) -> NewsUrl:
     if not text.text.startswith("//", text.start, text.end):
         group, message_id = _parse_article(text, text.start)
         return NewsUrl(
-            scheme=text.scheme, group=group, message_id=message_id, default_port=text.default_port or 119
+            group=group, message_id=message_id, default_port=text.default_port or 119, **text.common()
         )
     text.note("news-server", text.start)
     login, start = parse_login(text)
     group, message_id = (b"*", None) if text.end - start < 2 else _parse_article(text, start + 1)
-    return NewsUrl(scheme=text.scheme, **login, group=group, message_id=message_id)
+    return NewsUrl(**login, group=group, message_id=message_id, **text.common())
 
 
 def _parse_article(text: UrlText, start: int) -> tuple[bytes | None, bytes | None]:
@@ -150,7 +150,7 @@ def parse_nntp(text: UrlText) -> NntpUrl:
     slash = find(text, "/", start + 1)
     group = _parse_group(text, start + 1, slash, _GROUP)
     article = None if slash == text.end else _parse_number(text, slash + 1)
-    return NntpUrl(scheme=text.scheme, **login, group=group, article=article)
+    return NntpUrl(**login, group=group, article=article, **text.common())
 
 
 def _parse_number(text: UrlText, start: int) -> int:

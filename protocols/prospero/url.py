@@ -46,7 +46,7 @@ def parse(text: UrlText) -> ProsperoUrl:
         end = find(text, ";", at + 1)
         fields.append(_parse_field(text, len(fields), at + 1, end))
         at = end
-    return ProsperoUrl(scheme=text.scheme, **login, hsoname=hsoname, fields=tuple(fields))
+    return ProsperoUrl(**login, hsoname=hsoname, fields=tuple(fields), **text.common())
 
 
 def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:

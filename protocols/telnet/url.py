@@ -25,7 +25,7 @@ def parse(text: UrlText) -> TelnetUrl:
     login, start = parse_login(text)
     if text.end - start > 1:
         text.note("telnet-path", start + 1)
-    return TelnetUrl(scheme=text.scheme, **login)
+    return TelnetUrl(**login, **text.common())
 
 
 def build(url: TelnetUrl) -> str:

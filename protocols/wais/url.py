@@ -55,13 +55,13 @@ def parse(text: UrlText) -> WaisUrl:
     database = take(text, "database", start, min(slash, question))
     if slash < question:
         wtype, wpath = _parse_document(text, start, slash)
-        return WaisUrl(scheme=text.scheme, **login, database=database, wtype=wtype, wpath=wpath)
+        return WaisUrl(**login, database=database, wtype=wtype, wpath=wpath, **text.common())
     note_characters(text, start, question, "")
     if question == text.end:
-        return WaisUrl(scheme=text.scheme, **login, database=database)
+        return WaisUrl(**login, database=database, **text.common())
     note_characters(text, question + 1, text.end, _SEARCH_DATA)
     search = take(text, "search", question + 1, text.end)
-    return WaisUrl(scheme=text.scheme, **login, database=database, search=search)
+    return WaisUrl(**login, database=database, search=search, **text.common())
 
 
 def _parse_document(text: UrlText, start: int, slash: int) -> tuple[bytes, str]:

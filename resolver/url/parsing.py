@@ -131,7 +131,6 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
         finding, position = next(iter(url_text.findings.items()))
         raise invalid(text, finding, "not in the form of RFC 1738", position)
     if is_builtin:
-        url_text.complete(url)
         return url
     return replace(  # a plug-in's parser may not set these values
         url,

@@ -142,11 +142,10 @@ class PluginUrl(Url):
     name: str
 
 
-def test_complete_sets_attributes_of_plugin_url() -> None:
+def test_common_gives_attributes_of_plugin_url() -> None:
     text = url_text("x:name")
     text.fragment = "part"
-    url = PluginUrl(scheme="x", name=text.cut("name", 2, 6))
-    text.complete(url)
+    url = PluginUrl(name=text.cut("name", 2, 6), **text.common())
     assert (url.text, url.fragment, url.places) == ("x:name", "part", tuple(text.places))
 
 
