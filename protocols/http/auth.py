@@ -101,10 +101,11 @@ class HttpLogin:
         """
         if not self._has_own_login and (self.credentials is not None or self._url.user):
             request = self._with_login(request)
-        jar = cast("Jar | None", self._options.memory.get(JAR)) if self._has_cookies else None
-        if jar is None or not jar.cookies or not (value := jar.header(self._url)):
-            return request
-        return request.add_fields(((b"Cookie", value),))
+        if self._has_cookies and JAR in self._options.memory:
+            jar = cast("Jar", self._options.memory[JAR])
+            if jar.cookies and (value := jar.header(self._url)):
+                return request.add_fields(((b"Cookie", value),))
+        return request
 
     def process_head(self, head: ResponseHead, request: HttpRequest) -> None:
         """Store the cookies in a response head, and check the server's proof of the password."""
