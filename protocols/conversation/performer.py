@@ -388,17 +388,16 @@ class Performer:
     file: LocalFile
     data: DataConnection
 
-    _opened: AbstractAsyncContextManager[object] | None = None
-    _pooled: PooledConnection | None = None
-    _reader: Generator[Rest | None, None, object] | None = None
-    _early_result: FirstResult[object] | None = None
-    _timer: Timer | None = None
-    _opened_data: AbstractAsyncContextManager[Stream] | None = None
-    _exchanges: DatagramSender | None = None
-
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self.buffer = Buffer()
+        self._opened: AbstractAsyncContextManager[object] | None = None
+        self._pooled: PooledConnection | None = None
+        self._reader: Generator[Rest | None, None, object] | None = None
+        self._early_result: FirstResult[object] | None = None
+        self._timer: Timer | None = None
+        self._opened_data: AbstractAsyncContextManager[Stream] | None = None
+        self._exchanges: DatagramSender | None = None
 
     @property
     def exchanges(self) -> DatagramSender:
