@@ -220,6 +220,7 @@ def _make_row(target: CommandTarget, command: Command, naming_rule: str | None =
     if not target.is_bare:
         import json  # lazy import: few lists have further metadata of a URL
 
+        naming_rule = None
         metadata = json.dumps(list_metadata(target._replace(mirrors=tuple(map(redact, target.mirrors)))))
     return RequestRow(
         url=shown,
@@ -229,7 +230,7 @@ def _make_row(target: CommandTarget, command: Command, naming_rule: str | None =
         referrer=target.referrer,
         more=metadata,
         without_password=typed_url != target.url,
-        naming=naming_rule if target.is_bare else None,
+        naming=naming_rule,
     )
 
 
@@ -266,8 +267,10 @@ async def record_saved(entry: LedgerEntry, saved: Saved | None) -> None:
     """Record a completed target, even if the run was cancelled. Raises `LedgerFault`."""
     if saved is not None:
         received = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
-        with trio.CancelScope(shield=True) if entry.ledger.is_due else nullcontext():
-            await entry.record_done(saved.path, saved.bytes, received, saved.attempts, skipped=saved.skipped)
+        entry.record_done(saved.path, saved.bytes, received, saved.attempts, skipped=saved.skipped)
+        if entry.ledger.is_due:
+            with trio.CancelScope(shield=True):
+                await entry.ledger.settle()
 
 
 async def remove_row(entry: LedgerEntry | None) -> None:
@@ -278,7 +281,9 @@ async def remove_row(entry: LedgerEntry | None) -> None:
 
 async def record_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
     if entry is not None:
-        await entry.record_failed(error, class_name(error), refused=error.exit_code in REFUSED)
+        entry.record_failed(error, class_name(error), refused=error.exit_code in REFUSED)
+        if entry.ledger.is_due:
+            await entry.ledger.settle()
 
 
 def show(command: Command) -> int:

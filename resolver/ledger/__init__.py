@@ -30,7 +30,6 @@ class CompletedFile(NamedTuple):
     """A complete file that does not have its final name yet; `final_url` is the URL after redirects."""
 
     path: str
-    inode: int
     size: int
     digest: str | None
     validators: Validators
@@ -41,7 +40,7 @@ class CompletedFile(NamedTuple):
 class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
-    def record_whole(self, facts: CompletedFile) -> Callable[[], None]:
+    def record_whole(self, facts: CompletedFile, inode: int) -> Callable[[], None]:
         """Queue the record of a file that is synced to the disk under its temporary name.
 
         The returned function syncs all queued records to the disk. The function raises `LedgerFault`, and may
@@ -62,13 +61,3 @@ def etag_of_row(path: str, validators: Validators) -> str | None:
     """Return the entity tag of an existing file from the ledger, or None without a ledger."""
     row = current.get()
     return None if row is None else row.etag_of(path, validators.modified)
-
-
-def make_recorder(facts: Callable[[int], CompletedFile]) -> Callable[[int], Callable[[], None]] | None:
-    """Return a callback that records a file before the rename to its final name, or None without a ledger.
-
-    The callback receives the inode number of the file and passes it to `facts`; see `LedgerRow.record_whole`
-    for the result.
-    """
-    row = current.get()
-    return None if row is None else lambda inode: row.record_whole(facts(inode))

@@ -207,8 +207,8 @@ def _make_message(path: str, error: sqlite3.Error | UnicodeDecodeError) -> str:
 
 def encode_text(text: str | None) -> str | bytes | None:
     """Return the column value for a text; the value is bytes if the text is not valid UTF-8."""
-    if text is None:
-        return None
+    if text is None or text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -316,15 +316,15 @@ class LedgerEntry:
         self.size = size
         self.digest = digest
         self.is_done = is_done
-        self._recorded: tuple[str | None, str | None] = None, None
+        self._recorded: tuple[str | None, str | bytes | None] = None, None
 
-    def record_whole(self, facts: CompletedFile) -> Callable[[], None]:
+    def record_whole(self, facts: CompletedFile, inode: int) -> Callable[[], None]:
         """Queue the record of a file that is synced to the disk; see `LedgerRow`."""
-        validators, stored_path = facts.validators, self.ledger.make_stored_path(facts.path)
+        validators, stored_path = facts.validators, encode_text(self.ledger.make_stored_path(facts.path))
         self._recorded = facts.path, stored_path
         values = (
-            encode_text(stored_path),
-            facts.inode,
+            stored_path,
+            inode,
             facts.size,
             None if facts.digest is None else f"sha256:{facts.digest}",
             encode_text(validators.etag),
@@ -345,30 +345,25 @@ class LedgerEntry:
         )
         return tag.etag if is_same_file and has_inode(path, tag.inode or 0, self.size) else None
 
-    async def record_done(
-        self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool
-    ) -> None:
-        """Record that the file has its final name, or that an existing file stays unchanged.
-
-        Raises `LedgerFault`.
-        """
+    def record_done(self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool) -> None:
+        """Queue the record that the file has its final name, or that an existing file stays unchanged."""
         recorded, stored_path = self._recorded
         if path != recorded:
-            stored_path = None if path is None else self.ledger.make_stored_path(path)
+            stored_path = None if path is None else encode_text(self.ledger.make_stored_path(path))
         status = "skipped" if skipped else "done"
-        values = (status, encode_text(stored_path), size, brought, attempts, _now())
-        await self.ledger.write_later(_Change(_DONE, values, self.number, path))
+        values = (status, stored_path, size, brought, attempts, _now())
+        self.ledger.queue(_Change(_DONE, values, self.number, path))
 
     async def forget(self) -> None:
         """Delete the row of an object that is not a file. Raises `LedgerFault`."""
         await self.ledger.forget(self.number)
 
-    async def record_failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
-        """Record that the request failed. Raises `LedgerFault`."""
+    def record_failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
+        """Queue the record that the request failed."""
         status, message = "refused" if refused else "failed", error.message[:_MAX_MESSAGE]
         attempts = 0 if refused else error.attempts
         values = (status, attempts, _now(), error.exit_code, kind, encode_text(message))
-        await self.ledger.write_later(_Change(_FAILED, values, self.number))
+        self.ledger.queue(_Change(_FAILED, values, self.number))
 
 
 _INSERT = (
@@ -558,21 +553,14 @@ class Ledger:
 
     @property
     def is_due(self) -> bool:
-        """Return whether the next call of `write_later` writes all queued row updates."""
-        return len(self._queued) >= _MAX_QUEUED - 1
-
-    async def write_later(self, change: _Change) -> None:
-        """Queue a row update, which is later written in one transaction with other updates."""
-        self._queued.append(change)
-        if len(self._queued) >= _MAX_QUEUED:
-            async with self._write_lock:
-                if len(self._queued) >= _MAX_QUEUED:  # Another thread may have written the updates.
-                    await self._loop.in_thread(partial(self._write_all, durable=False))
+        """Return whether so many row updates are queued that the caller must call `settle`."""
+        return len(self._queued) >= _MAX_QUEUED
 
     async def settle(self) -> None:
-        """Write all queued row updates to the database. Raises `LedgerFault`."""
+        """Write all queued row updates to the database in one transaction. Raises `LedgerFault`."""
         async with self._write_lock:
-            await self._loop.in_thread(partial(self._write_all, durable=False))
+            if self._queued:  # Another thread may have written the updates.
+                await self._loop.in_thread(partial(self._write_all, durable=False))
 
     def _write_all(self, *, durable: bool = True) -> None:
         changes: list[_Change] = []

@@ -285,11 +285,13 @@ async def record_outcome(entry: LedgerEntry, outcome: Outcome) -> None:
     """Record the outcome in the ledger. Raises `LedgerFault`."""
     if outcome.error is not None:
         is_refused = outcome.status == "refused"
-        await entry.record_failed(outcome.error, class_name(outcome.error), refused=is_refused)
-        return
-    skipped = outcome.status == "skipped"
-    received = 0 if skipped else max(0, outcome.bytes - outcome.resumed_from)
-    await entry.record_done(outcome.path, outcome.bytes, received, outcome.attempts, skipped=skipped)
+        entry.record_failed(outcome.error, class_name(outcome.error), refused=is_refused)
+    else:
+        skipped = outcome.status == "skipped"
+        received = 0 if skipped else max(0, outcome.bytes - outcome.resumed_from)
+        entry.record_done(outcome.path, outcome.bytes, received, outcome.attempts, skipped=skipped)
+    if entry.ledger.is_due:
+        await entry.ledger.settle()
 
 
 async def _tasks(

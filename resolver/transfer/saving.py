@@ -21,7 +21,7 @@ from protocols.errors import Changed, ChecksumMismatch, ResolveError
 from protocols.location import JsonValue, mask_cookie
 from protocols.options import Validators
 from protocols.text import instant
-from resolver.files.commit import GroupCommit
+from resolver.files.commit import GroupCommit, Ready
 from resolver.files.names import (
     NameTaken,
     check_free,
@@ -35,7 +35,8 @@ from resolver.files.names import (
 )
 from resolver.files.partial_file import PartialFile, finish_killed_run
 from resolver.files.sidecar import FORMAT, sidecar_of
-from resolver.ledger import CompletedFile, etag_of_row, make_recorder
+from resolver.ledger import CompletedFile, etag_of_row
+from resolver.ledger import current as current_row
 from resolver.network.connecting import first_of
 from resolver.network.events import Kept
 from resolver.network.task import current
@@ -371,10 +372,11 @@ class Saver:
             "attempts": self._attempts,
             "mirror": None if self._served is self._first.url else self._served.shown,
         }
-        validators, url, media_type = sink.known, finished["url"], reply.media_type
-        recorder = make_recorder(
-            lambda inode: CompletedFile(self._path, inode, size, digest, validators, url, media_type)
-        )
+        recorder: Ready | None = None
+        if (row := current_row.get()) is not None:
+            url, media_type = finished["url"], reply.media_type
+            file = CompletedFile(self._path, size, digest, sink.known, url, media_type)
+            recorder = partial(row.record_whole, file)
         meta = meta_octets(Saved(**finished), reply.addresses, proof.verified) if self._has_meta else None
         if (task := current()) is not None:
             task.release_host()

@@ -153,10 +153,10 @@ class TransferLedger:
         if entry is None or self._ledger is None:
             return
         if isinstance(outcome, ResolveError):
-            await entry.record_failed(outcome, class_name(outcome), refused=False)
+            entry.record_failed(outcome, class_name(outcome), refused=False)
         else:
             brought = max(0, outcome.bytes - outcome.resumed_from)
-            await entry.record_done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=False)
+            entry.record_done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=False)
         await self._ledger.settle()
 
 

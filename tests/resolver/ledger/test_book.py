@@ -35,9 +35,11 @@ def make_request(number: int) -> RequestRow:
 async def end(entry: LedgerEntry, number: int) -> None:
     """Record a failure for every third entry, and success for the others."""
     if number % 3:
-        await entry.record_done(f"/nowhere/{'long ' * 40}{number}", 7, 7, 1, skipped=False)
+        entry.record_done(f"/nowhere/{'long ' * 40}{number}", 7, 7, 1, skipped=False)
     else:
-        await entry.record_failed(NotFound("not there"), "NotFound", refused=False)
+        entry.record_failed(NotFound("not there"), "NotFound", refused=False)
+    if entry.ledger.is_due:
+        await entry.ledger.settle()
 
 
 def connection_of(ledger: Ledger) -> sqlite3.Connection:
@@ -103,10 +105,10 @@ async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: P
     async with Ledger(str(before / "ledger"), below=str(before), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([request])
         facts = CompletedFile(
-            str(before / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
+            str(before / "a.txt"), 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
         )
-        entry.record_whole(facts)()
-        await entry.record_done(str(before / "a.txt"), 7, 7, 1, skipped=False)
+        entry.record_whole(facts, 1)()
+        entry.record_done(str(before / "a.txt"), 7, 7, 1, skipped=False)
     before.rename(after)
     (row,) = list_finished(str(after / "ledger"))
     assert (row.path, row.final_url, row.media_type) == ("a.txt", "http://h.example/b", "text/plain")

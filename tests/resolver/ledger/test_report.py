@@ -27,7 +27,7 @@ async def run(path: Path, urls: list[str]) -> Ledger:
     """Return an open ledger in which the given URLs have failed."""
     ledger = await Ledger(str(path)).__aenter__()
     for entry in ledger.admit(RequestRow(Masked(url), "f", Masked(url)) for url in urls):
-        await entry.record_failed(ResolveError("no"), "ResolveError", refused=False)
+        entry.record_failed(ResolveError("no"), "ResolveError", refused=False)
     await ledger.settle()
     return ledger
 
