@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
-from typing import Literal, NoReturn, Protocol, TypeAlias, cast, get_args
+from typing import Literal, NoReturn, TypeAlias, cast, get_args
 
 from protocols.errors import LocalError
 from resolver.files.names import make_taken_error
@@ -150,12 +151,30 @@ def _reports_errors() -> bool:
 #   sidecar is written.
 
 
-class PendingFile(Protocol):
-    """A complete file during the commit. Methods raise `OSError` and `LocalError`."""
+@dataclass(eq=False, repr=False)
+class PendingPartFile:
+    """A complete file during the commit, whose bytes are in NAME.part.
 
-    def complete(self) -> int:
-        """Write the bytes that are still in memory, and return the descriptor."""
-        ...
+    Methods raise `OSError` and `LocalError`.
+
+    Attributes:
+        ready: A callback between the sync and the renaming, or None. The errors of the callback are raised.
+        fd: The descriptor to sync, after `complete`.
+        error: The exception that was raised in a step of the commit, or None.
+    """
+
+    part: PartFile
+    modified: datetime | None
+    meta: bytes | None
+    ready: Ready | None
+    fd: int = -1
+    error: BaseException | None = None
+
+    def complete(self) -> None:
+        """Write the bytes that are still in memory."""
+        self.part.record_state(self.part.known, complete=True)
+        self.fd = self.part.fd
+        set_time(self.fd, self.modified)
 
     def publish(self, *, durable: bool) -> None:
         """Give the synced file its final name, and close the file.
@@ -163,90 +182,63 @@ class PendingFile(Protocol):
         Args:
             durable: Whether the directory is also synced.
         """
-        ...
+        self.part.publish(self.meta, durable=durable)
 
     def invalidate(self) -> None:
-        """Discard the file at `close`, so that a later run does not resume it.
+        """Discard the file when it is closed, so that a later run does not resume it.
 
         After a failed sync, Linux may drop the data, although the next sync of the same file succeeds.
         """
-        ...
+        self.part.can_resume = False
 
     def close(self) -> None:
-        """Abandon the file; has no effect after `publish`."""
-        ...
+        """Abandon an unnamed file. The `PartialFile` closes NAME.part."""
 
 
-class PendingPartFile:
-    """A pending file whose bytes are in NAME.part."""
-
-    def __init__(self, part: PartFile, modified: datetime | None, meta: bytes | None) -> None:
-        self._part = part
-        self._modified = modified
-        self._meta = meta
-
-    def complete(self) -> int:
-        self._part.record_state(self._part.known, complete=True)
-        set_time(self._part.fd, self._modified)
-        return self._part.fd
-
-    def publish(self, *, durable: bool) -> None:
-        self._part.publish(self._meta, durable=durable)
-
-    def invalidate(self) -> None:
-        self._part.can_resume = False
-
-    def close(self) -> None:
-        """Leave NAME.part open, because the `PartialFile` closes NAME.part."""
-
-
+@dataclass(eq=False, repr=False)
 class UnopenedPart(PendingPartFile):
     """A pending file whose bytes are in memory, before NAME.part exists."""
 
-    def __init__(
-        self, part: PartFile, octets: bytes | bytearray, modified: datetime | None, meta: bytes | None
-    ) -> None:
-        super().__init__(part, modified, meta)
-        self._octets = octets
-        self._fd = -1
+    octets: bytes | bytearray = b""
+    nameless: int = -1
 
-    def complete(self) -> int:
-        part = self._part
-        fd = part.directory.create_nameless() if self._meta is None and part.is_free else None
+    def complete(self) -> None:
+        part = self.part
+        fd = part.directory.create_nameless() if self.meta is None and part.is_free else None
         if fd is None:
             return self._create_part()
-        self._fd = fd
-        write_all(fd, self._octets, part.path)
-        set_time(fd, self._modified)
-        return fd
+        self.fd = self.nameless = fd
+        write_all(fd, self.octets, part.path)
+        return set_time(fd, self.modified)
 
-    def _create_part(self) -> int:
+    def _create_part(self) -> None:
         """Write the bytes from memory to NAME.part."""
-        self._part.write_buffer(self._octets)
-        return super().complete()
+        self.part.write_buffer(self.octets)
+        super().complete()
 
     def publish(self, *, durable: bool) -> None:
-        part = self._part
-        if self._fd == -1:
-            return part.publish(self._meta, durable=durable)
+        part = self.part
+        if self.nameless == -1:
+            return part.publish(self.meta, durable=durable)
         try:
-            has_name = part.directory.give_name(self._fd, part.name)
+            has_name = part.directory.give_name(self.nameless, part.name)
         except FileExistsError as error:
             if not part.can_replace:
                 raise make_taken_error(part.path) from error
             has_name = False
         self.close()
         if not has_name:
-            os.fsync(self._create_part())
+            self._create_part()
+            os.fsync(self.fd)
             return part.publish(None, durable=durable)
         if durable:
             part.directory.sync()
         return part.close()
 
     def close(self) -> None:
-        if self._fd != -1:
-            os.close(self._fd)
-        self._fd = -1
+        if self.nameless != -1:
+            os.close(self.nameless)
+        self.nameless = -1
 
 
 # Group commit: files that are completed at the same time are synced together. Then the files get their names.
@@ -283,28 +275,24 @@ class GroupCommit:
         self._run: object = None
         self._next_group: _CommitGroup | None = None
 
-    async def finish(self, file: PendingFile, ready: Ready | None = None) -> None:
-        """Complete the file, sync it, call `ready`, and give the file its final name.
+    async def finish(self, file: PendingPartFile) -> None:
+        """Complete the file, sync it, call its `ready`, and give the file its final name.
 
         A cancellation takes effect only after the commit is complete. With trio, a cancellation takes effect
         at the caller's next await, so the caller still gets the result of the commit.
-
-        Args:
-            file: The file. The errors of its methods are raised.
-            ready: A callback between the sync and the renaming. The errors of the callback are raised.
         """
-        step, loop = _CommitStep(file, ready), running()
+        loop = running()
         try:
             if self._sync == "always":
-                await loop.in_thread(_perform, [step], "always")
+                await loop.in_thread(_perform, [file], "always")
             else:
                 group = self._group(loop)
-                group.steps.append(step)
+                group.files.append(file)
                 await group.work.wait()
                 if not group.is_over:
                     await _raise_interruption(loop)
-            if step.error is not None:
-                raise step.error
+            if file.error is not None:
+                raise file.error
         finally:
             file.close()
 
@@ -314,17 +302,17 @@ class GroupCommit:
             self._run, self._sync_lock, self._next_group = run, loop.lock(), None
         if self._next_group is None:
             group = self._next_group = _CommitGroup()
-            group.work = loop.in_background(partial(self._work, group))
+            group.work = loop.in_background(partial(self._work, loop, group))
         return self._next_group
 
-    async def _work(self, group: _CommitGroup) -> None:
+    async def _work(self, loop: Loop, group: _CommitGroup) -> None:
         async with self._sync_lock:
             self._next_group = None
             try:
-                await running().in_thread(_perform, group.steps, self._sync)
+                await loop.in_thread(_perform, group.files, self._sync)
             except OSError as error:  # The system has no thread left.
-                for step in group.steps:
-                    step.error = error
+                for file in group.files:
+                    file.error = error
             group.is_over = True
 
 
@@ -340,58 +328,43 @@ class _CommitGroup:
     work: Background
 
     def __init__(self) -> None:
-        self.steps: list[_CommitStep] = []
+        self.files: list[PendingPartFile] = []
         self.is_over = False
 
 
-class _CommitStep:
-    """The commit of a file. `error` is the exception that was raised in a step of the commit."""
-
-    __slots__ = ("error", "fd", "output", "ready")
-
-    def __init__(self, output: PendingFile, ready: Ready | None) -> None:
-        self.output = output
-        self.ready = ready
-        self.error: BaseException | None = None
-        self.fd = -1
-
-
-def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
+def _perform(files: Sequence[PendingPartFile], sync: Sync) -> None:
     """Perform the commits. The caller is a worker thread, because a sync to the disk may take seconds."""
-    writes: dict[Callable[[], None], list[_CommitStep]] = {}
+    writes: dict[Callable[[], None], list[PendingPartFile]] = {}
 
-    def complete(step: _CommitStep) -> None:
-        step.fd = step.output.complete()
+    def record(file: PendingPartFile) -> None:
+        if file.ready is not None:
+            writes.setdefault(file.ready(os.fstat(file.fd).st_ino), []).append(file)
 
-    def record(step: _CommitStep) -> None:
-        if step.ready is not None:
-            writes.setdefault(step.ready(os.fstat(step.fd).st_ino), []).append(step)
-
-    _perform_each(steps, complete)
-    completed = [step for step in steps if step.error is None]
+    _perform_each(files, lambda file: file.complete())
+    completed = [file for file in files if file.error is None]
     if completed:
-        fds = [step.fd for step in completed]
+        fds = [file.fd for file in completed]
         failed = {} if sync == "never" else sync_files(fds)
         failed |= _call_each(_flush, fds)
-        for step in completed:
-            if (error := failed.get(step.fd)) is not None:
-                step.error = error
-                step.output.invalidate()
+        for file in completed:
+            if (error := failed.get(file.fd)) is not None:
+                file.error = error
+                file.invalidate()
     _perform_each(completed, record)
     for write, recorded in writes.items():
         try:
             write()
         except BaseException as error:  # noqa: BLE001 - raised where the files are waited for
-            for step in recorded:
-                step.error = error
-    _perform_each(completed, lambda step: step.output.publish(durable=sync == "always"))
+            for file in recorded:
+                file.error = error
+    _perform_each(completed, lambda file: file.publish(durable=sync == "always"))
 
 
-def _perform_each(steps: Sequence[_CommitStep], perform: Callable[[_CommitStep], None]) -> None:
+def _perform_each(files: Sequence[PendingPartFile], perform: Callable[[PendingPartFile], None]) -> None:
     """Call the function for each commit without an error."""
-    for step in steps:
-        if step.error is None:
+    for file in files:
+        if file.error is None:
             try:
-                perform(step)
+                perform(file)
             except BaseException as error:  # noqa: BLE001 - raised where the file is waited for
-                step.error = error
+                file.error = error

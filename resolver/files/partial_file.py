@@ -406,12 +406,12 @@ class PartialFile:
         octets = self._buffer
         part = self._part
         pending = (
-            PendingPartFile(part, modified, meta)
+            PendingPartFile(part, modified, meta, ready)
             if octets is None
-            else UnopenedPart(part, octets, modified, meta)
+            else UnopenedPart(part, modified, meta, ready, octets=octets)
         )
         try:
-            await self._commits.finish(pending, ready)
+            await self._commits.finish(pending)
         except OSError as error:
             raise writing_fault(error, self.path) from error
         finally:
