@@ -163,7 +163,7 @@ class Batch(Generic[T]):
                 # Each task gets the context variables of the batch, even if another task has started it.
                 self._begin = partial(copy_context().run, nursery.start_soon, self._work, take)
                 nursery.start_soon(self._read, source)
-                await self._start_all()
+                nursery.start_soon(self._start_all)
         except BaseExceptionGroup as group:
             problem = unwrap_group(group)
         if problem is not None:
@@ -192,11 +192,11 @@ class Batch(Generic[T]):
                 self.hosts.clear()
                 self._has_source_ended = True
                 self._space_freed.set()
-            if self._start_ready():  # perhaps the next task of the source can start immediately
+            if has_room := self._start_ready():  # perhaps the next task of the source can start immediately
                 self._space_freed.set()
             if self._has_source_ended and not self._running and not self.hosts.waiting:
                 return
-            await self._wait_for_change()
+            await self._wait_for_change(has_room=has_room)
 
     def _start_ready(self) -> bool:
         """Start tasks while slots are free, and return whether a slot stays free.
@@ -244,12 +244,12 @@ class Batch(Generic[T]):
         busy, limit = self._running - len(self._flushing), self._concurrency
         return busy < limit or (self.hosts.has_silent and busy - min(self.hosts.silent_count, limit) < limit)
 
-    async def _wait_for_change(self) -> None:
-        until = self.hosts.ready_at() if self._has_room else None
+    async def _wait_for_change(self, *, has_room: bool) -> None:
+        until = self.hosts.ready_at() if has_room else None
         until = float("inf") if until is None else until
         if not self._has_source_ended or self.hosts.waiting:
             until = min(until, self._until)
-        self._checks_progress = self.hosts.waiting > 0 and (not self._has_room or self.hosts.silent_count > 0)
+        self._checks_progress = self.hosts.waiting > 0 and (not has_room or self.hosts.silent_count > 0)
         check_time = self.hosts.next_check_at(self.now()) if self._checks_progress else float("inf")
         if not self._changed.is_set():
             with self._loop.move_on_at(min(until, check_time)):
@@ -336,10 +336,10 @@ class RunningBatch(Generic[T]):
         If a call is cancelled, the next call returns the same value. Raises the error that ended the batch,
         or `RuntimeError` after `aclose`.
         """
-        loop = running()
         if self._background is None and not self._is_closed:
-            self._changed = loop.event()
-            self._background = loop.in_background(self._run)
+            self._loop = running()
+            self._changed = self._loop.event()
+            self._background = self._loop.in_background(self._run)
         while not self._values:
             if self._error is not None:
                 raise self._error
@@ -347,7 +347,7 @@ class RunningBatch(Generic[T]):
                 raise RuntimeError("the batch was closed before its end")
             if self._has_ended:
                 raise StopAsyncIteration
-            self._changed = loop.event()
+            self._changed = self._loop.event()
             await self._changed.wait()
         value, consumed = self._values.popleft()
         consumed.set()
@@ -362,11 +362,10 @@ class RunningBatch(Generic[T]):
             await self._background.wait()
 
     async def _run(self) -> None:
-        loop = running()
         try:
             await self._work(self._hand_over)
         except BaseException as error:
-            if _is_only(loop.cancelled, error):
+            if _is_only(self._loop.cancelled, error):
                 self._is_closed = True
                 raise
             self._error = error
@@ -376,7 +375,7 @@ class RunningBatch(Generic[T]):
             self.when_ended()
 
     async def _hand_over(self, value: T) -> None:
-        consumed = running().event()
+        consumed = self._loop.event()
         self._values.append((value, consumed))
         self._changed.set()
         await consumed.wait()
