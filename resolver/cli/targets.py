@@ -197,13 +197,11 @@ class TargetNaming:
         self._can_rename = command.exists == "rename"
         is_one_file = not (command.allow_server_name or command.recursive or command.glob)
         self._is_by_url = is_one_file and command.follow is None
-        self._names = NameReservations(self._can_reserve)
+        self._names = NameReservations(self._can_reserve if self._can_rename else None)
         self._make_reservation = partial(NameReservation, self._names)
         self._number = 0
 
     def _can_reserve(self, path: str, url: str) -> bool:
-        if not self._can_rename:
-            return True
         from resolver.files.names import is_free  # lazy import: it takes 7 ms
 
         path = os.path.join(self._command.attachments or self._command.directory or "", path)

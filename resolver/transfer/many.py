@@ -147,14 +147,10 @@ class SavingOne:
         self.host = self.scheme = ""
         self.is_alone = request.path is None or batch.exists == "rename" or claim.reserve_exact(request.path)
         with suppress(ResolveError):  # `run` raises the same error again
-            self._parsed = url = self._url
+            self._parsed = url = url_of(request.url, origin=request.origin)
             self.host, self.scheme = host_key(url), url.scheme
             if request.path is None and not batch.network.policy.allow_server_name:
                 self._reserve(url)
-
-    @property
-    def _url(self) -> Url:
-        return self._parsed or url_of(self.request.url, origin=self.request.origin)
 
     async def run(self) -> Outcome:
         """Save the object, and return its outcome. Raises only `LedgerFault` and `Requeue`."""
@@ -212,7 +208,8 @@ class SavingOne:
         )
 
     async def _save(self) -> Outcome:
-        batch, request, url = self._batch, self.request, self._url
+        batch, request = self._batch, self.request
+        url = self._parsed or url_of(request.url, origin=request.origin)
         path = os.path.join(batch.directory, await self._path(url))
         saved = await batch.session.save(
             url,
@@ -303,15 +300,13 @@ async def _tasks(
     """
 
     def is_available(path: str, url: str) -> bool:
-        if settings.exists != "rename":
-            return True
         from resolver.files.names import is_free  # lazy import: it takes 7 ms
 
         full_path = os.path.join(settings.directory, path)
         is_recorded = ledger is not None and ledger.has(url, os.path.abspath(full_path))
         return is_recorded or is_free(full_path, url)
 
-    names, number = NameReservations(is_available), 0
+    names, number = NameReservations(is_available if settings.exists == "rename" else None), 0
     async with aclosing(_batch_requests(requests, 1 if ledger is None else _QUERY_SIZE)) as batches:
         async for items in batches:
             tasks = []

@@ -74,9 +74,9 @@ def _path_of(url: Url) -> list[bytes]:
 def _make_distinction(url: Url) -> bytes:
     """Return a suffix that distinguishes URLs with the same path, such as `_id=1` for `x?id=1`."""
     row = registry.find(url.scheme)
-    values = [] if row is None else [getattr(url, component) for component in row.told_apart_by]
-    suffix = b"".join([b"_" + unquote_to_bytes(str(value)) for value in values if value])
-    return suffix.replace(b"/", b"_").replace(b"\\", b"_")
+    names = () if row is None else row.told_apart_by
+    values = [b"_" + unquote_to_bytes(str(value)) for name in names if (value := getattr(url, name))]
+    return b"".join(values).replace(b"/", b"_").replace(b"\\", b"_")
 
 
 def listed_name(url: Url) -> str:
@@ -261,10 +261,10 @@ class NameReservations:
     """The reserved file paths of a run below one directory.
 
     `is_free` is called with a path and a URL. `is_free` returns whether the URL may use the path, for example
-    because the file does not exist yet.
+    because the file does not exist yet. Without `is_free`, a URL may use each path that is not reserved.
     """
 
-    def __init__(self, is_free: Callable[[str, str], bool]) -> None:
+    def __init__(self, is_free: Callable[[str, str], bool] | None = None) -> None:
         self._is_free = is_free
         self._files = SpillMap()
         self._directories = SpillMap()
@@ -284,7 +284,9 @@ class NameReservations:
             if number > 1:
                 numbered = join(place, number_name(name, number))
                 key = name_key(numbered)
-            if not self._files.get(key) and not self._directories.get(key) and self._is_free(numbered, url):
+            if self._files.get(key) or self._directories.get(key):
+                continue
+            if self._is_free is None or self._is_free(numbered, url):
                 if number > 1:
                     self._last.store(first, number)
                 self._files.store(key, _NAMED)

@@ -495,7 +495,7 @@ class Resolver:
             digest=digest,
             commits=self._group_commit(),
             limits=self.limits_of(first.url),
-            reserve=reserve or NameReservations(lambda path, shown: True).reserve,
+            reserve=reserve or NameReservations().reserve,
         )
         collect = partial(self._collect, retry_policy=self._retry_policy or FIVE_TRIES)
         return AttachmentSaver(first, order, request, collect)
