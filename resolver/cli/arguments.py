@@ -63,10 +63,10 @@ class Command(CommandOptions):
         return "4" if self.only_ipv4 else "6" if self.only_ipv6 else None
 
     @property
-    def url_options(self) -> tuple[tuple[str, str], ...]:
+    def url_options(self) -> list[tuple[str, str]]:
         """Return the options that change the URL, by name: `search`, `view` and `type`."""
         values = (("search", self.search), ("view", self.view), ("type", self.type))
-        return tuple((name, value) for name, value in values if value is not None)
+        return [(name, value) for name, value in values if value is not None]
 
     @property
     def has_trees(self) -> bool:

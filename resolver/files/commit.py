@@ -226,7 +226,6 @@ class UnopenedPart(PendingPartFile):
             if not part.can_replace:
                 raise make_taken_error(part.path) from error
             has_name = False
-        self.close()
         if not has_name:
             self._create_part()
             os.fsync(self.fd)

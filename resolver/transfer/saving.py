@@ -147,6 +147,7 @@ _EARLY_CHECKS = ("skip", "newer", "rename")
 
 #: The action if a file with the final name already exists.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
+_EXISTS = get_args(Exists)
 
 
 class SaveSettings(Provenance, total=False):
@@ -259,8 +260,8 @@ class Saver:
     @staticmethod
     def check_exists(exists: Exists) -> None:
         """Raise `ValueError` if the value is unknown."""
-        if exists not in get_args(Exists):
-            raise ValueError(f"exists must be one of {', '.join(get_args(Exists))}, got {exists!r}")
+        if exists not in _EXISTS:
+            raise ValueError(f"exists must be one of {', '.join(_EXISTS)}, got {exists!r}")
 
     async def run(self) -> Saved:
         """Save the object, and return the result.
@@ -269,12 +270,12 @@ class Saver:
         stay in NAME.part if another run can resume them.
         """
         # for other values of `exists`, the code that opens the path checks the name and looks for symlinks
-        if self._is_dry or self._exists in _EARLY_CHECKS:
+        exists = self._exists
+        if self._is_dry or exists in _EARLY_CHECKS:
             check_name(self._path)
             if self._below is not None:
                 check_parents(self._path, self._below)
-        exists = self._exists
-        if self._keeps_existing():
+        if exists in _EARLY_CHECKS and self._keeps_existing():
             if not self._is_dry:
                 finish_killed_run(self._path, self._shown, self._below)
             return self._make_skipped()
@@ -395,7 +396,8 @@ class Saver:
         comes from another location, unless there is only one location. After a digest mismatch of a segmented
         download, all locations may be used again.
         """
-        reply = await self._fetch_segments(sink)
+        is_segmented = self._segments > 1 or sink.has_gaps
+        reply = await self._fetch_segments(sink) if is_segmented else None
         proved = set() if reply is None else {"length"}
         if reply is None:
             reply = await self._retry(sink)
@@ -423,9 +425,9 @@ class Saver:
         """Retrieve the object in segments over several connections.
 
         If an earlier segmented download left gaps in the file, a single connection is sufficient to fill the
-        gaps. Returns None if a segmented download is not requested or not possible.
+        gaps. Returns None if a segmented download is not possible.
         """
-        if (self._segments < 2 and not sink.has_gaps) or sink.is_adopted or self._existing is not None:
+        if sink.is_adopted or self._existing is not None:
             return None
         if self._network.recorder is not None:  # an archive stores complete objects, not segments
             return None

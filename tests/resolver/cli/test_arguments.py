@@ -230,7 +230,7 @@ def test_option_value_with_dash_requires_equals_sign(capsys: pytest.CaptureFixtu
     assert "OPTION=VALUE" in capsys.readouterr().err
     command = read(["cat", "x:", "--search=-v"])
     assert command is not None
-    assert command.url_options == (("search", "-v"),)
+    assert command.url_options == [("search", "-v")]
 
 
 def test_gateway_scheme_is_lowercased() -> None:
