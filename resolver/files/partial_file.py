@@ -143,7 +143,7 @@ class PartialFile:
         if self._buffer is not None:
             self._store_buffer(kind)
         elif part.fd == -1:
-            part.close()
+            part.directory.close()
         elif part.adopted is not None and self.position == part.adopted:
             with suppress(OSError, LocalError):
                 part.restore_name()

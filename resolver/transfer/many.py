@@ -42,7 +42,6 @@ from resolver.transfer.batch import Batch, BatchTask, TaskResult
 from resolver.transfer.naming import (
     NameReservation,
     NameReservations,
-    local_directory,
     local_file_name,
     may_be_index,
 )
@@ -155,14 +154,28 @@ class SavingOne:
     async def run(self) -> Outcome:
         """Save the object, and return its outcome. Raises only `LedgerFault` and `Requeue`."""
         current_row.set(self.entry)
-        began = running().current_time()
+        batch, request, began = self._batch, self.request, running().current_time()
         try:
-            outcome = await self._save()
+            url = self._parsed or url_of(request.url, origin=request.origin)
+            saved = await batch.session.save(
+                url,
+                os.path.join(batch.directory, await self._path(url)),
+                exists=batch.exists,
+                make_directory=True,
+                digest=batch.digest,
+                checksum=request.checksum,
+                size=request.size,
+                mirrors=request.mirrors,
+                listings=request.path is not None,
+                origin=request.origin,
+                referrer=request.referrer,
+            )
+            outcome = outcome_of(saved, url.scheme, saved.path)
         except LedgerFault:
             raise
         except ResolveError as error:
-            elapsed, request = running().current_time() - began, self.request
-            judged = judge_failed(error, self._text, self._batch.network, request.origin, request.referrer)
+            elapsed = running().current_time() - began
+            judged = judge_failed(error, self._text, batch.network, request.origin, request.referrer)
             outcome = outcome_of_failure(error, self._text, elapsed, judged)
         if self.entry is not None:
             await record_outcome(self.entry, outcome)
@@ -207,25 +220,6 @@ class SavingOne:
             digest=entry.digest,
         )
 
-    async def _save(self) -> Outcome:
-        batch, request = self._batch, self.request
-        url = self._parsed or url_of(request.url, origin=request.origin)
-        path = os.path.join(batch.directory, await self._path(url))
-        saved = await batch.session.save(
-            url,
-            path,
-            exists=batch.exists,
-            make_directory=True,
-            digest=batch.digest,
-            checksum=request.checksum,
-            size=request.size,
-            mirrors=request.mirrors,
-            listings=request.path is not None,
-            origin=request.origin,
-            referrer=request.referrer,
-        )
-        return outcome_of(saved, url.scheme, saved.path)
-
     async def _path(self, url: Url) -> str:
         """Return the path below the directory, from the request, the server's file name or the URL."""
         session, request = self._batch.session, self.request
@@ -253,8 +247,7 @@ class SavingOne:
         return self._reserve(url, f"link-{self._reservation.number}")
 
     def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
-        directory = local_directory(url, host=False, cut=None)
-        path = self._reservation.take(os.path.join(directory, name or local_file_name(url)), url.shown)
+        path = self._reservation.take(name or local_file_name(url), url.shown)
         return self._reservation.take(path + suffix, url.shown) if suffix else path
 
 
@@ -379,12 +372,12 @@ async def save_under(
 ) -> None:
     """Run the batch that saves the objects of all requests. Raises `LedgerFault`."""
 
-    async def take(result: TaskResult[Outcome]) -> None:
+    def take(result: TaskResult[Outcome]) -> Awaitable[None]:
         if result.value is None:  # stop, because the ledger cannot record further outcomes
             assert result.error is not None
             raise result.error
         assert isinstance(result.task, SavingOne)
-        await report(result.task.request, result.value)
+        return report(result.task.request, result.value)
 
     await batch.run(_tasks(settings, requests, ledger, report), take)
 

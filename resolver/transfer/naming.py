@@ -277,7 +277,7 @@ class NameReservations:
         If the path is not free, the first free numbered path is returned.
         """
         directory, _, name = path.rpartition("/")
-        place = self._reserve_directory(directory)
+        place = self._reserve_directory(directory) if directory else ""
         numbered = join(place, name) if place else name
         key = first = name_key(numbered)
         for number in itertools.count(self._last.get(key) + 1):
@@ -331,7 +331,7 @@ class NameReservations:
     def _reserve_directory(self, directory: str) -> str:
         """Return the path of a directory, with a number if a file of the run has the same name."""
         place = ""
-        for part in directory.split("/") if directory else ():
+        for part in directory.split("/"):
             names = (join(place, number_name(part, number)) for number in itertools.count(1))
             place = next(name for name in names if not self._files.get(name_key(name)))
             if not self._directories.get(key := name_key(place)):
