@@ -209,10 +209,11 @@ def _make_row(target: CommandTarget, command: Command, naming_rule: str | None =
     """
     from resolver.ledger.book import RequestRow
 
-    options = command.url_options
-    typed_url = redact(target.url) if options or target.parsed_url is None else target.parsed_url.shown
-    shown = typed_url
-    if options:
+    url = target.parsed_url
+    if url is not None and url.text == target.url:
+        typed_url = shown = url.shown
+    else:
+        typed_url = shown = redact(target.url)
         with suppress(ResolveError):  # the command reports the error
             shown = target.parse(command).shown
     path = os.path.abspath(os.path.join(command.directory or "", target.path))
