@@ -27,7 +27,7 @@ _NOT_IN_HOST = re.compile(r"[^0-9A-Za-z._-]")
 _NUMBER = re.compile(r"[0-9]+\Z|0x[0-9a-f]*\Z")
 _LABEL = re.compile(r"[0-9A-Za-z-]+\Z")
 _GROUP = r"(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)"
-_DOTTED_QUAD = rf"{_GROUP}(?:\.{_GROUP}){{3}}"
+_DOTTED_QUAD = re.compile(rf"{_GROUP}(?:\.{_GROUP}){{3}}")
 _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
 _ZONE_SIGN = "%25"
 _MAX_LABEL = 63  # the maximum number of characters of a label in a DNS name (RFC 1035 2.3.4)
@@ -347,7 +347,7 @@ def _find_host_error(host: str, labels: list[str]) -> str | None:
         return "host with an empty label"
     if len(host.removesuffix(".")) > _MAX_NAME or max(map(len, labels)) > _MAX_LABEL:
         return "host over 253 or label over 63 characters"
-    if _NUMBER.match(labels[-1]) and not re.fullmatch(_DOTTED_QUAD, host):
+    if _NUMBER.match(labels[-1]) and not _DOTTED_QUAD.fullmatch(host):
         return "numeric host that is not four decimal groups of 0 to 255"
     return None
 

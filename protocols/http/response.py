@@ -56,7 +56,8 @@ class BodyFraming(enum.Enum):
 class ResponseHead:
     """The status line and the header fields of a final response.
 
-    `length` is set only if the framing is LENGTH. `first` contains the first value of each field.
+    `length` is set only if the framing is LENGTH. `first` contains the first value of each field. `codings`
+    are the content codings in lower case, without `identity`.
     """
 
     status: int
@@ -65,9 +66,11 @@ class ResponseHead:
     framing: BodyFraming = BodyFraming.CLOSE
     length: int | None = None
     first: dict[str, str] = field(init=False, repr=False, compare=False)
+    codings: list[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.first = dict(self.fields[::-1])
+        self.codings = self._list_codings() if "content-encoding" in self.first else []
 
     def find_framing(self, method: bytes, version: str = "1.1") -> None:
         """Set how the end of the body is found (RFC 9112 6.3), and the body's length if it is known.
@@ -128,11 +131,7 @@ class ResponseHead:
         value = self.first.get("content-length")
         return None if value is None else content_length(value)
 
-    @property
-    def codings(self) -> list[str]:
-        """Return the content codings in lower case, without `identity`."""
-        if "content-encoding" not in self.first:
-            return []
+    def _list_codings(self) -> list[str]:
         values = self.values("content-encoding")
         names = [coding.strip().lower() for coding in ",".join(values).split(",")]
         return [coding for coding in names if coding not in ("", "identity")]
@@ -168,8 +167,10 @@ def content_length(value: str) -> int:
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-# `re` compiles the patterns on first use.
-_IMF_FIXDATE = rf"(?a)[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT"
+_IMF_FIXDATE = re.compile(
+    rf"(?a)[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT"
+)
+# `re` compiles the obsolete formats on first use.
 _RFC_850 = rf"(?a)[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT"
 _ASCTIME = rf"(?a)[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})"
 #: The first two-digit year of the 20th century in dates of RFC 850. By RFC 9110, a year far in the future
@@ -189,7 +190,7 @@ def format_date(moment: datetime) -> str:
 
 def parse_date(text: str) -> datetime | None:
     """Parse a date, and return it in UTC, or None for an invalid date."""
-    match = re.fullmatch(_IMF_FIXDATE, text) or re.fullmatch(_RFC_850, text) or re.fullmatch(_ASCTIME, text)
+    match = _IMF_FIXDATE.fullmatch(text) or re.fullmatch(_RFC_850, text) or re.fullmatch(_ASCTIME, text)
     if match is None:
         return None
     day, month, year, hour, minute, second = match.group("day", "month", "year", "hour", "minute", "second")
