@@ -25,13 +25,13 @@ def check_name(path: str) -> None:
         raise LocalError(
             f"cannot write {path!r}: this name is reserved for incomplete files (S14); choose another name"
         )
-    _check_locale(path)
+    if not path.isascii():
+        _check_locale(path)
 
 
 def _check_locale(path: str) -> None:
     try:
-        if not path.isascii():
-            os.fsencode(path)
+        os.fsencode(path)
     except UnicodeEncodeError as error:
         wrong = path[error.start]
         raise LocalError(

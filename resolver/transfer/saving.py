@@ -239,9 +239,11 @@ class Saver:
         self._digest = settings.get("digest", False)
         self._has_meta = settings.get("meta", False)
         checksum = settings.get("checksum")
-        if not isinstance(checksum, str | Checksum | None):
-            raise TypeError(f"'checksum' must be a string or a Checksum, got {type(checksum).__name__}")
-        self._checksum = Checksum.parse(checksum) if isinstance(checksum, str) else checksum
+        if checksum is not None and not isinstance(checksum, Checksum):
+            if not isinstance(checksum, str):
+                raise TypeError(f"'checksum' must be a string or a Checksum, got {type(checksum).__name__}")
+            checksum = Checksum.parse(checksum)
+        self._checksum = checksum
         self._size = settings.get("size")
         self._takes_listings = settings.get("listings", True)
         self._listed = settings.get("listed") or NOTHING

@@ -6,7 +6,7 @@ module-level function of the package creates a `Resolver` for one call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -388,15 +388,16 @@ class Resolver:
         origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
         first = self._request(url, origin, referrer, want="file", prompt=True)
         mirrors = as_tuple("mirrors", wanted.get("mirrors", ()))
-        others = [self._request(mirror, origin, referrer, want="file", prompt=True) for mirror in mirrors]
+        request = partial(self._request, want="file", prompt=True, transfer=first.transfer)
+        others = [request(mirror, origin, referrer) for mirror in mirrors]
         if self._has_mirrors:
-            others += self._mirror_requests(first.url, origin, referrer)
+            others += [request(*mirror) for mirror in self._find_mirrors(first.url, origin, referrer)]
         listed = wanted.get("listed")
         if listed is not None and not registry.is_web(first.url.scheme):  # http responses have them
             first = first._replace(options=replace(first.options, listed=listed))
         saving = saver(
             self._network,
-            (first, *[other._replace(transfer=first.transfer) for other in others]),
+            (first, *others),
             fspath(path),
             wanted,
             retry_policy=self._retry_policy or FIVE_TRIES,
@@ -649,18 +650,18 @@ class Resolver:
             self._commits = GroupCommit(self._sync)
         return self._commits
 
-    def _mirror_requests(
+    def _find_mirrors(
         self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
-    ) -> Iterator[RetrievalRequest]:
-        """Return the requests for the configured mirrors of a URL.
+    ) -> list[tuple[str, Origin, tuple[str, str | None] | None]]:
+        """Return the configured mirrors of a URL, each with its origin and its referrer.
 
         The mirrors of the longest matching URL prefix are used, with the origin `user`. Without a matching
         prefix, the mirrors of the host are used.
         """
         if (match := self._prefixes.find(url)) is not None:
-            return (self._request(mirror, "user", None, want="file", prompt=True) for mirror in match[1])
+            return [(mirror, "user", None) for mirror in match[1]]
         urls = list_mirrors(url, self._network.host_of(url).mirrors)
-        return (self._request(mirror, origin, referrer, want="file", prompt=True) for mirror in urls)
+        return [(mirror, origin, referrer) for mirror in urls]
 
     def _request(
         self,
@@ -670,6 +671,7 @@ class Resolver:
         want: Wanted = "content",
         *,
         prompt: bool = False,
+        transfer: int = 0,
     ) -> RetrievalRequest:
         try:
             parsed = url_of(url, strict=self._strict, origin=origin)
@@ -682,7 +684,7 @@ class Resolver:
             size = self.limits.body if want == "content" else max_streamed(self.limits)
             early = prompt and self._network.recorder is None  # an archive has one exchange after another
             options = self._presets[want, prompt] = replace(self._options, want=want, prompt=early, most=size)
-        transfer = self._network.next_transfer()
+        transfer = transfer or self._network.next_transfer()
         changes = count_changes(options) if options.memory else 0
         leads = self._lists if want == "listing" else self._leads
         return RetrievalRequest(
