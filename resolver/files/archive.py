@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from protocols.errors import LocalError
-from resolver.files.atomic import TEMPORARY, forget, lock, replace
+from resolver.files.atomic import TEMPORARY, forget, lock, replace, sync_file
 from resolver.files.faults import check_spare, writing_fault
 
 
@@ -143,7 +143,7 @@ class ArchiveOutput:
     def sync(self) -> None:
         """Sync the archive to the disk."""
         try:
-            os.fdatasync(self._fd)
+            sync_file(self._fd, data_only=True)
         except OSError as error:
             raise writing_fault(error, self.path) from error
 

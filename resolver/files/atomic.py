@@ -18,6 +18,28 @@ if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
 
+#: `errno` codes of a file system that cannot sync a file. For fsync(2), POSIX lists EINVAL; some FUSE and
+#: network file systems return another code.
+_NO_SYNC = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
+
+
+def sync_file(fd: int, *, data_only: bool = False) -> None:
+    """Sync an open file to the disk, if the file system supports this.
+
+    Args:
+        fd: The descriptor of the file.
+        data_only: Whether metadata that a later read does not need, such as the times, stays unsynced.
+
+    Raises:
+        OSError: The data could not be written, for example because the disk is full.
+    """
+    try:
+        (os.fdatasync if data_only else os.fsync)(fd)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+
+
 @contextmanager
 def whole_file(
     fd: int, lines: Iterable[bytes], remove: Callable[[], None], *, sync: bool = True
@@ -37,7 +59,7 @@ def whole_file(
             file.writelines(lines)
             file.flush()
             if sync:
-                os.fsync(fd)
+                sync_file(fd)
             status = os.fstat(fd)
         yield status
     except BaseException:

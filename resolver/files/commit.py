@@ -16,6 +16,7 @@ from functools import cache, partial
 from typing import Literal, NoReturn, TypeAlias, cast, get_args
 
 from protocols.errors import LocalError
+from resolver.files.atomic import sync_file
 from resolver.files.names import make_taken_error
 from resolver.files.part import PartFile
 from resolver.files.part_state import set_time, write_all
@@ -75,7 +76,7 @@ def _sync_each(fds: Sequence[int]) -> dict[int, OSError]:
     if len(fds) > 1:
         for fd in fds:
             start_writeback(fd, 0, 0)
-    return _call_each(os.fsync, fds)
+    return _call_each(sync_file, fds)
 
 
 def _call_each(function: Callable[[int], None], fds: Sequence[int]) -> dict[int, OSError]:
@@ -228,7 +229,7 @@ class UnopenedPart(PendingPartFile):
             has_name = False
         if not has_name:
             self._create_part()
-            os.fsync(self.fd)
+            sync_file(self.fd)
             return part.publish(None, durable=durable)
         if durable:
             part.directory.sync()

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Protocol
 
 from protocols.errors import LocalError
-from resolver.files.atomic import lock, whole_file
+from resolver.files.atomic import lock, sync_file, whole_file
 from resolver.files.directory import NO_LINKS, DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.files.names import check_name
@@ -184,7 +184,7 @@ class Mbox:
         try:
             if self._fd != -1:
                 with _convert_errors(self._path):
-                    os.fsync(self._fd)
+                    sync_file(self._fd)
                     self._directory.forget(self._state)
         finally:
             self._release()
@@ -199,7 +199,7 @@ class Mbox:
 
     def _record_state(self) -> None:
         """Sync the mbox file, and then record its size in the state file."""
-        os.fsync(self._fd)
+        sync_file(self._fd)
         record = {"format": _FORMAT, "size": self.size, "inode": os.fstat(self._fd).st_ino}
         temporary = self._state + FIRST_SUFFIX
         self._directory.forget(temporary)
@@ -273,7 +273,7 @@ class Maildir:
                 with open(fd, "wb", closefd=False) as file:
                     file.write(octets)
                 os.utime(fd, (seconds, seconds))
-                os.fsync(fd)
+                sync_file(fd)
             except BaseException:
                 temporary.forget(name)
                 raise

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
+from resolver.files.atomic import sync_file
 from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, start_writeback
 from resolver.files.faults import writing_fault
 from resolver.files.part import Existing, PartFile, Segment
@@ -283,7 +284,7 @@ class PartialFile:
     async def sync_ranges(self, ranges: Ranges) -> None:
         """Sync the file, and then record the ranges in the state file."""
         try:
-            await running().in_thread(os.fdatasync, self._part.fd)
+            await running().in_thread(partial(sync_file, self._part.fd, data_only=True))
         except OSError as error:
             self._part.can_resume = False  # After a failed sync, Linux may drop the data.
             raise writing_fault(error, self.path) from error

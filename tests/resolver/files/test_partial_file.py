@@ -264,6 +264,8 @@ async def test_interrupted_file_of_removed_directory_has_no_bytes_for_later_run(
     [
         ("write", errno.ENOSPC, "no space left on device ("),
         ("write", errno.EDQUOT, "quota"),
+        ("fsync", errno.ENOSPC, "no space left on device ("),
+        ("fsync", errno.EDQUOT, "quota"),
         ("fsync", errno.EIO, "input/output error"),
         ("link", errno.EROFS, "read-only file system ("),
     ],
@@ -280,6 +282,25 @@ async def test_disk_errors_are_local_errors(
     assert f"cannot write '{tmp_path}/got'" in raised.value.message
     assert isinstance(raised.value.__cause__, OSError)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS])
+async def test_file_system_without_fsync_saves_file(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(os, "fdatasync", refuse, raising=False)
+    async with PartialFile(str(tmp_path / "got"), meta=True) as sink:
+        await sink.begin_segments(Validators(size=1, etag='"1"'), ())
+        with sink.segment(0, 1) as segment:
+            segment.write(b"x")
+        await sink.sync_ranges(((0, 1),))
+        sink.end_segments(1)
+        await sink.commit(WHEN, b'{\n  "format": "url-resolver meta 1"}')
+    assert sorted(os.listdir(tmp_path)) == ["got", "got.meta.json"]
 
 
 async def test_commit_does_not_block_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
