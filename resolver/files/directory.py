@@ -110,9 +110,13 @@ def _remove(path: str, status: os.stat_result) -> None:
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 #: `errno` codes of a file system without hard links (FAT, some network file systems). Android since 6.0, and
-#: AppArmor without a rule for links, deny link(2) with EACCES.
+#: AppArmor without a rule for links, deny link(2) with EACCES. For a file with 0 links, as some FUSE file
+#: systems report it, Linux fails with ENOENT.
 NO_LINKS = frozenset(
-    {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+    {
+        *(errno.EPERM, errno.EACCES, errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTSUP),
+        *(errno.ENOSYS, errno.EMLINK, errno.EXDEV),
+    }
 )
 
 

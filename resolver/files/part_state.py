@@ -45,9 +45,10 @@ _FAILED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 def is_own(status: os.stat_result) -> bool:
     """Return whether this is a regular file of the effective user with a single hard link.
 
-    If a file has several hard links, a write would also change the file under its other names.
+    If a file has several hard links, a write would also change the file under its other names. Some FUSE file
+    systems report 0 links for each file.
     """
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink <= 1
 
 
 def is_guarded(status: os.stat_result) -> bool:

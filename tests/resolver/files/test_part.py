@@ -76,6 +76,31 @@ async def test_part_of_interrupted_run_is_resumed(tmp_path: Path) -> None:
     assert [name for name in getattr(os, "listxattr", lambda _: [])(tmp_path / "got") if "part" in name] == []
 
 
+@pytest.mark.parametrize("adopt", [False, True])
+async def test_file_system_that_reports_no_links_resumes_and_names_part(
+    adopt: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some FUSE file systems report 0 links for each file, so Linux refuses link(2) with ENOENT."""
+
+    def without_links(status: os.stat_result) -> os.stat_result:
+        return os.stat_result([*status[:3], 0, *status[4:]])
+
+    def refuse(*arguments: object, **more: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    stat_file, stat_descriptor = os.stat, os.fstat
+    monkeypatch.setattr(os, "stat", lambda *names, **more: without_links(stat_file(*names, **more)))
+    monkeypatch.setattr(os, "fstat", lambda fd: without_links(stat_descriptor(fd)))
+    monkeypatch.setattr(os, "link", refuse)
+    if adopt:
+        (tmp_path / "got").write_bytes(HALF)
+    else:
+        await begin(tmp_path / "got")
+    assert await go_on(tmp_path / "got", adopt=adopt) == (len(HALF), None)
+    assert (tmp_path / "got").read_bytes() == HALF + b"+"
+    assert os.listdir(tmp_path) == ["got"]
+
+
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o000, 0o077])
 async def test_part_is_not_group_writable_until_commit(umask: int, tmp_path: Path) -> None:
     """Otherwise, users with umask 002 could not resume any file: group-writable files are refused."""
