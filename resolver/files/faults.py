@@ -66,6 +66,8 @@ def object_fault(error: OSError, path: bytes) -> ResolveError:
 def writing_fault(error: OSError, path: str) -> LocalError:
     """Return the error for a file that cannot be written, with the cause, the path and the fix."""
     remedy = _REMEDIES.get(error.errno or 0)
+    if error.errno == errno.EEXIST and error.filename2 is not None:  # Only rename(2) and link(2) set it.
+        remedy = "the file system cannot replace a file: choose another directory"
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 
 

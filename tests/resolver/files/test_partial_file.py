@@ -211,6 +211,25 @@ async def test_failed_rename_without_hard_links_leaves_no_empty_file(
     assert "got" not in os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("octets", [b"", b"whole"])
+async def test_rename_that_never_replaces_is_error_with_cause(
+    octets: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems report EEXIST for a rename to an existing name."""
+    real = os.replace
+
+    def refuse(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        if new in os.listdir(tmp_path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), old, None, new)
+        real(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    (tmp_path / "got").write_bytes(b"before")
+    with pytest.raises(LocalError, match=r"file exists \(the file system cannot replace a file: choose"):
+        await write(tmp_path / "got", octets, exists="replace")
+    assert (tmp_path / "got").read_bytes() == b"before"
+
+
 async def test_commit_follows_renamed_directory(tmp_path: Path) -> None:
     (tmp_path / "place").mkdir()
     async with PartialFile(str(tmp_path / "place" / "got")) as sink:
