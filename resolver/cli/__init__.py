@@ -54,7 +54,7 @@ def _run_and_flush(argv: list[str]) -> int:
     except ResolveError as error:
         streams.complain(error.message)
         status = error.exit_code
-    except (OSError, MemoryError, RuntimeError, BaseExceptionGroup) as error:
+    except (OSError, MemoryError, RuntimeError, ModuleNotFoundError, BaseExceptionGroup) as error:
         if (fault := exhaustion_fault(error)) is None:
             raise
         streams.complain(fault.message)

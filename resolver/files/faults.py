@@ -11,7 +11,7 @@ import os
 import resource
 import sys
 
-from protocols.errors import AccessDenied, LocalError, NotFound, ResolveError
+from protocols.errors import AccessDenied, LocalError, NotConfigured, NotFound, ResolveError
 
 #: `errno` codes for a file that does not exist. ENAMETOOLONG is included, because the system cannot
 #: store a file with a name that is too long.
@@ -78,7 +78,8 @@ _EXHAUSTED = _FULL | {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 def exhaustion_fault(error: BaseException) -> LocalError | None:
     """Return the error for a run that ended because the machine lacks a resource, such as memory.
 
-    The current directory is such a resource: another process can remove it.
+    The current directory is such a resource: another process can remove it. A module of the standard library
+    is another one: some builds of Python lack `_sqlite3`.
 
     The result is `None` if the exception, or another exception of the group, has another cause.
     """
@@ -92,6 +93,8 @@ def exhaustion_fault(error: BaseException) -> LocalError | None:
             raise_without_thread(error)
         except OSError as cause:
             error = cause
+    if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:
+        return NotConfigured(f"this build of Python lacks the module {error.name} (use another build)")
     if isinstance(error, MemoryError):
         error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     if not isinstance(error, OSError):

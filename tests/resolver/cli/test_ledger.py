@@ -17,7 +17,7 @@ import pytest
 from resolver.files.atomic import LedgerFile
 from tests.hang import HANG
 from tests.resolver.cli import contract
-from tests.resolver.cli.command import Done, resolve
+from tests.resolver.cli.command import Done, hide_library, resolve
 
 WORDS = ["get", "-d", "out", "-i", "list", "--ledger", "run"]
 
@@ -388,3 +388,17 @@ def test_ledger_list_of_trees_skips_done_files(tree: str, folder: Path) -> None:
     shutil.rmtree(folder / "tree/e")
     again = resolve(*TREE_WORDS, "-i", "list", "--json")
     assert [record["status"] for record in again.records] == ["skipped"] * 5
+
+
+@pytest.mark.parametrize(
+    "words", [["get", "--ledger", "run", "{}/a"], ["ledger", "run"], ["get", "-r", "{}/"]]
+)
+def test_python_without_sqlite_is_error_with_module(
+    words: list[str], source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source.parent / "run").touch()
+    for package in ("resolver.ledger", "resolver.trees"):
+        hide_library(monkeypatch, "sqlite3", package)
+    done = resolve(*(word.format(source.as_uri()) for word in words))
+    assert done.status == 2
+    assert done.messages == "resolve: this build of Python lacks the module sqlite3 (use another build)\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import LocalError
+from protocols.errors import LocalError, NotConfigured
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import (
     SPARE,
@@ -97,6 +97,14 @@ def test_exhaustion_fault_without_memory_is_a_local_error(error: Exception) -> N
     assert "cannot allocate memory (see ulimit -v" in found.message
 
 
+def test_exhaustion_fault_without_standard_module_names_module() -> None:
+    """Some builds of Python lack `_sqlite3`, which a ledger and a tree need."""
+    error = ModuleNotFoundError("No module named '_sqlite3'", name="_sqlite3")
+    found = exhaustion_fault(ExceptionGroup("", [error]))
+    assert isinstance(found, NotConfigured)
+    assert "lacks the module _sqlite3 (" in found.message
+
+
 def test_exhaustion_fault_of_removed_current_directory_is_a_local_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +121,7 @@ def test_exhaustion_fault_of_removed_current_directory_is_a_local_error(
     "error",
     [
         ValueError(),
+        ModuleNotFoundError("No module named 'spam'", name="spam"),
         RuntimeError(),
         OSError(errno.EBADF, os.strerror(errno.EBADF)),
         FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "name"),
@@ -120,6 +129,7 @@ def test_exhaustion_fault_of_removed_current_directory_is_a_local_error(
     ],
     ids=[
         "no system error",
+        "missing library",
         "no missing thread",
         "defect of the program",
         "missing file",
