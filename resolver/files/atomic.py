@@ -252,6 +252,36 @@ def update_own(
         raise LocalError(f"cannot write the {kind} {path}: {error.strerror}") from error
 
 
+def _open_private(path: str, check: Callable[[os.stat_result], None], *, make: bool = True) -> int:
+    """Open a private file for reading and writing. With `make`, create a missing file.
+
+    Args:
+        path: The name of the file.
+        check: A function that raises `LocalError` if the file with the `stat` result is not private.
+        make: Whether a missing file is created.
+
+    Raises:
+        OSError: The file cannot be opened.
+        LocalError: The file is not private. A new file is then removed, because its file system, such as FAT,
+            does not store permissions.
+    """
+    flags, is_new = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, make
+    try:
+        fd = os.open(path, flags | (os.O_CREAT | os.O_EXCL if make else 0), 0o600)
+    except FileExistsError:
+        fd, is_new = os.open(path, flags | os.O_CREAT, 0o600), False
+    try:
+        check(os.fstat(fd))
+    except LocalError as error:
+        if is_new:
+            _remove_own(path, fd)
+            message = f"the file system of {path!r} does not store permissions: name a file on another one"
+            error = type(error)(message)
+        os.close(fd)
+        raise error from None
+    return fd
+
+
 @contextmanager
 def _lock_file(path: str, kind: str, *, wait: bool = False) -> Iterator[int | None]:
     """Lock the file and yield its descriptor; a missing file is created.
@@ -260,9 +290,8 @@ def _lock_file(path: str, kind: str, *, wait: bool = False) -> Iterator[int | No
     replaces the file before the lock is acquired, the new file is opened and locked.
     """
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        fd = _open_private(path, partial(check_own, path, kind, secret=True))
         try:
-            check_own(path, kind, os.fstat(fd), secret=True)
             if not lock(fd, wait=wait):
                 yield None
                 return
@@ -508,10 +537,10 @@ class LedgerFile:
 
     def acquire(self, *, make: bool = True) -> None:
         """Open the ledger and lock it until `close` is called."""
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            self._fd = os.open(self.path, flags | (os.O_CREAT if make else 0), 0o600)
-            self._check()
+            self._fd = _open_private(self.path, self._check, make=make)
+            if not lock(self._fd):
+                raise LedgerFileLocked(f"the ledger {self.path!r} is locked by another run")
         except OSError as error:
             self.close()
             raise writing_fault(error, self.path) from error
@@ -519,14 +548,11 @@ class LedgerFile:
             self.close()
             raise
 
-    def _check(self) -> None:
-        status = os.fstat(self._fd)
+    def _check(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             raise LocalError(f"{self.path!r} is not a regular file, so not a ledger: name another file")
         if status.st_uid not in (os.geteuid(), 0) or status.st_mode & 0o022:
             raise LocalError(f"others may write to the ledger {self.path!r}: chmod 600, or name another file")
-        if not lock(self._fd):
-            raise LedgerFileLocked(f"the ledger {self.path!r} is locked by another run")
 
     def check_path(self) -> None:
         """Raise `LocalError` if the ledger was removed or replaced by another file.

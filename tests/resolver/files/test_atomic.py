@@ -11,7 +11,15 @@ from resolver import LocalError, NotConfigured
 from resolver.cli.config import load
 from resolver.cli.secrets import read_netrc
 from resolver.cli.values import UsageError
-from resolver.files.atomic import MISSING, LedgerFile, check_writable, open_own, write_temporary, write_whole
+from resolver.files.atomic import (
+    MISSING,
+    LedgerFile,
+    check_writable,
+    open_own,
+    update_own,
+    write_temporary,
+    write_whole,
+)
 
 
 def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:
@@ -141,6 +149,32 @@ def test_check_writable_reports_unwritable_directory(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir(mode=0o500)
     with pytest.raises(LocalError, match=r"page\.html': .*dir' is not writable$"):
         check_writable(str(tmp_path / "dir" / "page.html"))
+
+
+@pytest.mark.parametrize("kind", ["ledger", "cookies"])
+def test_private_file_without_permissions_is_removed(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAT gives each file the permissions of the mount, so chmod has no effect."""
+
+    def fat_mode(status: os.stat_result) -> os.stat_result:
+        return os.stat_result([status.st_mode | 0o077, *status[1:]])
+
+    def open_file() -> None:
+        if kind == "ledger":
+            LedgerFile(str(tmp_path / kind)).acquire()
+        else:
+            update_own(str(tmp_path / kind), kind, 100, lambda octets: octets)
+
+    stat_descriptor = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda fd: fat_mode(stat_descriptor(fd)))
+    with pytest.raises(LocalError, match="does not store permissions: name a file on another"):
+        open_file()
+    assert os.listdir(tmp_path) == []
+    (tmp_path / kind).write_bytes(b"old")
+    with pytest.raises(LocalError, match="chmod 600"):
+        open_file()
+    assert (tmp_path / kind).read_bytes() == b"old"
 
 
 def test_ledger_file_close_error_is_ignored(tmp_path: Path) -> None:
