@@ -192,9 +192,12 @@ _MESSAGES = (
     # SQLite reports a lack of descriptors by the same code as a lack of permissions.
     ("SQLITE_CANTOPEN", "cannot be opened: make it and its directory writable, or raise ulimit -n"),
     ("SQLITE_FULL", "cannot be written: no space left (free some, then run again)"),
+    # SQLite cannot enlarge the file -shm.
+    ("SQLITE_IOERR_SHMSIZE", "cannot be written: check the free space and ulimit -f, then run again"),
     # The write-ahead log needs mmap(2), which some FUSE and network file systems lack.
     ("SQLITE_IOERR_SHM", "is on a file system without shared memory: name a file on another disk"),
-    ("SQLITE_IOERR", "cannot be read or written: check the free space, then run again"),
+    ("SQLITE_IOERR_FSYNC", "cannot be synced to the disk: name a file on another disk"),
+    ("SQLITE_IOERR", "cannot be read or written: check the free space and ulimit -f, then run again"),
 )
 
 

@@ -136,7 +136,12 @@ async def test_ledger_of_older_version_gets_new_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("SQLITE_IOERR_SHMMAP", "on another disk"), ("SQLITE_IOERR_WRITE", "check the free space")],
+    [
+        ("SQLITE_IOERR_SHMMAP", "on another disk"),
+        ("SQLITE_IOERR_WRITE", "check the free space and ulimit -f"),
+        ("SQLITE_IOERR_SHMSIZE", "ulimit -f"),
+        ("SQLITE_IOERR_FSYNC", "synced to the disk: name a file on another disk"),
+    ],
 )
 def test_disk_error_of_ledger_suggests_a_fix(name: str, advice: str) -> None:
     error = sqlite3.OperationalError("disk I/O error")
