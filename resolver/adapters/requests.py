@@ -347,7 +347,7 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
         resolver.NetworkSettings, {name: value for name, value in settings.items() if name in names}
     )
     if (total := settings.get("timeout")) is not None:
-        network["limits"] = replace(network.get("limits") or resolver.Limits(), total=float(total))
+        network["limits"] = replace(network.get("limits") or resolver.Limits(), total=total)
     return network
 
 

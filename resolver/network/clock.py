@@ -263,6 +263,6 @@ class Throttle:
 
 
 def check_rate(rate: int | None) -> None:
-    """Raise `NotConfigured` for a rate below 1 byte per second."""
-    if rate is not None and rate < 1:
-        raise NotConfigured(f"rate must be at least 1 byte/s, got {rate}")
+    """Raise `NotConfigured` for a rate below 1 byte per second, or one that no clock can measure."""
+    if rate is not None and not 1 <= rate < 1e308:
+        raise NotConfigured(f"rate must be from 1 to 1e308 bytes/s, got {rate}")

@@ -338,7 +338,7 @@ def limits_of(settings: Settings) -> Limits:
         kind: type = type(limits)
         words = f"'limits' must be a resolver.Limits, got {kind.__module__}.{kind.__name__}"
         raise TypeError(f"{words} (the number of connections cannot be limited here)")
-    return limits if total is None else replace(limits, total=float(total))
+    return limits if total is None else replace(limits, total=total)
 
 
 def options_of(settings: Settings) -> Options:

@@ -6,6 +6,7 @@ A pause does not count as slowness; a trickle of bytes does, with or without pau
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -152,9 +153,9 @@ async def test_throttle_delays_small_reads_only_under_large_debt() -> None:
     assert time.sleeps == [pytest.approx(2.306)]
 
 
-@pytest.mark.parametrize("octets", [0, -1])
-def test_resolver_rate_below_one_is_not_configured(octets: int) -> None:
-    with pytest.raises(NotConfigured, match="at least 1 byte/s"):
+@pytest.mark.parametrize("octets", [0, -1, math.nan, math.inf, 10**400])
+def test_resolver_rate_out_of_range_is_not_configured(octets: int) -> None:
+    with pytest.raises(NotConfigured, match="rate must be from 1 to 1e308 bytes/s"):
         Resolver(rate=octets)
 
 

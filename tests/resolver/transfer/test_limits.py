@@ -42,6 +42,12 @@ def test_limits_refuse_values_that_cannot_be_compared(wrong: dict[str, Any]) -> 
         Limits(**wrong)
 
 
+@pytest.mark.parametrize("seconds", [math.nan, -1, 10**400])
+def test_resolver_refuses_timeout_that_cannot_be_compared(seconds: float) -> None:
+    with pytest.raises(ValueError, match="the limit total must be from 0 to 1e308 or infinity, got"):
+        Resolver(timeout=seconds)
+
+
 @pytest.mark.parametrize("line", [None, math.inf, 1.5])
 def test_limits_refuse_line_that_is_not_an_integer(line: Any) -> None:
     with pytest.raises(ValueError, match="the limit line must be an integer"):
