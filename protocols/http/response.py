@@ -250,7 +250,8 @@ def check_status(head: ResponseHead, *, part: bool = False, file: bool = False) 
     if head.status >= 400 or (file and head.status in _EMPTY):
         raise _refusal(head)
     if head.status >= 300:
-        raise ProtocolError(f"the server answers {head.shown} without a location")
+        lacking = "without a location" if head.status in _ELSEWHERE else "instead of the content"
+        raise ProtocolError(f"the server answers {head.shown} {lacking}")
     if head.status == _PARTIAL and not part:
         raise ProtocolError(f"the server answers {head.shown}, but no range was requested")
     return None

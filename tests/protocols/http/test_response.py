@@ -156,7 +156,9 @@ def test_check_status_3xx_without_location_names_reason() -> None:
 
 @pytest.mark.parametrize("status", [206, 304, 305, 306, 309, 399])
 def test_check_status_unexpected_raises(status: int) -> None:
-    with pytest.raises(ProtocolError):
+    with pytest.raises(
+        ProtocolError, match=rf"^the server answers {status} Because(, but no range| instead of the content$)"
+    ):
         check_status(statuses_head(status, "/there"))
 
 
