@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import trio
 
 import resolver
 from fixtures.ports import serve_connections
-from resolver import ResolveError, Resolver
+from resolver import Entry, ResolveError, Resolver
 from resolver.testing.contract import Case, CaseSetting, MockServer
 from resolver.testing.contract.case import start
 from resolver.url import registry
@@ -142,6 +143,26 @@ async def test_plan_and_retrieval_have_same_error(
             assert _status(plan.error) == _status(error), (url, plan, error)
             assert type(plan.error) is type(error)
             assert error is None or setting.connections == before, f"{url}: something was sent"
+
+
+#: Names that end with a space, contain an encoded slash, are empty, or are too long for a server.
+_NAMES = ("a%20", "a%2Fb", "%2F", "", "a" * 4_000, "a" * 4_096, "%41" * 4_096)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_info_and_listing_of_unusual_name_yield_result_or_error(
+    row: Case, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path
+) -> None:
+    setting = await start(row, nursery, tls, folder)
+    base = setting.url(row.document).rpartition("/")[0] or f"{row.scheme}:"
+    async with setting.resolver() as session:
+        for name in _NAMES:
+            with suppress(ResolveError):
+                assert isinstance(await session.info(f"{base}/{name}"), Entry)
+            with suppress(ResolveError):
+                async with session.entries(f"{base}/{name}") as entries:
+                    async for entry in entries:
+                        assert isinstance(entry, Entry)
 
 
 def _urls(setting: CaseSetting) -> Iterator[str]:
