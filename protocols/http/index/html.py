@@ -421,7 +421,8 @@ def _named_path(heading: str) -> str | None:
 
 
 def _segments(path: bytes) -> list[bytes]:
-    return [segment for segment in path.split(b"/") if segment.strip()]
+    """Split a path into segments, without the `.` that mini_httpd and micro_httpd write for the top."""
+    return [segment for segment in path.split(b"/") if segment.strip() not in (b"", b".")]
 
 
 def _is_same(one: list[bytes], other: list[bytes]) -> bool:

@@ -152,6 +152,23 @@ def test_markup_without_end_tags_gives_entries(page: bytes, names: list[str]) ->
     assert [entry.name for entry in entries] == names
 
 
+def test_markup_titled_with_a_dot_is_the_index_of_the_top() -> None:
+    """The page of mini_httpd 1.30 and micro_httpd for the URL path `/`."""
+    top = parse("http://h/")
+    assert isinstance(top, HttpUrl)
+    page = (
+        b"<title>Index of ./</title>\n<h4>Index of ./</h4>\n    <pre>\n"
+        b'<a href="a%3ab.txt">a:b.txt                         </a>    30Nov2026 16:18           2211\n'
+        b'<a href="sub%20dir">sub dir                         </a>    30Nov2026 16:18           4096\n</pre>'
+    )
+    machine = MarkupReader(top, Limits(), [])
+    entries = [*machine.feed(page), *machine.finish()]
+    assert [(entry.url, entry.size) for entry in entries] == [
+        ("http://h/a%3ab.txt", 2211),
+        ("http://h/sub%20dir", 4096),
+    ]
+
+
 OUTER = (b"<table><td><ul>", b"<ul><li>", b"<table><td><table>")
 INNER = (b"</td>", b"<td></td>", b"</b>", b"<li></li>", b"</table>")
 
