@@ -105,6 +105,8 @@ def _interpret(
         part, file = start > 0 or stop is not None, options.want == "file"
         moved = None if head.status == _OK else check_status(head, part=part, file=file)
     except ResolveError as error:
+        if options.via is not None:  # Squid, tinyproxy and Privoxy answer as the server would: 403, 404, 502
+            error = error.saying("or the proxy does so itself")
         if not has_body:
             return Reply(kind=Kind.ERROR, failure=error)
         return replace(_describe(head, 0, None, [], raw=False), kind=Kind.ERROR, failure=error)

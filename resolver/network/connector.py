@@ -374,7 +374,7 @@ class ProxyConnector(Connector):
             if isinstance(error, TlsError):
                 error = error.without_certificate()  # pins are for the servers of URLs
             if isinstance(error, NetworkError):
-                raise error.saying(f"which is the proxy {self._proxy.shown}") from error.__cause__
+                raise error.saying(f"in the connection to the proxy {self._proxy.shown}") from error.__cause__
             raise
         stream.secured = False
 

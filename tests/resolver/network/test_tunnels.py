@@ -133,6 +133,29 @@ ANSWERS: list[tuple[bytes, type[resolver.ResolveError], int, str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        # Squid 5.7: a host without an address; its rules forbid the URL
+        (b"HTTP/1.1 502 Bad Gateway\r\nX-Squid-Error: ERR_DNS_FAIL 0\r\n\r\n", resolver.TryLater),
+        (b"HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n\r\n", resolver.AccessDenied),
+        # tinyproxy 1.11.1: the wrong password in `Proxy-Authorization`
+        (
+            b'HTTP/1.0 401 Unauthorized\r\nWWW-Authenticate: Basic realm="Tinyproxy"\r\n\r\n',
+            resolver.LoginRequired,
+        ),
+    ],
+)
+async def test_error_of_forwarded_request_mentions_proxy(
+    said: bytes, kind: type[resolver.ResolveError], nursery: trio.Nursery
+) -> None:
+    """The status does not show whether the server or the proxy answers."""
+    proxy = await serve_http_proxy(nursery, HttpProxy(response=said))
+    async with Resolver(proxy=proxy.url(), patience=RetryPolicy(tries=1)) as session:
+        with pytest.raises(kind, match="or the proxy does"):
+            await session.fetch("http://h.test/")
+
+
 @pytest.mark.parametrize(("said", "kind", "status", "words"), ANSWERS)
 async def test_http_proxy_answer_maps_to_error(
     said: bytes, kind: type[resolver.ResolveError], status: int, words: str, nursery: trio.Nursery
@@ -603,7 +626,7 @@ async def test_https_proxy_without_tls_is_a_tls_error(nursery: trio.Nursery, caf
     nursery.start_soon(trio.serve_listeners, refuse, listeners)
     proxy = f"https://127.0.0.1:{port}"
     async with Resolver(proxy=proxy, cafile=cafile, patience=RetryPolicy(tries=5)) as session:
-        with pytest.raises(resolver.TlsError, match=f"proxy {proxy}") as caught:
+        with pytest.raises(resolver.TlsError, match=f"in the connection to the proxy {proxy}") as caught:
             await session.fetch("http://h.test/")
     assert (caught.value.attempts, len(asked), b"h.test" in asked[0]) == (1, 1, False)
 
