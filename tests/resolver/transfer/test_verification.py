@@ -261,6 +261,18 @@ ROWS = {
 }
 
 
+async def test_checksum_of_decoded_file_names_the_setting(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """mini_httpd 1.30 sends a `.gz` file with this field, and the published digest is of the `.gz` file."""
+    packed = gzip.compress(OBJECT, mtime=0)
+    page = Page(packed, media_type="application/x-gzip", headers=(("Content-Encoding", "gzip"),))
+    server = await serve(nursery, {"/a.gz": page})
+    checksum = f"sha256:{new('sha256', packed).hexdigest()}"
+    async with Resolver(patience=RetryPolicy(tries=1)) as session:
+        with pytest.raises(ChecksumMismatch, match="after the body was decoded") as caught:
+            await session.save(server.url("/a.gz"), tmp_path / "a.gz", checksum=checksum)
+    assert (caught.value.setting, caught.value.exit_code) == ("raw", 10)
+
+
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 async def test_checksum_auto_asks_in_fixed_order(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/pub/object": row.page, **row.beside})
