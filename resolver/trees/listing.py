@@ -129,7 +129,9 @@ class DirectoryListing:
         self._digest = DirectoryDigest()
         self._findings: list[Finding] = []
         self._error: ResolveError | None = None
-        self._has_identity = target.row.mark is not None
+        # Identifiers, or the links of a Unix listing, show loops. PWD does not: in pyftpdlib 1.5.7, its path
+        # contains the names of the links.
+        self._shows_loops = target.row.mark is not None
         self._is_loop = False
         self._is_too_deep = False
         self._is_partial = False
@@ -226,7 +228,6 @@ class DirectoryListing:
     async def _fill(self, reply: StreamingResponse) -> None:
         self._refuse_own_directory(reply)
         identity = identity_of(self._server, reply.extra)
-        self._has_identity |= identity is not None
         if identity is not None and not self._spool.visit(self._target.row.tree, self._number, identity):
             self._is_loop = True
             return
@@ -252,6 +253,7 @@ class DirectoryListing:
             if row is not None:
                 self._digest.add(row.raw, entry)
                 self._rows.append(row)
+                self._shows_loops |= "mode" in (entry.extra or {})
                 self.position += 1
             if len(self._rows) == MAX_IN_MEMORY:
                 self._store_rows()
@@ -335,7 +337,7 @@ class DirectoryListing:
         """Return whether the directory is the same as one of its parents (loop detection)."""
         if self._is_too_deep:
             self._report("index-loop", f"{MAX_DEPTH} nested directories: deeper ones are not entered")
-        if self._has_identity or not self.position:
+        if self._shows_loops or not self.position:
             return self._is_loop
         self._spool.describe(self._number, self._digest.text)
         if not is_repeated(self._spool.count_above(self._number, self._digest.text)):

@@ -14,7 +14,7 @@ import trio
 import resolver
 from fixtures.ftp import Behavior
 from fixtures.ftp import serve as serve_ftp
-from fixtures.ftp.tree import File, Folder
+from fixtures.ftp.tree import File, Folder, Node
 from fixtures.http import Page, moved
 from fixtures.http import serve as serve_http
 from resolver import Entry, parse
@@ -191,6 +191,30 @@ async def test_walk_detects_loop_of_pages(tmp_path: Path, nursery: trio.Nursery)
     found = await mirror(server.url("/"), into=tmp_path)
     assert found.rules == {"http:index-loop"}
     assert len(found.fetched) == 2
+
+
+@pytest.mark.parametrize("replies", [{}, {b"MLSD": b"500 what?\r\n", b"LIST": b"500 what?\r\n"}])
+async def test_walk_detects_loop_behind_virtual_paths(
+    replies: dict[bytes, bytes], tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """Links are listed as directories, and PWD repeats their names: pyftpdlib 1.5.7 without `unique`."""
+    server = await serve_ftp(nursery, Behavior(replies=replies))
+    items: dict[bytes, Node] = {b"f": File(b"hi\n")}
+    server.root.items[b"a"] = Folder(items)
+    items |= {b"s1": server.root.items[b"a"], b"s2": server.root.items[b"a"]}
+    found = await mirror(server.url("a"), into=tmp_path)
+    assert ("ftp:index-loop" in found.rules, len(found.fetched)) == (True, 3)
+
+
+async def test_walk_enters_equal_directories_of_a_unix_listing(tmp_path: Path, nursery: trio.Nursery) -> None:
+    """LIST of vsftpd 3.0.3 marks links, so that a directory `a` in `a` in `a` is not a loop."""
+    server = await serve_ftp(nursery, Behavior(has_features=False))
+    folder = Folder({b"f": File(b"hi\n")})
+    for _ in range(5):
+        folder = Folder({b"a": folder})
+    server.root.items[b"top"] = folder
+    found = await mirror(server.url("top"), into=tmp_path)
+    assert ("ftp:index-loop" in found.rules, len(found.fetched)) == (False, 1)
 
 
 async def test_walk_detects_loop_of_links(tmp_path: Path) -> None:
