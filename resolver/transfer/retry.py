@@ -295,7 +295,7 @@ class Retrier:
             if not is_same:
                 self._restart_changed("the object has changed")
             elif requested:
-                self._restart("the server cannot resume at an offset")
+                self._restart("the transfer cannot resume at an offset")
             else:
                 store.restart()
             return
