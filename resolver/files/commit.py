@@ -48,7 +48,7 @@ def sync_files(fds: Sequence[int]) -> dict[int, OSError]:
 
 
 def _ignores_syncfs(fd: int) -> bool:
-    """Return whether the file system may be FUSE: Linux ignores syncfs(2) on FUSE, whose ID is 0."""
+    """Return whether the file system may be FUSE (ID 0), because Linux ignores syncfs(2) on FUSE."""
     try:
         return not os.statvfs(fd).f_fsid
     except OSError:
@@ -154,7 +154,7 @@ def _reports_errors() -> bool:
 
 @dataclass(eq=False, repr=False)
 class PendingPartFile:
-    """A complete file during the commit, whose bytes are in NAME.part.
+    """A complete file during the commit. Its bytes are in NAME.part.
 
     Methods raise `OSError` and `LocalError`.
 

@@ -204,9 +204,9 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 # - The socket. The read waits only if the socket has no data.
 #
 # `_unshared` is the number of bytes since the last wait. When it reaches `_MAX_UNSHARED`, other tasks run
-# before the next read. They also run before the first read after `send`. The response has then often arrived,
-# so that 400 http requests on loopback cause 4 waits instead of 109. `received` is the number of bytes that
-# readers have consumed, so `put_back` decreases `received`.
+# before the next read. Other tasks also run before the first read after `send`. The response has then often
+# arrived, so that 400 http requests on loopback cause 4 waits instead of 109. `received` is the number of
+# bytes that readers have consumed, so `put_back` decreases `received`.
 class SocketStream:
     """A TCP connection to a checked peer; see `protocols.contract.Stream`.
 
