@@ -76,7 +76,7 @@ def _option(row: Option, verb: str) -> Iterator[str]:
     names = ", ".join(f"`{name}`" for name in (*others, f"{last} {row.metavar or ''}".strip()))
     words = [_escape(row.purpose)]
     if row.choices is not None:
-        unset = row.unset_of(verb)
+        unset = row.get_unset(verb)
         choices = (f"`{word}` (default)" if word == unset else f"`{word}`" for word in row.choices)
         words.append(", ".join(choices))
     yield from _wrap(f"- {names}: {': '.join(words)}. {OF_OPTIONS[row.long]}", "  ")

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypedDict
 
 from protocols.errors import InvalidUrl
 from protocols.location import ComponentSpan, HostUrl, Url, UrlText
-from protocols.syntax import build_url, decode, encode, find, invalid, note_characters, position_of, take
+from protocols.syntax import build_url, decode, encode, find, find_position, invalid, note_characters, take
 
 _ENDER = re.compile(r"[/?]")
 _NOT_DIGIT = re.compile(r"[^0-9]")
@@ -330,7 +330,7 @@ def parse_host(text: UrlText, start: int, end: int) -> str:
         text.note("encoded-host", start + host.index("%"))
         host = decode(host).decode("latin-1")
     if wrong := _NOT_IN_HOST.search(host):
-        position = position_of(text.text, ComponentSpan("host", start, end), {ord(wrong[0])})
+        position = find_position(text.text, ComponentSpan("host", start, end), {ord(wrong[0])})
         raise invalid(text.text, "bad-host", "character not allowed in a host", position)
     host = host.lower()
     labels = host.removesuffix(".").split(".")

@@ -38,7 +38,7 @@ from protocols.location import Origin as Origin
 from protocols.location import Referrer as Referrer
 from protocols.location import Url as Url
 from protocols.location import UrlText as UrlText
-from protocols.location import facts_of as facts_of
+from protocols.location import copy_facts as copy_facts
 from protocols.options import Credentials as Credentials
 from protocols.options import FrameEvent as FrameEvent
 from protocols.options import Frames as Frames
@@ -322,7 +322,7 @@ class Sink(Protocol):
 # The reply: the metadata of an object, known before the first byte of the body.
 #
 # `Facts` describes the attributes. `Reply` is not frozen: a frozen dataclass of its size takes 44,600 machine
-# instructions to create, and a mutable one 11,500. `facts_of` copies the values from one object to the next.
+# instructions to create, and a mutable one 11,500. `copy_facts` copies the values to the next object.
 
 #: An alternative location of an object: the text of a URL, or a function that starts another dialogue for the
 #: same URL.

@@ -497,6 +497,6 @@ _FACTS = tuple(Facts.__annotations__)
 _values_of = attrgetter(*_FACTS)
 
 
-def facts_of(value: Facts) -> dict[str, Any]:
+def copy_facts(value: Facts) -> dict[str, Any]:
     """Return the metadata as keyword arguments for another subclass of `Facts`."""
     return dict(zip(_FACTS, _values_of(value), strict=True))

@@ -22,7 +22,7 @@ from protocols.location import ComponentSpan, Finding, Kind, Url, UrlText
 from protocols.options import Limits, Options
 from protocols.scheme import Scheme
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
-from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
+from protocols.syntax import RESERVED, build_url, encode, find, find_position, invalid, note_characters, take
 from protocols.text import decode_text
 from protocols.wire import encode_line
 
@@ -68,7 +68,7 @@ def parse(text: UrlText) -> MailtoUrl:
     note_characters(text, text.start, end, RESERVED)
     addr_spec = take(text, "addr_spec", text.start, end)
     if any(octet in _CONTROLS for octet in addr_spec):
-        position = position_of(text.text, ComponentSpan("addr_spec", text.start, end), _CONTROLS)
+        position = find_position(text.text, ComponentSpan("addr_spec", text.start, end), _CONTROLS)
         raise invalid(text.text, "bad-address", "mail address with a control character", position)
     count = len(split_addresses(addr_spec))
     if not count:

@@ -113,7 +113,7 @@ def find(text: UrlText, character: str, start: int, end: int | None = None) -> i
     return end if index < 0 else index
 
 
-def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
+def find_position(text: str, place: ComponentSpan, octets: Container[int]) -> int:
     """Return the index of the first character, or percent-encoded byte, that decodes to one of `octets`.
 
     If `place` contains none of these bytes, the result is the start of `place`.

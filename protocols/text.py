@@ -48,7 +48,7 @@ _NO_CHARSETS = frozenset(
 _CODECS = (frozenset(aliases.values()) | _UNALIASED) - _NO_CHARSETS
 
 
-def codec_of(charset: str) -> str | None:
+def find_codec(charset: str) -> str | None:
     """Return the codec name of a charset, or None for an unknown charset."""
     if len(charset) > _MAX_CHARSET or not (charset.isascii() and charset.isprintable()):
         return None

@@ -89,7 +89,7 @@ class Conversation:
         await self._performer.aclose()
 
     async def _consume(self, step: CopyBody) -> Callable[[], Step]:
-        part = CopiedBodyStream(step, *self._performer.source_of(step))
+        part = CopiedBodyStream(step, *self._performer.find_source(step))
         try:
             octets = await part.read_next()
         except ResolveError as error:
@@ -188,7 +188,7 @@ class Conversation:
         self._emitted = False
         match step:
             case CopyBody():
-                self._part = CopiedBodyStream(step, *self._performer.source_of(step))
+                self._part = CopiedBodyStream(step, *self._performer.find_source(step))
             case EmitBody(octets=octets):
                 self._emitted = True
                 self._octets, self._resume = octets, partial(self._dialogue.send, None)

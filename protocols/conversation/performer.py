@@ -540,7 +540,7 @@ class Performer:
             return None
         return self.buffer.take(count), CopiedBody(count, surplus=len(self.buffer))
 
-    def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
+    def find_source(self, step: CopyBody) -> tuple[BodySource, Buffer]:
         """Return the source for a `CopyBody` step, and the buffer with bytes of it that were read ahead."""
         match step.source:
             case "connection":

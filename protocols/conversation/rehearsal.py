@@ -37,10 +37,10 @@ class PlanRehearsal(NamedTuple):
 
 def rehearse(dialogue: Dialogue[object]) -> list[Step]:
     """Return all steps of a dialogue without performing them."""
-    return rehearsal_of(dialogue).steps
+    return rehearse_steps(dialogue).steps
 
 
-def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
+def rehearse_steps(dialogue: Dialogue[object]) -> PlanRehearsal:
     """Return the steps of a dialogue, without performing them, and its error or None."""
     steps: list[Step] = []
     answer: object = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocols.file.url import FileUrl, as_directory, build, names_of, parse, with_name
+from protocols.file.url import FileUrl, as_directory, build, list_names, parse, with_name
 from protocols.scheme import KeptListing, Scheme, Tree
 
 __all__ = ["FILE", "FileUrl"]
@@ -21,6 +21,6 @@ FILE = Scheme(
     named_by=("segments",),
     listed=True,
     beside=with_name,
-    tree=Tree(names_of, as_directory),
+    tree=Tree(list_names, as_directory),
     converse="protocols.file.dialogue:read_file",
 )

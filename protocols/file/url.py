@@ -85,7 +85,7 @@ def with_name(url: FileUrl, *names: bytes) -> FileUrl:
     return replace(url, segments=(*url.segments[:-1], *names), fragment=None)
 
 
-def names_of(url: FileUrl) -> tuple[bytes, ...]:
+def list_names(url: FileUrl) -> tuple[bytes, ...]:
     """Return the segments, without the empty segments at the end of a directory's path."""
     segments = url.segments
     while segments and not segments[-1]:
@@ -95,7 +95,7 @@ def names_of(url: FileUrl) -> tuple[bytes, ...]:
 
 def as_directory(url: FileUrl) -> FileUrl:
     """Return the URL with a trailing slash, so that only a directory is accepted."""
-    return replace(url, segments=(*names_of(url), b""), fragment=None)
+    return replace(url, segments=(*list_names(url), b""), fragment=None)
 
 
 def encode_segment(segment: bytes) -> str:

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from protocols.ftp.url import FtpUrl, as_directory, build, names_of, parse, with_name, with_typecode
+from protocols.ftp.url import FtpUrl, as_directory, build, list_names, parse, with_name, with_typecode
 from protocols.scheme import Scheme, Tree
 
 __all__ = ["FTP", "FTPS", "FtpUrl"]
@@ -31,7 +31,7 @@ FTP = Scheme(
     within="cwds",
     listed=True,
     beside=with_name,
-    tree=Tree(names_of, as_directory, stays=True),
+    tree=Tree(list_names, as_directory, stays=True),
     kept_as="data",
     replayed="protocols.ftp.dialogue:FtpReplayServer",
     archived_as="ftp",

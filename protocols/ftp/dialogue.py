@@ -30,7 +30,7 @@ from protocols.ftp.control import (
     shown_command,
     stands_in,
 )
-from protocols.ftp.reply import ControlReply, parse_path, parse_size, refusal_of, shown_text
+from protocols.ftp.reply import ControlReply, make_refusal, parse_path, parse_size, shown_text
 from protocols.ftp.session import (
     ConnectionNotReusable,
     EmptyListing,
@@ -205,7 +205,7 @@ def _check_empty(
             if reply.code < 500:
                 raise refusal(reply, shown_command(b"CWD", argument))
             doing = shown_command(b"NLST", argument)
-            raise refusal_of(NotFound, reply, f"{doing}: no names listed, and CWD refused")
+            raise make_refusal(NotFound, reply, f"{doing}: no names listed, and CWD refused")
     elif not session.url.cwds and not session.name:
         assert isinstance(outcome, TransferRefusal)
         raise outcome.error

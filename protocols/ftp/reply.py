@@ -218,12 +218,13 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
     """Return the error for a refusal (4yz or 5yz) of the command `doing`."""
     if is_full(reply):
-        return refusal_of(TryLater, reply, f"{doing}: too many users are logged in", hint)
+        return make_refusal(TryLater, reply, f"{doing}: too many users are logged in", hint)
     if reply.code in _MEANINGS:
         kind, meaning = _MEANINGS[reply.code]
     else:
         kind, meaning = (TryLater, "not now") if reply.code < 500 else (Declined, "refused")
-    return refusal_of(kind, reply, f"{doing}: {meaning}", hint).with_setting(None)  # no setting is an account
+    # no setting is an account
+    return make_refusal(kind, reply, f"{doing}: {meaning}", hint).with_setting(None)
 
 
 def is_full(reply: ControlReply) -> bool:
@@ -235,7 +236,7 @@ def is_full(reply: ControlReply) -> bool:
     return reply.code == 530 and re.search(_FULL, reply.text, re.IGNORECASE) is not None
 
 
-def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: str = "") -> Declined:
+def make_refusal(kind: type[Declined], reply: ControlReply, message: str, hint: str = "") -> Declined:
     """Return an error of the class `kind` with the server's reply in its message."""
     words = f"{message}: the server said {reply.shown!r}"
     return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)

@@ -16,9 +16,9 @@ from protocols.ftp.reply import (
     ControlReply,
     is_full,
     make_declined,
+    make_refusal,
     parse_path,
     parse_time,
-    refusal_of,
 )
 from protocols.ftp.url import FtpUrl
 from protocols.options import Credentials, Options
@@ -128,7 +128,7 @@ def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes
     """
     login = yield from _request_credentials(user)
     if login is None or login.user != user:
-        raise refusal_of(LoginRequired, reply, "a password is required for this user")
+        raise make_refusal(LoginRequired, reply, "a password is required for this user")
     return login.password
 
 
@@ -142,7 +142,7 @@ def _request_credentials(user: bytes | None) -> Dialogue[Credentials | None]:
 def _login_refusal(reply: ControlReply, verb: str, *, anonymous: bool) -> Declined | ProtocolError:
     error = make_declined(reply, verb) if reply.code == 332 else refusal(reply, verb)
     if anonymous and reply.code == 530 and not is_full(reply):
-        error = refusal_of(
+        error = make_refusal(
             LoginRequired, reply, "no anonymous login, a user name and a password are required"
         )
     return error.for_login() if isinstance(error, Declined) else error

@@ -85,14 +85,14 @@ def with_name(url: FtpUrl, *names: bytes) -> FtpUrl:
     return replace(url, cwds=(*url.cwds, *names[:-1]), name=names[-1], typecode="i", fragment=None)
 
 
-def names_of(url: FtpUrl) -> tuple[bytes, ...]:
+def list_names(url: FtpUrl) -> tuple[bytes, ...]:
     """Return the CWD arguments of the URL, and the file name if the URL has one."""
     return (*url.cwds, url.name) if url.name else url.cwds
 
 
 def as_directory(url: FtpUrl) -> FtpUrl:
     """Return the URL of the same object as a directory listing: its name is the last CWD argument."""
-    return replace(url, cwds=names_of(url), name=b"", typecode=None, fragment=None)
+    return replace(url, cwds=list_names(url), name=b"", typecode=None, fragment=None)
 
 
 def build(url: FtpUrl) -> str:

@@ -12,7 +12,16 @@
 
 from __future__ import annotations
 
-from protocols.gopher.url import GopherUrl, as_menu, build, names_of, parse, with_name, with_search, with_view
+from protocols.gopher.url import (
+    GopherUrl,
+    as_menu,
+    build,
+    list_names,
+    parse,
+    with_name,
+    with_search,
+    with_view,
+)
 from protocols.scheme import Scheme, Tree
 
 __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
@@ -36,7 +45,7 @@ GOPHER = Scheme(
     names="data object, menu, search or service, by its type",
     default_port=70,
     named_by=("selector",),
-    tree=Tree(names_of, as_menu),
+    tree=Tree(list_names, as_menu),
     beside=with_name,
     stands_for=_read_url_target,
     parse=parse,

@@ -92,7 +92,7 @@ class MenuLink(NamedTuple):
     unusable: str | None = None
 
 
-def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
+def make_link(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
     """Return the target of an item.
 
     Args:
@@ -257,7 +257,7 @@ class MenuItems:
         character = self._last_type if item.character == "+" else item.character
         if character not in _NO_ITEM:
             self._last_type = character
-        link = link_of(item, character, self._menu)
+        link = make_link(item, character, self._menu)
         return Entry(
             name=display_text(item.display),
             url=link.url,

@@ -62,7 +62,7 @@ def emit_form(answer: GopherAnswer) -> Dialogue[bool]:
     """Emit the lines of the item's form as a listing, or return False if the item has no form."""
     octets = yield from answer.content.read_all(RECORD_LIMIT, _EXPECTED_RECORD)
     records = parse_records(octets, answer.line_limit)
-    form = form_of(records[0]) if records else None
+    form = find_form(records[0]) if records else None
     if form is None:
         return False
     for finding in form.findings(in_clear=not answer.completeness.is_encrypted):
@@ -95,7 +95,7 @@ def record_entries(answer: GopherAnswer) -> RecordEntries:
     return RecordEntries(answer.url, answer.command.attributes, answer.completeness.report, answer.line_limit)
 
 
-def form_of(record: AttributeRecord) -> AskForm | None:
+def find_form(record: AttributeRecord) -> AskForm | None:
     """Return the form in the ASK block of a record, or None if the record has no form."""
     block = record.block("ASK")
     return None if block is None else parse_form(block.lines)
@@ -114,7 +114,7 @@ def record_json(record: AttributeRecord, missing: Iterable[str]) -> dict[str, Js
     parsed, into separate members. A member is null if its block is absent. The member `missing` lists the
     requested names that the server did not send.
     """
-    admin, form = record.admin, form_of(record)
+    admin, form = record.admin, find_form(record)
     attributes: dict[str, list[JsonValue]] = {}
     references: dict[str, MenuItem | None] = {}
     # A record of 64 KiB may have 13,000 blocks. Each block is visited only once (otherwise quadratic time).
@@ -200,6 +200,6 @@ class FormEntries:
         return self._entries(self._records.finish())
 
     def _entries(self, records: Iterable[AttributeRecord]) -> Iterator[Entry]:
-        for form in filter(None, map(form_of, records)):
+        for form in filter(None, map(find_form, records)):
             for line in form.lines:
                 yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())

@@ -20,7 +20,7 @@ from protocols.gopher.menu import (
     display_text,
     kind_of_view,
     line_text,
-    link_of,
+    make_link,
     parse_item,
 )
 from protocols.gopher.request import (
@@ -29,7 +29,7 @@ from protocols.gopher.request import (
     command_in,
     parse_command,
 )
-from protocols.gopher.url import ITEM_TYPES, SIGNATURE_LENGTH, GopherUrl, media_type_of
+from protocols.gopher.url import ITEM_TYPES, SIGNATURE_LENGTH, GopherUrl, find_media_type
 from protocols.location import Kind
 from protocols.step import Dialogue
 from protocols.wire import Buffer
@@ -218,7 +218,7 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
 def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
     """Return the format of a reply from the item type in its URL."""
     item_type = ITEM_TYPES[url.gophertype]
-    media_type = media_type_of(item_type, first)
+    media_type = find_media_type(item_type, first)
     if item_type.reading != "menu":
         return ReplyShape(Kind.DOCUMENT, media_type, None, item_type.reading == "text")
     is_incomplete = item_type.kind is Kind.SEARCH and not url.search
@@ -394,6 +394,6 @@ def _find_new_url(candidates: list[bytes], url: GopherUrl) -> str:
     """
     for line in candidates:
         item = parse_item(line)
-        if item.port is not None and (target := link_of(item, item.character, url).url) is not None:
+        if item.port is not None and (target := make_link(item, item.character, url).url) is not None:
             return target
     return "an unknown location"

@@ -103,7 +103,7 @@ def _check_no_tab(name: str, octets: bytes) -> None:
         raise InvalidUrl("selector-control", position, f"selector-control: TAB at {position} of the {name}")
 
 
-def names_of(url: GopherUrl) -> tuple[bytes, ...]:
+def list_names(url: GopherUrl) -> tuple[bytes, ...]:
     """Return the path segments of the selector, from which a file name is chosen.
 
     A selector is an opaque string (RFC 1436 2), but on most servers it is a path, sometimes with the item
@@ -258,7 +258,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 )
 
 
-def media_type_of(item_type: ItemType, first: bytes) -> str | None:
+def find_media_type(item_type: ItemType, first: bytes) -> str | None:
     """Return the media type of a reply that begins with the bytes `first`.
 
     Some item types are `sniffed`. For these types, the file signature determines the media type, if it

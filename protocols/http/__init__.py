@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from protocols.http.url import HttpUrl, as_directory, build, names_of, parse, with_name
+from protocols.http.url import HttpUrl, as_directory, build, list_names, parse, with_name
 from protocols.scheme import Scheme, Tree
 
 __all__ = ["HTTP", "HTTPS", "HttpUrl"]
@@ -31,7 +31,7 @@ HTTP = Scheme(
     named_by=("path",),
     told_apart_by=("search",),
     beside=with_name,
-    tree=Tree(names_of, as_directory),
+    tree=Tree(list_names, as_directory),
     kept_as="exchange",
     converse="protocols.http.dialogue:retrieve",
 )

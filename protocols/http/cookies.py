@@ -101,15 +101,15 @@ class Jar:
     def _set(self, text: str, url: HttpUrl, suffix_of: SuffixOf | None, now: str) -> None:
         if (pair := _read_pair(text)) is None:
             return
-        attributes = dict(_attributes_of(text))
-        domain = _domain_of(attributes.get("domain", ""), comparable_host(url.host), suffix_of)
+        attributes = dict(_split_attributes(text))
+        domain = _choose_domain(attributes.get("domain", ""), comparable_host(url.host), suffix_of)
         if domain is None:
             return
         path = attributes.get("path", "")
         default = f"/{url.path or ''}".rpartition("/")[0] or "/"  # RFC 6265bis 5.1.4
         cookie = Cookie(
             *pair,
-            *(domain[0], _port_of(url)),
+            *(domain[0], _get_port(url)),
             path=path if path.startswith("/") else default,
             subdomains=domain[1],
             secure="secure" in attributes,
@@ -158,7 +158,7 @@ def _read_pair(text: str) -> tuple[str, str] | None:
     return name, value
 
 
-def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
+def _split_attributes(text: str) -> Iterator[tuple[str, str]]:
     """Yield the attributes of a cookie in lower case, without overlong values.
 
     The caller uses the last occurrence of a repeated attribute.
@@ -169,7 +169,7 @@ def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip(" \t").lower(), value.strip(" \t")
 
 
-def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
+def _choose_domain(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
     """Return a cookie's host, and whether subdomains receive it, or None if the domain is not allowed."""
     domain = comparable_host(domain.removeprefix("."))
     if domain in ("", host):
@@ -238,13 +238,13 @@ def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | 
     return int(now + min(life, _MAX_LIFETIME))
 
 
-def _port_of(url: HttpUrl) -> int | None:
+def _get_port(url: HttpUrl) -> int | None:
     return None if url.effective_port == url.default_port else url.effective_port
 
 
 def _is_for_url(cookie: Cookie, url: HttpUrl) -> bool:
     host, path = comparable_host(url.host), f"/{url.path or ''}"
-    if cookie.port != _port_of(url) or (cookie.secure and not url.secured):
+    if cookie.port != _get_port(url) or (cookie.secure and not url.secured):
         return False
     if host != cookie.host and not (cookie.subdomains and host.endswith(f".{cookie.host}")):
         return False
@@ -394,7 +394,7 @@ def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
         raise BadLine("the prefix of the name requires FALSE in the second field and the path /")
 
 
-def line_of(cookie: Cookie) -> bytes:
+def format_line(cookie: Cookie) -> bytes:
     """Return the cookie as a line of a cookie file."""
     host = f"[{cookie.host}]" if ":" in cookie.host and cookie.port else cookie.host
     domain = f"{'.' if cookie.subdomains else ''}{host}{f':{cookie.port}' if cookie.port else ''}"
@@ -429,9 +429,11 @@ def merge_cookies(
         elif cookie.key not in changed:
             lines += [] if cookie.is_expired(now) else [line]
         elif cookie.key not in written and (new := changed[cookie.key]) is not None:
-            lines.append(line_of(new))
+            lines.append(format_line(new))
             written.add(cookie.key)
-    lines += [line_of(cookie) for key, cookie in changed.items() if cookie is not None and key not in written]
+    lines += [
+        format_line(cookie) for key, cookie in changed.items() if cookie is not None and key not in written
+    ]
     return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
 
 

@@ -49,13 +49,13 @@ def parse_challenges(fields: Iterable[str]) -> list[Challenge]:
     """Return the challenges of all fields, in order."""
     challenges: list[Challenge] = []
     for field in fields:
-        challenges += _challenges_of(field)
+        challenges += _parse_challenges(field)
     return challenges[:_MAX_CHALLENGES]
 
 
-def _challenges_of(field: str) -> list[Challenge]:
+def _parse_challenges(field: str) -> list[Challenge]:
     challenges: list[Challenge] = []
-    for scheme, name, value in _words_of(field):
+    for scheme, name, value in _split_words(field):
         if scheme is not None:
             challenges.append(Challenge(scheme, {}))
             if len(challenges) > _MAX_CHALLENGES:
@@ -67,9 +67,9 @@ def _challenges_of(field: str) -> list[Challenge]:
     return challenges
 
 
-def _words_of(field: str) -> Iterator[tuple[str | None, str, str]]:
+def _split_words(field: str) -> Iterator[tuple[str | None, str, str]]:
     """Yield each authentication scheme, and each parameter as name and value."""
-    position = _end_of(_GAP.match(field))
+    position = _find_end(_GAP.match(field))
     while position < len(field):
         if (parameter := _PARAMETER.match(field, position)) is not None:
             quoted, plain = parameter[2], parameter[3]
@@ -84,10 +84,10 @@ def _words_of(field: str) -> Iterator[tuple[str | None, str, str]]:
                 position = token.end()
         else:
             return
-        position = _end_of(_GAP.match(field, position))
+        position = _find_end(_GAP.match(field, position))
 
 
-def _end_of(match: re.Match[str] | None) -> int:
+def _find_end(match: re.Match[str] | None) -> int:
     assert match is not None
     return match.end()
 
@@ -208,23 +208,23 @@ def choose(challenges: Iterable[Challenge], name: str = "the server") -> Challen
     supported = [challenge for challenge in digests if _find_unsupported(challenge) is None]
     if digests and not supported:
         raise Declined(f"{name} requires Digest with {_find_unsupported(digests[0])}, which is not supported")
-    return max(supported, key=lambda challenge: _ALGORITHMS.index(_algorithm_of(challenge)), default=None)
+    return max(supported, key=lambda challenge: _ALGORITHMS.index(_get_algorithm(challenge)), default=None)
 
 
-def _algorithm_of(challenge: Challenge) -> str:
+def _get_algorithm(challenge: Challenge) -> str:
     return challenge.parameters.get("algorithm", "MD5").upper()
 
 
 def _find_unsupported(challenge: Challenge) -> str | None:
     """Return a description of the unsupported feature of a challenge, or None."""
     qop = challenge.parameters.get("qop")
-    if _algorithm_of(challenge) not in _ALGORITHMS:
+    if _get_algorithm(challenge) not in _ALGORITHMS:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
     if qop is not None and "auth" not in [value.strip().lower() for value in qop.split(",")]:
         return f"qop {qop!r}"
     # RFC 2069 defined MD5 without the parameter qop. The other algorithms require qop.
-    if qop is None and _algorithm_of(challenge) != "MD5":
-        return f"{_algorithm_of(challenge)} without qop"
+    if qop is None and _get_algorithm(challenge) != "MD5":
+        return f"{_get_algorithm(challenge)} without qop"
     return None
 
 

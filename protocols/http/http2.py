@@ -77,7 +77,7 @@ class Http2Exchange:
         self._has_goaway = False
         self._fault: ResolveError | None = None
         self._stream = frames.request(
-            _fields_of(request), {(n.lower(), value) for n, value in request.secrets}
+            _make_fields(request), {(n.lower(), value) for n, value in request.secrets}
         )
         self._unsent = frames.take_unsent()
 
@@ -259,7 +259,7 @@ def _take_frame(buffer: Buffer) -> bytes | None:
     return buffer.take(_PREFIX + length)
 
 
-def _fields_of(request: HttpRequest) -> _Fields:
+def _make_fields(request: HttpRequest) -> _Fields:
     """Convert a request to HTTP/2 header fields (RFC 9113 8.3.1).
 
     The request target is not changed.
@@ -283,4 +283,4 @@ def _fields_of(request: HttpRequest) -> _Fields:
 
 def _show_fields(request: HttpRequest) -> _Fields:
     hidden = {(name.lower(), value) for name, value in request.secrets}
-    return tuple((n, b"****" if (n, value) in hidden else value) for n, value in _fields_of(request))
+    return tuple((n, b"****" if (n, value) in hidden else value) for n, value in _make_fields(request))

@@ -131,13 +131,13 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
     base = _collect_own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
     extra = _make_conditional_fields(options)
     if not (options.headers or extra):
-        return _request(method, target_of(url), base, b"")
+        return _request(method, format_target(url), base, b"")
     check_headers(options.headers)
     caller_names = {name.lower() for name, _ in options.headers}
     fields = (
         (name, value) for name, value in {**dict(base), **extra}.items() if name.lower() not in caller_names
     )
-    return prepare(method, target_of(url), [*fields, *options.headers])
+    return prepare(method, format_target(url), [*fields, *options.headers])
 
 
 @lru_cache(maxsize=256)
@@ -195,7 +195,7 @@ def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source
     return HttpRequest(method, target, fields, body)
 
 
-def target_of(url: HttpUrl) -> bytes:
+def format_target(url: HttpUrl) -> bytes:
     """Return the request target: the path and search part of the URL, as written in the URL.
 
     `prepare` checks the target again.
@@ -210,7 +210,7 @@ def target_of(url: HttpUrl) -> bytes:
         raise Refused("S02", "path and search must be graphic ASCII") from error
 
 
-def host_of(url: HostUrl) -> bytes:
+def format_host(url: HostUrl) -> bytes:
     """Return the value of the Host field (RFC 9110 7.2) without the default port of the scheme."""
     return _host(url.host, url.port, url.default_port)
 

@@ -59,7 +59,7 @@ def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
     return replace(url, path=f"{directory}{slash}{'/'.join(map(encode, names))}", search=None, fragment=None)
 
 
-def names_of(url: HttpUrl) -> tuple[bytes, ...]:
+def list_names(url: HttpUrl) -> tuple[bytes, ...]:
     """Return the decoded segments of the path, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
     path = url.path or ""
     names = [*map(decode, path.split("/"))] if "%" in path else path.encode("ascii").split(b"/")

@@ -22,7 +22,7 @@ from protocols.news.url import (
     build_news,
     build_nntp,
     by_number,
-    names_of,
+    list_names,
     parse_news,
     parse_nntp,
 )
@@ -62,7 +62,7 @@ NNTP = Scheme(
     tls="on request",
     named_by=("article", "group"),
     listed=True,
-    tree=Tree(names_of, as_group),
+    tree=Tree(list_names, as_group),
     listing_kept=_LISTING,
     replayed="protocols.news.dialogue:NewsReplayServer",
     attachments="protocols.news.attachments:NewsPost",

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from protocols.errors import LimitExceeded
 from protocols.news.response import undot_start
 from protocols.options import Limits
-from protocols.text import codec_of
+from protocols.text import find_codec
 from protocols.wire import Buffer, Reader
 
 # Decoding of header fields for display (RFC 5322, RFC 2047). Decoding never fails.
@@ -35,7 +35,7 @@ _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 
 def choose_charset(name: str) -> str | None:
     """Return the name of the charset if Python has a codec for the charset; otherwise return None."""
-    return name if codec_of(name) is not None else None
+    return name if find_codec(name) is not None else None
 
 
 def declared_charset(content_type: str | None) -> str | None:
@@ -54,7 +54,7 @@ def decode_field(octets: bytes, charset: str | None = None) -> str:
 
 
 def _decode_8_bit(octets: bytes, charset: str | None) -> str:
-    codec = None if charset is None else codec_of(charset)
+    codec = None if charset is None else find_codec(charset)
     if codec is not None:
         with suppress(UnicodeError):
             return octets.decode(codec)
@@ -92,7 +92,7 @@ def _decode_run(match: re.Match[str]) -> str:
 
 
 def _decode_pending(octets: bytearray, charset: str) -> str:
-    return octets.decode(codec_of(charset) or "latin-1", "replace") if octets else ""
+    return octets.decode(find_codec(charset) or "latin-1", "replace") if octets else ""
 
 
 def _decode_word(word: re.Match[str]) -> bytes | None:

@@ -22,7 +22,7 @@ from protocols.errors import (
     TryLater,
 )
 from protocols.news.negotiation import NewsNegotiation, Precondition
-from protocols.news.request import Request, RequestTarget, request_of
+from protocols.news.request import Request, RequestTarget, choose_request
 from protocols.news.response import NntpResponse, make_declined, read_status
 from protocols.news.session import (
     ConnectionCompressed,
@@ -57,7 +57,7 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
         Refused: a login would be sent in cleartext (S06, passwords sent without TLS).
         ProtocolError: the peer is not a news server.
     """
-    request = request_of(url, options, limits)
+    request = choose_request(url, options, limits)
     session, target = yield from _send_request(url, options, limits, request)
     target.reply.findings.extend(session.state.findings)
     if target.body is None:

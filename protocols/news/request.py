@@ -37,8 +37,8 @@ from protocols.news.response import (
     encode_message_id,
     encode_number,
     encode_range,
+    find_message_id,
     is_number,
-    message_id_of,
     parse_selected,
     refusal,
     skip_block,
@@ -67,7 +67,7 @@ class RequestTarget(NamedTuple):
 Request: TypeAlias = "Callable[[NntpSession], Dialogue[RequestTarget]]"
 
 
-def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
+def choose_request(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
     """Return the request for a URL.
 
     If `options.want` is "facts", only metadata is requested.
@@ -119,7 +119,7 @@ def _get_numbered(
     reported = response.text.split(maxsplit=1)[:1]
     if reported and is_number(reported[0]) and int(reported[0]) not in (0, number):
         raise _make_mismatch_error(command, response)
-    return (yield from _read_article(session, url, message_id_of(response), facts, block))
+    return (yield from _read_article(session, url, find_message_id(response), facts, block))
 
 
 def _get_identified(
@@ -130,7 +130,7 @@ def _get_identified(
     response = yield from _require_success(
         session, NntpResponse(221 if facts else 220, b"0 <%s>" % message_id, block=True)
     )
-    reported = message_id_of(response)
+    reported = find_message_id(response)
     if reported not in (None, message_id):
         raise _make_mismatch_error(command, response)
     return (yield from _read_article(session, url, reported, facts, block))

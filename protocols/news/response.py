@@ -259,7 +259,7 @@ def is_number(word: bytes) -> bool:
     return word.isdigit() and len(word) <= MAX_DIGITS
 
 
-def message_id_of(response: NntpResponse) -> bytes | None:
+def find_message_id(response: NntpResponse) -> bytes | None:
     """Return the message-id in a response (220 to 223) without brackets, or None if missing or `<0>`."""
     words = response.text.split(maxsplit=2)
     if len(words) < 2 or not (words[1].startswith(b"<") and words[1].endswith(b">")):

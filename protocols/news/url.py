@@ -229,7 +229,7 @@ def build_nntp(url: NntpUrl) -> str:
     return build_url(url, f"{build_login(url)}/{group}/{url.article}")
 
 
-def names_of(url: NntpUrl) -> tuple[bytes, ...]:
+def list_names(url: NntpUrl) -> tuple[bytes, ...]:
     """Return the group of the URL, and the article number if the URL has one."""
     if not url.group:
         return ()

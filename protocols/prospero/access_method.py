@@ -21,8 +21,8 @@ from protocols.prospero.objects import (
     ObjectPointer,
     RequestObject,
     ServerAddress,
+    list_values,
     parse_place,
-    values_of,
 )
 from protocols.syntax import RESERVED, UNRESERVED, encode
 from protocols.text import decode_text
@@ -206,7 +206,7 @@ class AccessMethod(NamedTuple):
         }
 
 
-def access_methods_of(
+def list_access_methods(
     attributes: Iterable[Attribute], default: ObjectPointer, via: RequestObject
 ) -> list[AccessMethod]:
     """Return the access methods of an object in order of preference.
@@ -218,7 +218,7 @@ def access_methods_of(
         default: the tokens that replace empty tokens.
         via: the object whose reply contained the attributes.
     """
-    methods = (_access_method(tokens, default, via) for tokens in values_of(attributes, b"ACCESS-METHOD"))
+    methods = (_access_method(tokens, default, via) for tokens in list_values(attributes, b"ACCESS-METHOD"))
     return [method for method in methods if method is not None]
 
 
@@ -283,6 +283,6 @@ def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
     return next((method for method in choices if not method.is_session), choices[0] if choices else None)
 
 
-def kind_of(method: AccessMethod | None) -> Kind:
+def find_kind(method: AccessMethod | None) -> Kind:
     """Return the probable kind of an object with this access method."""
     return Kind.UNKNOWN if method is None or method.mapped_url is None else method.mapped_url.kind

@@ -16,16 +16,16 @@ from protocols.contract import Moved, Reply
 from protocols.errors import InvalidUrl
 from protocols.location import Entry, Finding, JsonValue, Kind, Referrer
 from protocols.options import Limits, Options
-from protocols.prospero.access_method import AccessMethod, access_methods_of, find_first_url, kind_of
+from protocols.prospero.access_method import AccessMethod, find_first_url, find_kind, list_access_methods
 from protocols.prospero.ardp import PERSISTENT, RetransmitTiming
 from protocols.prospero.message import Inquirer, request_links
 from protocols.prospero.objects import (
     ProsperoLink,
     RequestObject,
     find_first_word,
+    make_target,
     read_modified,
     read_size,
-    target_of,
 )
 from protocols.prospero.resolution import (
     MAX_MOVES,
@@ -38,8 +38,8 @@ from protocols.prospero.resolution import (
     UnionMember,
     UnionMembers,
     expand_unions,
-    findings_of,
     guess_media_type,
+    list_findings,
     read_contents,
     resolve,
 )
@@ -68,7 +68,7 @@ def converse(
             FORWARDED lines also raises `Refused` (S10, redirects). `Refused` is also raised if all access
             methods name local files of the client's machine (S10).
     """
-    options, target = options or Options(), target_of(url)
+    options, target = options or Options(), make_target(url)
     limits = limits or Limits()
     inquiry = Inquirer(limits, timing)
     resolution = yield from resolve(inquiry, target, options.want)
@@ -218,7 +218,7 @@ def _report(members: UnionMembers, reply: Reply) -> None:
     """Record in `reply` whether the listing is complete, and add the findings."""
     if not members.gaps:
         reply.verified.add("length")
-    reply.findings.extend(finding for answer in members.answers for finding in findings_of(answer))
+    reply.findings.extend(finding for answer in members.answers for finding in list_findings(answer))
     reply.findings.extend(Finding("prospero:incomplete", "warn", gap) for gap in members.gaps)
     if members.has_filter:
         reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not applied"))
@@ -263,7 +263,7 @@ class LinkReader:
 
     def _entry(self, member: UnionMember) -> Entry:
         link = member.link
-        methods = access_methods_of(link.attributes, link.pointer, member.source)
+        methods = list_access_methods(link.attributes, link.pointer, member.source)
         url, unusable = _find_url(member, methods)
         return Entry(
             name=decode_text(link.name),
@@ -297,7 +297,7 @@ def _find_kind(link: ProsperoLink, methods: list[AccessMethod]) -> Kind:
     if kind in (Kind.SEARCH, Kind.SERVICE):
         return kind
     if link.targets == {b"EXTERNAL"}:
-        guess = kind_of(find_first_url(methods))
+        guess = find_kind(find_first_url(methods))
     else:
         guess = Kind.DIRECTORY if b"DIRECTORY" in link.targets else _KINDS.get(link.target, Kind.UNKNOWN)
     return kind if guess is Kind.UNKNOWN else guess

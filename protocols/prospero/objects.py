@@ -241,7 +241,7 @@ class RequestObject(NamedTuple):
         return BuiltUrl(build(url).replace("'", "%27"))
 
 
-def target_of(url: ProsperoUrl) -> RequestObject:
+def make_target(url: ProsperoUrl) -> RequestObject:
     """Return the object that a URL names (1.1).
 
     Raises:
@@ -346,7 +346,7 @@ def _find_value_type(name: bytes, rest: list[bytes]) -> bytes | None:
     return first if min_tokens is not None and len(rest) > min_tokens else None
 
 
-def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
+def list_values(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
     """Return all values of an attribute in order of preference.
 
     A value that is stored with a link replaces the object's own values (REPLACEMENT) or is added to the
@@ -385,7 +385,7 @@ def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | N
 
 def read_size(attributes: Iterable[Attribute]) -> int | None:
     """Parse the attribute SIZE (a number and a unit in one token), and return the size in bytes."""
-    for values in values_of(attributes, b"SIZE"):
+    for values in list_values(attributes, b"SIZE"):
         match = _SIZE.fullmatch(b" ".join(values))
         if match:
             return int(match[1])
@@ -394,12 +394,12 @@ def read_size(attributes: Iterable[Attribute]) -> int | None:
 
 def describes_directory(attributes: Iterable[Attribute]) -> bool:
     """Return whether UNIX-MODES describes a directory."""
-    return any(values[0].startswith(b"d") for values in values_of(attributes, b"UNIX-MODES") if values)
+    return any(values[0].startswith(b"d") for values in list_values(attributes, b"UNIX-MODES") if values)
 
 
 def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
     """Return the modification time of the object in UTC, or None if it is missing or invalid."""
-    return next(filter(None, map(_read_time, values_of(attributes, b"LAST-MODIFIED"))), None)
+    return next(filter(None, map(_read_time, list_values(attributes, b"LAST-MODIFIED"))), None)
 
 
 def _read_time(values: tuple[bytes, ...]) -> datetime | None:

@@ -23,7 +23,7 @@ from protocols.errors import (
 )
 from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Wanted
-from protocols.prospero.access_method import AccessMethod, access_methods_of
+from protocols.prospero.access_method import AccessMethod, list_access_methods
 from protocols.prospero.message import (
     Inquirer,
     ProsperoReply,
@@ -150,7 +150,7 @@ class ResolvedFacts(NamedTuple):
             meta=tuple(describe(self.attributes)),
             target=target,
             extra=place | methods | (extra or {}),
-            findings=list(findings_of(self.answer)),
+            findings=list(list_findings(self.answer)),
         )
 
 
@@ -209,7 +209,7 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
     if not answer.is_not_found:
         answer.check()
     facts = ResolvedFacts(
-        place, answer, tuple(access_methods_of(answer.attributes, pointer_to(place), place))
+        place, answer, tuple(list_access_methods(answer.attributes, pointer_to(place), place))
     )
     if not facts.seems_directory and facts.has_usable_method:
         return (yield from _choose(inquiry, facts, want))
@@ -311,7 +311,7 @@ def _explain_missing_method(facts: ResolvedFacts) -> Declined | Refused:
     return Declined("the object has attributes only, and no access method")
 
 
-def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
+def list_findings(answer: ProsperoReply) -> Iterator[Finding]:
     """Yield a finding for each warning of the server and for each skipped line."""
     for warning in answer.warnings:
         yield Finding("prospero:warning", "warn", warning)

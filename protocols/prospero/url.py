@@ -60,7 +60,7 @@ def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:
     return name, take(text, f"fields[{number}].value", equals + 1, end)
 
 
-def names_of(url: ProsperoUrl) -> tuple[bytes, ...]:
+def list_names(url: ProsperoUrl) -> tuple[bytes, ...]:
     """Return the path segments of the object's name. On most hosts the name is a path."""
     return tuple(filter(None, url.hsoname.split(b"/")))
 

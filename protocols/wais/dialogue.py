@@ -54,9 +54,9 @@ def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None
     """
     options = options or Options()
     if url.wpath is not None:
-        yield from _retrieve(url, document_of(url), options.start)
+        yield from _retrieve(url, make_document(url), options.start)
         return
-    max_hits = count_of(options.entries)
+    max_hits = choose_max_documents(options.entries)
     request = encode_word_search(url.database, url.search or b"", max_hits, _parse_relevant(options))
     yield Connect()
     max_size = yield from negotiate_size()
@@ -100,7 +100,7 @@ def _parse_relevant(options: Options) -> list[RelevantDocument]:
     for url in options.relevant[:_MAX_RELEVANT]:
         if not isinstance(url, WaisUrl):
             raise InvalidUrl("missing-path", len(url.text), "relevant documents must be wais URLs")
-        document = document_of(url)
+        document = make_document(url)
         _check_named(url, document)
         documents.append(RelevantDocument(document.document_id, document.wtype))
     return documents
@@ -140,12 +140,12 @@ def _find_source(url: WaisUrl, records: WaisRecords, max_size: int) -> DocumentC
     return DocumentChunks(WaisDocument(url.database, source.document_id, SOURCE), max_size)
 
 
-def count_of(hits: int | None) -> int:
+def choose_max_documents(hits: int | None) -> int:
     """Return the value of Max-Documents-Retrieved that requests `hits` hits."""
     return DEFAULT_HITS if hits is None else min(hits, _ALL_HITS) or _ALL_HITS
 
 
-def document_of(url: WaisUrl) -> WaisDocument:
+def make_document(url: WaisUrl) -> WaisDocument:
     """Return the document that a URL names.
 
     Old browsers wrote all types of a document into its URL. If a URL has several types, the first type is

@@ -50,7 +50,7 @@ _MEDIA_TYPES: dict[bytes, str] = {
 }
 
 
-def media_type_of(wtype: bytes) -> str:
+def find_media_type(wtype: bytes) -> str:
     """Return the media type of a document type; an unknown document type is application/octet-stream."""
     return _MEDIA_TYPES.get(wtype.upper(), "application/octet-stream")
 
@@ -142,7 +142,7 @@ def _describe_hit(hit: DocumentHeader, search: WaisUrl) -> dict[str, JsonValue]:
         "best_match": hit.best_match,
         "lines": hit.lines,
         "types": [display_text(wtype) for wtype in types],
-        "media_type": None if is_link else media_type_of(hit.best_type),
+        "media_type": None if is_link else find_media_type(hit.best_type),
         "date": _show_text(hit.date),
         "source": _show_text(hit.source),
         "city": _show_text(hit.city),
@@ -250,7 +250,7 @@ def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
         extra["description"] = describe(first)
     return Reply(
         kind=Kind.DOCUMENT,
-        media_type=media_type_of(wtype),
+        media_type=find_media_type(wtype),
         size=None if first.ending is None else first.start + len(first.octets),
         start=first.start,
         extra=extra,

@@ -51,7 +51,7 @@ class PlaceLogin(NamedTuple):
         return find
 
 
-def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> PlaceLogin | None:
+def find_login(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> PlaceLogin | None:
     """Return the login in the header fields of a request, or None without a login.
 
     A login that the URL also contains is ignored.

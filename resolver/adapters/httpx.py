@@ -21,12 +21,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import resolver
-from resolver.adapters.fields import login_of
+from resolver.adapters.fields import find_login
 from resolver.adapters.httpx_family import (
     HttpxFamily,
     TransportBase,
     error_class,
-    family_of,
+    find_family,
     join_classes,
 )
 
@@ -84,7 +84,7 @@ class Transport(TransportBase):
         self._settings = settings
 
     def handle_request(self, request: AnyRequest) -> Any:
-        family = family_of(request)
+        family = find_family(request)
         opened = ExitStack()
         with _translate_errors(request, family):
             try:
@@ -97,7 +97,7 @@ class Transport(TransportBase):
         return _response(reply, body, family)
 
     async def handle_async_request(self, request: AnyRequest) -> Any:
-        family = family_of(request)
+        family = find_family(request)
         opened = AsyncExitStack()
         with _translate_errors(request, family):
             try:
@@ -132,7 +132,7 @@ class Transport(TransportBase):
             words = f"extension {name!r} is not supported (nothing was sent)"
             raise unsupported(words, request=cast("httpx.Request", request))
         try:
-            login = login_of(str(request.url), request.headers.multi_items(), _agent_of(family))
+            login = find_login(str(request.url), request.headers.multi_items(), _make_agent(family))
         except ValueError as error:
             raise unsupported(str(error), request=cast("httpx.Request", request)) from error
         if login is not None:
@@ -181,7 +181,7 @@ class _AsyncBody:
         await self._opened.aclose()
 
 
-def _agent_of(family: HttpxFamily) -> str:
+def _make_agent(family: HttpxFamily) -> str:
     """Return the default `User-Agent` of the clients of httpx or httpx2."""
     return f"python-{family.__name__}/{family.__version__}"
 

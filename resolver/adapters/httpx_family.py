@@ -42,7 +42,7 @@ def error_class(family: HttpxFamily, name: str) -> type[httpx.TransportError]:
     return cast("type[httpx.TransportError]", getattr(family, name))
 
 
-def family_of(request: AnyRequest) -> HttpxFamily:
+def find_family(request: AnyRequest) -> HttpxFamily:
     """Return the module (httpx or httpx2) to which a request belongs.
 
     Raises:

@@ -33,7 +33,7 @@ from protocols.errors import (
 )
 from protocols.http.codings import ALWAYS
 from protocols.http.dialogue import relay
-from protocols.http.request import HttpRequest, prepare, target_of
+from protocols.http.request import HttpRequest, format_target, prepare
 from protocols.http.response import SWITCHING
 from protocols.http.url import HttpUrl
 from protocols.location import Origin, Referrer, Url
@@ -42,7 +42,7 @@ from resolver.adapters.httpx_errors import RequestRefused, translate_error
 from resolver.adapters.httpx_family import (
     HttpxFamily,
     TransportBase,
-    family_of,
+    find_family,
     join_classes,
 )
 from resolver.adapters.httpx_trace import RequestTrace
@@ -151,7 +151,7 @@ class RequestRoute(NamedTuple):
         request.extensions = {**request.extensions, _MARK: mark}
 
 
-def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
+def find_route(request: httpx.Request, origin: Origin) -> RequestRoute:
     """Return the route of a request.
 
     The source is the redirect mark, or else the request extensions, or else the default origin.
@@ -603,7 +603,7 @@ class HttpxTransport(TransportBase):
         """
         if self._kind == kind:
             return
-        client = f"{family_of(request).__name__}.{kind}"
+        client = f"{find_family(request).__name__}.{kind}"
         if self._kind is not None:
             raise RuntimeError(f"HttpxTransport already serves {self._client} (create another for {client})")
         self._kind, self._client = kind, client
@@ -616,7 +616,7 @@ class HttpxTransport(TransportBase):
 
     async def _answer(self, request: httpx.Request) -> ResponseBody:
         await self._network.__aenter__()
-        family = family_of(request)
+        family = find_family(request)
         sent = RequestBody(request, family)
         try:
             route, gate, url, relayed = self._check(request, sent, family)
@@ -638,7 +638,7 @@ class HttpxTransport(TransportBase):
                 await gate.trace.fail(error)
             raise
         body = join_classes(ResponseBody, family.AsyncByteStream)(
-            reply if recording is None else recording.body_of(reply), conversation, gate, recording
+            reply if recording is None else recording.record_body(reply), conversation, gate, recording
         )
         try:
             await sent.aclose()
@@ -696,7 +696,7 @@ class HttpxTransport(TransportBase):
         self, request: httpx.Request, body: RequestBody, family: HttpxFamily
     ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, HttpRequest]:
         """Check a request against the policy, and prepare it."""
-        route = route_of(request, self._origin)
+        route = find_route(request, self._origin)
         check_hops(route.hops, self._network.limits.hops)
         text = str(request.url)
         route, url, headers = route.retry(
@@ -714,7 +714,7 @@ class HttpxTransport(TransportBase):
         if not isinstance(url, HttpUrl):
             raise UnsupportedScheme(url.scheme, f"httpx does not support {url.scheme} URLs")
         custom_target: bytes | None = None if route.hops else request.extensions.get("target")
-        target = target_of(url) if custom_target is None else custom_target
+        target = format_target(url) if custom_target is None else custom_target
         fields = [
             (name, _filter_codings(value, self._codings) if name.lower() == b"accept-encoding" else value)
             for name, value in headers

@@ -47,7 +47,7 @@ class StreamErrors(NamedTuple):
     timed_out: type[Exception]
 
 
-def _errors_of(family: HttpxFamily) -> tuple[StreamErrors, StreamErrors]:
+def _find_errors(family: HttpxFamily) -> tuple[StreamErrors, StreamErrors]:
     """Return the httpcore exception classes of a read and of a write.
 
     httpcore or httpcore2 is imported only when this function is called (lazily), because few responses have
@@ -69,7 +69,7 @@ class AsyncUpgradedStream:
 
     def __init__(self, connection: UpgradedConnection, family: HttpxFamily) -> None:
         self._connection = connection
-        self._reading, self._writing = _errors_of(family)
+        self._reading, self._writing = _find_errors(family)
         self._buffer = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - of httpcore

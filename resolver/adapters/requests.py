@@ -42,7 +42,7 @@ from urllib3.exceptions import ProtocolError
 from urllib3.util import Timeout, parse_url
 
 import resolver
-from resolver.adapters.fields import PlaceLogin, login_of
+from resolver.adapters.fields import PlaceLogin, find_login
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -202,13 +202,13 @@ class Adapter(BaseAdapter):
             raise exceptions.SSLError(
                 "verify must not be False, certificates are always verified (nothing was sent)"
             )
-        waits = _timeout_of(timeout)
+        waits = _make_timeout(timeout)
         overrides = _Overrides(
             Timeout.resolve_default_timeout(waits.connect_timeout),
             waits.read_timeout,
             None if verify is True else os.fspath(verify),
-            _certfile_of(cert),
-            _proxy_of(request, proxies or {}),
+            _join_certfile(cert),
+            _find_proxy(request, proxies or {}),
             os.getpid(),
         )
         with _translate_errors(request, overrides.proxy or self._settings.get("proxy")):
@@ -233,7 +233,7 @@ class Adapter(BaseAdapter):
             request.method or "",
             request.url or "",
             headers=[(_octets(name), _octets(value)) for name, value in request.headers.items()],
-            content=_content_of(request.body),
+            content=_make_content(request.body),
             # The extension `target` is the unchanged request target, because httpx would normalize the URL.
             extensions={"target": request.path_url.encode("ascii")} if hop is None else {**hop.extensions},
         )
@@ -253,7 +253,7 @@ class Adapter(BaseAdapter):
             )
         hop = cast("_RedirectOrigin | None", request.hooks.get(_ORIGIN))
         if hop is None:  # after a redirect, the login may belong to another host (S11)
-            overrides = overrides._replace(login=_login_of(request))
+            overrides = overrides._replace(login=_find_login(request))
         session = _find_session(self._resolvers, overrides, self._make_resolver)
         opened = ExitStack()
         try:
@@ -351,7 +351,7 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
     return network
 
 
-def _login_of(request: PreparedRequest) -> PlaceLogin | None:
+def _find_login(request: PreparedRequest) -> PlaceLogin | None:
     """Return the login in the header fields of a request.
 
     Cookies are ignored, because a session adds the cookies of http servers to all URLs of the same host.
@@ -364,7 +364,7 @@ def _login_of(request: PreparedRequest) -> PlaceLogin | None:
         if name.lower() != "cookie" or not served.issuperset(value.split("; "))
     ]
     try:
-        return login_of(request.url or "", fields, default_user_agent())
+        return find_login(request.url or "", fields, default_user_agent())
     except ValueError as error:
         raise exceptions.InvalidHeader(str(error), request=request) from error
 
@@ -373,7 +373,7 @@ def _octets(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("latin-1")
 
 
-def _timeout_of(timeout: Any) -> Timeout:
+def _make_timeout(timeout: Any) -> Timeout:
     """Return the connect timeout and the idle timeout as a urllib3 `Timeout`.
 
     `timeout` may already be a `Timeout`, as for the `HTTPAdapter` of requests.
@@ -393,7 +393,7 @@ def _timeout_of(timeout: Any) -> Timeout:
     return waits
 
 
-def _certfile_of(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> str | None:
+def _join_certfile(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> str | None:
     """Return the argument `cert` as the setting `certfile`, in which a comma separates two files."""
     if cert is None:
         return None
@@ -405,7 +405,7 @@ def _certfile_of(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> 
     return ",".join(files)
 
 
-def _proxy_of(request: PreparedRequest, proxies: Mapping[str, str]) -> str | None:
+def _find_proxy(request: PreparedRequest, proxies: Mapping[str, str]) -> str | None:
     """Return the URL of the proxy that requests chooses, with an explicit port.
 
     If the URL lacks a port, the default port of requests is added. A `Resolver` would use the default port of
@@ -422,7 +422,7 @@ def _proxy_of(request: PreparedRequest, proxies: Mapping[str, str]) -> str | Non
     return (proxy if proxy.port else proxy._replace(port=port_by_scheme.get(proxy.scheme or ""))).url
 
 
-def _content_of(body: Any) -> bytes | str | Iterator[bytes] | None:
+def _make_content(body: Any) -> bytes | str | Iterator[bytes] | None:
     """Return a request body in a form that httpx accepts.
 
     Text is encoded as UTF-8, as in urllib3. A file is read in chunks.

@@ -33,7 +33,7 @@ from resolver.policy.subject import host_key
 from resolver.transfer.many import SaveRequest
 from resolver.transfer.naming import local_file_name
 from resolver.transfer.verification import Checksum
-from resolver.url.parsing import UrlLike, redact, url_of
+from resolver.url.parsing import UrlLike, make_url, redact
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _NO_HOST = "files"
 
 
-def partition_of(host: str, partitions: int = PARTITIONS) -> int:
+def choose_partition(host: str, partitions: int = PARTITIONS) -> int:
     """Return the number of the partition (shard) with all requests to a host.
 
     A host has the same partition in each run, because file names contain the partition number.
@@ -94,7 +94,7 @@ class BulkPlan:
             scheme: The scheme of the URL. It determines the maximum number of concurrent requests to the
                 host.
         """
-        partition = partition_of(host or item.url, self._partitions)
+        partition = choose_partition(host or item.url, self._partitions)
         number = self._requests.host(host, partition)
         if number is None:
             number = self._scheduler.add_host(partition, self._cap(scheme) if host else None)
@@ -139,7 +139,7 @@ class BulkPlan:
         """Return a slice's requests with number and host, in the order in which a worker starts them."""
         requests = []
         for host, number_of in share.counts:
-            interval = self._scheduler.interval_of(host)
+            interval = self._scheduler.get_interval(host)
             for position, (number, item) in enumerate(self._requests.find_first(host, number_of)):
                 requests.append((position * interval, number, host, item))
         requests.sort(key=lambda request: request[:2])
@@ -268,7 +268,7 @@ def assign_path(request: UrlLike | SaveRequest) -> PlannedRequest:
         request = SaveRequest(request)
     text, host, scheme = _text(request.url), "", ""
     try:
-        url = url_of(request.url, origin=request.origin)
+        url = make_url(request.url, origin=request.origin)
     except ResolveError:
         path = _make_digest_path(_LOCAL_DIRECTORY, redact(text))
     else:
@@ -277,7 +277,7 @@ def assign_path(request: UrlLike | SaveRequest) -> PlannedRequest:
     return PlannedRequest(BulkRequest(text, request.path or path, _encode_options(request)), host, scheme)
 
 
-def request_of(item: BulkRequest) -> SaveRequest:
+def make_request(item: BulkRequest) -> SaveRequest:
     """Return the `SaveRequest` that the worker performs."""
     options: dict[str, Any] = dict(item.options or {})
     for name in ("mirrors", "referrer"):

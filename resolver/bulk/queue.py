@@ -203,7 +203,7 @@ class BulkScheduler:
             slowest = max(slowest, waiting * self._intervals[host])
         return max(slowest, count * self._request_seconds[partition] / self._pace.at_once)
 
-    def interval_of(self, host: int) -> float:
+    def get_interval(self, host: int) -> float:
         """Return the estimated seconds per request of the host."""
         return self._intervals[host]
 
@@ -243,7 +243,7 @@ class BulkScheduler:
             self._share_counts[partition],
             tuple(counts),
             is_last=not self._hosts[partition],
-            seconds=self._seconds_of(partition, counts),
+            seconds=self._estimate_seconds(partition, counts),
         )
         self._share_counts[partition] += 1
         self._running[partition] = share
@@ -274,7 +274,7 @@ class BulkScheduler:
         """Return how many waiting requests to a host can start within `seconds`, at least 1."""
         return min(self._waiting[host], max(1, int(seconds / self._intervals[host] + _ROUNDING)))
 
-    def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
+    def _estimate_seconds(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
         together = sum(count for _, count in counts) * self._request_seconds[partition] / self._pace.at_once
         alone = max(count * self._intervals[host] for host, count in counts)
         duration = max(self._pace.request_seconds, together, alone)

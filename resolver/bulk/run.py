@@ -19,7 +19,7 @@ from resolver.bulk.messages import BulkJob, Format, RequestSlice, SliceReport, c
 from resolver.bulk.plan import BulkPlan, Requests, assign_path, iterate_requests
 from resolver.bulk.queue import MAX_SECONDS, PARTITIONS, HostPace
 from resolver.bulk.slice import close_all, fetch_packed, index_all, is_running, pack_task
-from resolver.bulk.store import Store, store_of
+from resolver.bulk.store import Store, open_store
 from resolver.files.atomic import OutputFiles
 from resolver.transfer.settings import Settings, check_settings
 
@@ -147,7 +147,7 @@ def run(
     """
     check_settings(settings, Settings.__optional_keys__)
     check_cluster(client)
-    store = store_of(out)
+    store = open_store(out)
     partitions = _load_partitions(store, format)
     job = BulkJob(
         out=store.directory if isinstance(store, OutputFiles) else out,
@@ -287,14 +287,14 @@ class _RunningSlices:
     def _submit_slices(self) -> None:
         self._query_threads()
         while len(self._under_way) < max(1, self._threads) and (slice := self._plan.take()) is not None:
-            slice = slice._replace(pauses=self._pauses_of(slice.partition))
-            key = (self._name_of(slice), slice.partition, slice.number, self._run)
+            slice = slice._replace(pauses=self._list_pauses(slice.partition))
+            key = (self._name_task(slice), slice.partition, slice.number, self._run)
             urgency = round(self._plan.urgency(slice))  # submitted slices wait only if workers have left
             task = pack_task(self._job, slice)
             future = self._client.submit(fetch_packed, task, key=key, pure=False, priority=urgency)
             self._watch(future, slice)
 
-    def _name_of(self, slice: RequestSlice) -> str:
+    def _name_task(self, slice: RequestSlice) -> str:
         """Return the name of the task in Dask, which is the same for all slices of a partition.
 
         Dask stores statistics for each task name until the scheduler ends, so the number of names must be
@@ -358,7 +358,7 @@ class _RunningSlices:
             raise LocalError(f"{slice.label}: another run has held the partition for {_MAX_LOCKED} minutes")
         self._plan.end(slice, slice.items, 0.0)
 
-    def _pauses_of(self, partition: int) -> dict[str, float]:
+    def _list_pauses(self, partition: int) -> dict[str, float]:
         """Return the remaining seconds of the pause, for each host that requested a pause."""
         now = monotonic()
         ends = self._pause_ends.get(partition, {})  # A lost slice is repeated with the same pauses.
@@ -385,11 +385,11 @@ class _RunningSlices:
             refused=counts["refused"],
             bytes=self._bytes,
             seconds=seconds,
-            exit=_exit_of(self._exits),
+            exit=_choose_exit(self._exits),
         )
 
 
-def _exit_of(exits: Iterable[int]) -> int:
+def _choose_exit(exits: Iterable[int]) -> int:
     failures = {status for status in exits if status}
     if len(failures) > 1:
         return 1

@@ -21,8 +21,8 @@ from uuid import uuid4
 from protocols.errors import LocalError
 from resolver.blocking.portal import portal
 from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice, SliceReport, check
-from resolver.bulk.plan import request_of
-from resolver.bulk.store import Store, store_of, table_of
+from resolver.bulk.plan import make_request
+from resolver.bulk.store import Store, encode_table, open_store
 from resolver.files.atomic import OutputFiles, claim_file, make_scratch_directory
 from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
@@ -59,7 +59,7 @@ _recorders: dict[str, Recorder] = {}
 
 
 @contextmanager
-def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
+def open_recorder(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
     """Yield the WARC recorder for a slice (batch of requests), or None if the job does not record."""
     if not job.warc:
         yield None
@@ -132,13 +132,13 @@ def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
     Raises:
         LocalError: The output cannot be stored.
     """
-    store = store_of(job.out)
+    store = open_store(job.out)
     with _register_run(job.out), _prepare_output(job, store, slice.partition) as output:
-        with recorder_of(job, slice, store) as recorder:
+        with open_recorder(job, slice, store) as recorder:
             report, ended = portal().run(partial(_fetch, job, slice, output, recorder))
         _publish(job, store, output, slice.partition, ended)
         if slice.is_last and not report.unstarted:
-            table = table_of(output.ledger, job.format, files=not job.warc)
+            table = encode_table(output.ledger, job.format, files=not job.warc)
             store.write(f"outcomes/part-{slice.partition:04d}.{job.format}", table)
     return report
 
@@ -272,7 +272,7 @@ class _SliceSession(Resolver):
             digest=True,
             moves=True,
         )
-        await save_under(settings, map(request_of, outcomes.list_remaining()), ledger, batch, outcomes.add)
+        await save_under(settings, map(make_request, outcomes.list_remaining()), ledger, batch, outcomes.add)
 
 
 class _SliceOutcomes:

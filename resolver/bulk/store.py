@@ -133,7 +133,7 @@ class RemoteStore:
 Store: TypeAlias = OutputFiles | RemoteStore
 
 
-def store_of(out: str) -> Store:
+def open_store(out: str) -> Store:
     """Return the store at `out`, a path or a URL. Raises `LocalError` if fsspec does not support the URL."""
     if "://" not in out:
         return OutputFiles(out)
@@ -149,7 +149,7 @@ def store_of(out: str) -> Store:
 _BATCH_SIZE = 10_000
 
 
-def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
+def encode_table(ledger: str, format: Format, *, files: bool) -> bytes:
     """Return a table of all ended requests, sorted by URL.
 
     Args:

@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, octets, octets_of
+from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, format_sizes, octets
 
 #: The time in seconds before a transfer gets a progress bar. A user could not read the bar of a shorter
 #: transfer.
@@ -123,7 +123,7 @@ def _figures(transfer: TransferProgress, now: float, room: int) -> str:
     """
     rate, remaining, total = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
     percent = "" if not total else f"{min(100, transfer.received * 100 // total)}%"
-    amount = octets(transfer.received) if total is None else octets_of(transfer.received, total)
+    amount = octets(transfer.received) if total is None else format_sizes(transfer.received, total)
     columns = [
         ("percent", f" {percent:>4}"),
         ("left", f" {'' if remaining is None else countdown(remaining):>8}"),

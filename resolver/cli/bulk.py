@@ -24,14 +24,14 @@ from protocols.errors import LocalError, NotConfigured, ResolveError, missing_li
 from protocols.text import Masked, own_text
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command, is_encrypted
-from resolver.cli.config import HostSection, hosts_of, mirrors_of
+from resolver.cli.config import HostSection, get_mirrors, make_host_settings
 from resolver.cli.lists import fetch_lists, is_url
 from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
-from resolver.cli.session_settings import limits_of, options_of, policy_of
-from resolver.cli.targets import CommandTarget, status_of, targets
+from resolver.cli.session_settings import make_limits, make_options, make_policy
+from resolver.cli.targets import CommandTarget, choose_status, targets
 from resolver.cli.transfers import countdown, duration, octets
 from resolver.cli.vocabulary import INTERRUPTED, MISSING_EXTRA, STATUS_BY_SIGNAL
-from resolver.policy.settings import names_of
+from resolver.policy.settings import format_names
 from resolver.transfer.many import SaveRequest
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import RetryPolicy, Settings
@@ -68,7 +68,7 @@ class PickledSecrets(CommandSecrets):
             super().admit(url)
 
     def _has_login(self, url: HostUrl) -> bool:
-        names = names_of(url.host, url.effective_port)
+        names = format_names(url.host, url.effective_port)
         return self._default is not None or any(name in self._sections for name in names)
 
     async def _ask(self, prompt: str) -> bytes | None:
@@ -139,7 +139,7 @@ class BulkDisplay:
             streams.complain(own_text(format_summary(summary)))
 
     def _line(self, progress: BulkProgress, columns: int) -> str:
-        return line_of(progress, self._clock() - self._began, columns)
+        return format_line(progress, self._clock() - self._began, columns)
 
 
 class _LineDisplay(BulkDisplay):
@@ -163,7 +163,7 @@ class _RecordDisplay(BulkDisplay):
 _DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LogDisplay, "json": _RecordDisplay}
 
 
-def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
+def format_line(progress: BulkProgress, elapsed: float, columns: int) -> str:
     """Return a progress line of at most `columns` columns; the elapsed time gives the time left."""
     ended, total = progress.ended, progress.requests
     fraction = ended / total if total else 1.0
@@ -348,17 +348,17 @@ class _BulkCommand:
         self._command = command
         self._statuses: set[int] = set()
         self._secrets = _collect_logins(command)
-        self._settings = settings_of(command, self._secrets)
+        self._settings = make_settings(command, self._secrets)
 
     def run(self) -> int:
         """Fetch all requests on the cluster and return the exit status. Raises `ResolveError`."""
         from resolver.bulk import run
-        from resolver.cli.cluster import client_of
+        from resolver.cli.cluster import open_client
 
         command = self._command
         assert command.out is not None, "a run without --out is refused"
         fetched = self._fetch_lists()
-        with open_display(command) as display, client_of(command.scheduler) as client:
+        with open_display(command) as display, open_client(command.scheduler) as client:
             summary = run(
                 display.watch(self._requests(fetched)),
                 client=client,
@@ -371,7 +371,7 @@ class _BulkCommand:
                 **self._settings,
             )
         display.report_summary(summary)
-        return status_of({*self._statuses, summary.exit})
+        return choose_status({*self._statuses, summary.exit})
 
     def plan(self) -> int:
         """Print the plan and return the exit status."""
@@ -385,7 +385,7 @@ class _BulkCommand:
         with open_display(command) as display, plan_requests(display.watch(requests), None, pace) as plan:
             streams.clear()
             show(plan, command)
-        return status_of(self._statuses)
+        return choose_status(self._statuses)
 
     def _requests(self, fetched: Mapping[str, FetchedList]) -> Iterator[SaveRequest]:
         """Yield the requests of the lists.
@@ -430,22 +430,22 @@ class _BulkCommand:
         self._statuses.add(error.exit_code)
 
 
-def settings_of(command: Command, secrets: PickledSecrets) -> Settings:
+def make_settings(command: Command, secrets: PickledSecrets) -> Settings:
     """Return the request settings for the workers; file paths are absolute paths of this machine."""
-    policy = policy_of(command)
+    policy = make_policy(command)
     return Settings(
         policy=policy,
-        limits=limits_of(command),
+        limits=make_limits(command),
         gateways=command.gateways,
         cafile=None if command.cacert is None else os.path.abspath(command.cacert),
         family=command.family,
         strict=command.strict,
-        options=options_of(command, policy, keep=True),
+        options=make_options(command, policy, keep=True),
         credentials=secrets.request,
         news_server=command.news_server,
         proxy=command.proxy,
-        hosts=hosts_of(command.configuration),
-        mirrored=mirrors_of(command.configuration),
+        hosts=make_host_settings(command.configuration),
+        mirrored=get_mirrors(command.configuration),
         patience=RetryPolicy(command.tries, command.retry_delay, command.retry_all),
     )
 

@@ -36,7 +36,7 @@ _LOOPBACK = "127.0.0.1"
 _SETTINGS = {"distributed.worker.profile.enabled": False}
 
 
-def client_of(address: str) -> AbstractContextManager[Client]:
+def open_client(address: str) -> AbstractContextManager[Client]:
     """Return a client of the cluster. Raises `Unreachable` if the scheduler cannot be reached."""
     return _start_cluster(address.partition(":")[2]) if is_local(address) else _connect_cluster(address)
 

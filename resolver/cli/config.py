@@ -28,7 +28,7 @@ from resolver.cli.values import path as a_path
 from resolver.files.atomic import MISSING, open_own
 from resolver.policy.environment import config_folder
 from resolver.policy.schemes import check_gateway
-from resolver.policy.settings import Host, Policy, names_of, normal_name
+from resolver.policy.settings import Host, Policy, format_names, normal_name
 
 # Each configured value is checked separately. Therefore error messages name the file and the line.
 #
@@ -352,10 +352,10 @@ class _ConfigurationFile:
             command=self._command(section.get("password_command", []), host),
             keyring=section.get("keyring", False),
             source=self._locate(host),
-            settings=dict(self._settings_of(host, section)),
+            settings=dict(self._list_settings(host, section)),
         )
 
-    def _settings_of(self, host: str, section: dict[str, Any]) -> Iterator[tuple[str, ConfiguredValue]]:
+    def _list_settings(self, host: str, section: dict[str, Any]) -> Iterator[tuple[str, ConfiguredValue]]:
         for key, value in section.items():
             if key == "limits":
                 yield "limit", self._table(key, value, host)
@@ -442,7 +442,7 @@ def list_configurable() -> Iterator[Option]:
 BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"})
 
 
-def hosts_of(configuration: Configuration) -> dict[str, Host]:
+def make_host_settings(configuration: Configuration) -> dict[str, Host]:
     """Return the settings of all host sections, without logins, which are read on demand."""
     return {
         name: _host(settings, configuration)
@@ -451,7 +451,7 @@ def hosts_of(configuration: Configuration) -> dict[str, Host]:
     }
 
 
-def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
+def get_mirrors(configuration: Configuration) -> dict[str, tuple[str, ...]]:
     return {prefix: tuple(setting.value) for prefix, setting in configuration.mirrors.items()}
 
 
@@ -459,7 +459,7 @@ def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None
     """Return the configured mirrors of the longest configured prefix of a URL, or None."""
     from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have `[[mirror]]`
 
-    match = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
+    match = MirrorPrefixes(get_mirrors(configuration)).find(url) if configuration.mirrors else None
     return None if match is None else configuration.mirrors[match[0]]._replace(value=list(match[1]))
 
 
@@ -506,7 +506,7 @@ def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
 def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
     """Return the settings from the sections of a host and port, without those of the command line."""
     merged: dict[str, ConfiguredValue] = {}
-    for name in reversed(names_of(host, port)):
+    for name in reversed(format_names(host, port)):
         section = configuration.hosts.get(name, HostSection())
         merged = merge_values(merged, section.settings)
     return {key: value for key, value in merged.items() if key == "limit" or key not in configuration.options}

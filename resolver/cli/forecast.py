@@ -180,14 +180,14 @@ def show(plan: BulkPlan, command: Command) -> None:
 
     prediction = forecast(plan, threads=THREADS)
     if command.json:
-        streams.print_record(record_of(prediction))
+        streams.print_record(make_record(prediction))
         return
     glyphs = select_glyphs(streams.output_encoding())
     for line in draw_chart(prediction, streams.output_columns(), threads=THREADS, glyphs=glyphs):
         streams.print_line(line)
 
 
-def record_of(forecast: Forecast) -> dict[str, JsonValue]:
+def make_record(forecast: Forecast) -> dict[str, JsonValue]:
     return {
         "requests": forecast.requests,
         "hosts": forecast.hosts,

@@ -211,5 +211,5 @@ def _names(row: Option) -> str:
 def _purpose(row: Option, verb: str = "") -> str:
     if row.choices is None:
         return row.purpose
-    words = [f"{word} (default)" if word == row.unset_of(verb) else word for word in row.choices]
+    words = [f"{word} (default)" if word == row.get_unset(verb) else word for word in row.choices]
     return f"{row.purpose}: {', '.join(words)}"

@@ -9,7 +9,7 @@ from protocols.contract import HostUrl, Url
 from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
 from protocols.text import Masked, own_text
 from resolver.cli import streams
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.url import registry
 from resolver.url.parsing import redact
 from resolver.url.suggestions import INVALID, closest_url, escape_text
@@ -65,7 +65,7 @@ def _explain_escape(text: str, position: int) -> Masked | None:
 
 def advise_login(url: Url, *, quiet: bool) -> None:
     """Print the login name that the URL of an interactive service suggests (RFC 1738, 3.8)."""
-    if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
+    if quiet or not isinstance(url, HostUrl) or not url.user or not find_rules(url.scheme).session:
         return
     password = Masked("" if url.password is None else "; its password is neither sent nor shown")
     login = own_text(url.user.decode("utf-8", "replace"))

@@ -11,7 +11,7 @@ from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines, word
-from resolver.cli.targets import CommandTarget, status_of, targets
+from resolver.cli.targets import CommandTarget, choose_status, targets
 from resolver.url.parsing import parse, redact
 from resolver.url.registry import RESERVED, SCHEMES, explain_missing, find, plugins
 
@@ -36,7 +36,7 @@ def _inspect_each(inspect: Callable[[CommandTarget, Command], int], command: Com
         statuses += (inspect(target, command) for target in targets(command, report))
     except LocalError as error:
         report(error)
-    return status_of(statuses)
+    return choose_status(statuses)
 
 
 def _parse(target: CommandTarget, command: Command) -> int:
@@ -80,9 +80,11 @@ def explain(command: Command) -> int:
 def _explain(target: CommandTarget, command: Command, plans: list[Plan] | None = None) -> int:
     """Print the plan of one URL; if `plans` is a list, append the plan to it instead, for the HTML page."""
     try:
-        from resolver.cli.plans import plan_of  # lazy import: `parse` does not need the policy and protocols
+        from resolver.cli.plans import (
+            plan_target,  # lazy import: `parse` does not need the policy and protocols
+        )
 
-        plan = plan_of(target, command)
+        plan = plan_target(target, command)
     except NotConfigured as error:
         if not command.is_silent:
             streams.complain(*messages.describe(error, target.url))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _GROUP_SIZE = 500
 
 
-def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
+def open_ledger(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
     """Return the ledger of this run, or None without `--ledger`."""
     if command.ledger is None:
         return nullcontext()

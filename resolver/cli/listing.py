@@ -228,12 +228,12 @@ def _parse_rounded_size(entry: Entry) -> float:
 
 def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:
     """Return the sort key of `--sort date`: newest date first, unknown dates last."""
-    text = moment_of(numbered[1])
+    text = format_moment(numbered[1])
     digits = re.sub(r"[^0-9]", "", text)[:14].ljust(14, "0")
     return -int(digits), numbered[0]
 
 
-def moment_of(entry: Entry) -> str:
+def format_moment(entry: Entry) -> str:
     """Return the modification time of an entry in UTC, or else in the server's local time."""
     local: JsonValue = (entry.extra or {}).get("modified_local")
     return instant(entry.modified) or (local if isinstance(local, str) else "")

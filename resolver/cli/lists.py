@@ -21,12 +21,12 @@ from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import ONLINE_NAMES, Command
 from resolver.cli.secrets import CommandSecrets
-from resolver.cli.session_settings import policy_of
+from resolver.cli.session_settings import make_policy
 from resolver.files.archive import open_archive
 from resolver.policy.judgment import check
 from resolver.transfer.naming import make_sibling_url
 from resolver.transfer.session import Resolver
-from resolver.trees.lists import BadItem, ListedDigest, ListedFile, parse_sum, parts_of, safe_path
+from resolver.trees.lists import BadItem, ListedDigest, ListedFile, parse_sum, safe_path, split_name
 from resolver.url import registry
 from resolver.url.parsing import convert_iri, parse, redact
 from resolver.warc.archive import read_moment
@@ -171,7 +171,7 @@ def _file(digest: ListedDigest, source: ListSource, label: str) -> ListedFile:
             f"{label}: a digest and a name without a URL (name the list's URL with --referrer, "
             "or fetch the list with -i URL)"
         )
-    parts = parts_of(digest.name)
+    parts = split_name(digest.name)
     try:
         url = make_sibling_url(source.base, *parts)
     except InvalidUrl as error:
@@ -200,7 +200,7 @@ def select_mirrors(
     candidates = [_as_url(url) for url in urls]
     if len(candidates) == 1:
         return tuple(candidates), ()
-    policy = policy_of(command)
+    policy = make_policy(command)
     mirrors, findings = [], []
     for url in candidates:
         verdict = check(

@@ -20,7 +20,7 @@ from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.output import print_bytes
-from resolver.cli.session_settings import limits_of, options_of, policy_of
+from resolver.cli.session_settings import make_limits, make_options, make_policy
 from resolver.cli.streams import OutputFault
 from resolver.cli.vocabulary import MISSING_EXTRA, READER_GONE, STATUS_BY_SIGNAL
 from resolver.version import VERSION
@@ -44,7 +44,7 @@ def perform(command: Command) -> int:
         return MISSING_EXTRA
     if command.listen is not None:
         return _perform_http(command, command.listen)
-    serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
+    serving = _McpServer(partial(serve, make_grant(command), version=VERSION))
     if streams.input_is_terminal():  # without this message, a user at a terminal would see no output
         streams.complain(Masked("mcp: waiting for an MCP client on standard input (Ctrl-D ends it)"))
     return trio.run(serving.run_supervised)
@@ -58,7 +58,7 @@ def _perform_http(command: Command, address: str) -> int:
         streams.complain(Masked(f"mcp --listen needs {missing_libraries('web')}"))
         return MISSING_EXTRA
     try:
-        return trio.run(_serve_http, grant_of(command), address, command.port)
+        return trio.run(_serve_http, make_grant(command), address, command.port)
     except LocalError as error:
         streams.complain(error.message)
         return error.exit_code
@@ -86,15 +86,15 @@ async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:
     return 0
 
 
-def grant_of(command: Command) -> ToolGrant:
+def make_grant(command: Command) -> ToolGrant:
     """Return the permissions for agents that this command line grants. Raises `UsageError`."""
     from resolver.adapters.mcp import ToolGrant, limit_body
 
-    policy = replace(policy_of(command), name="untrusted")
+    policy = replace(make_policy(command), name="untrusted")
     return ToolGrant(
         policy=policy,
-        limits=limit_body(limits_of(command)),
-        options=options_of(command, policy, keep=True),
+        limits=limit_body(make_limits(command)),
+        options=make_options(command, policy, keep=True),
         gateways=command.gateways,
         proxy=command.proxy,
         cafile=command.cacert,

@@ -14,7 +14,7 @@ from protocols.errors import (
 )
 from protocols.text import Masked, own_text
 from resolver.cli import streams
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.url.parsing import place_in_shown, redact
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _advise(error: ResolveError, text: str) -> str:
     if error.setting == "user":
         return " (log in with --user NAME and --password-file FILE)"
     scheme = text.partition(":")[0].lower()
-    if isinstance(error, Refused) and error.rule == "S10" and rules_of(scheme).session:
+    if isinstance(error, Refused) and error.rule == "S10" and find_rules(scheme).session:
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"
     if isinstance(error, Refused) and error.flag is not None:
         return "" if error.flag in error.message else f"; {error.flag} would allow it"

@@ -31,7 +31,7 @@ from resolver.transfer.session import Resolver
 from resolver.trees.mirror import Inventory, Pruner
 from resolver.trees.robots import Robots
 from resolver.trees.saving import with_rows
-from resolver.trees.scope import MAX_DEPTH, Selection, path_of_top, split_pattern, tree_of, walked_as
+from resolver.trees.scope import MAX_DEPTH, Selection, find_tree, path_of_top, split_pattern, walked_as
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 from resolver.url.registry import is_web
 
@@ -155,7 +155,7 @@ class Trees:
             path = local_directory(url, host=command.host_directories, cut=command.cut_dirs)
             url, pattern = split_pattern(url)
             depth, selection = 1, Selection((pattern,))
-        elif tree_of(url) is None:
+        elif find_tree(url) is None:
             path = target.reserve(url, command)
         else:
             path = path_of_top(url, host=command.host_directories, cut=command.cut_dirs)
@@ -209,7 +209,7 @@ async def _raise_error(error: ResolveError) -> Saved | None:
     raise error
 
 
-def lane_of(task: BatchTask[None]) -> Hashable:
+def get_lane(task: BatchTask[None]) -> Hashable:
     """Return the lane of a task.
 
     The queue prefers to run tasks of the same lane one after the other.

@@ -30,7 +30,7 @@ from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import CommandTarget
 from resolver.policy.environment import read_colors
 from resolver.policy.judgment import judge
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.terminal.screen import TerminalOutput
 from resolver.transfer.forms import (
     Answer,
@@ -330,14 +330,14 @@ async def perform(
     The scheme determines how. Return the findings.
     """
     is_at_terminal = streams.input_is_terminal() and streams.output_is_terminal()
-    if isinstance(url, HostUrl) and rules_of(url.scheme).session:
+    if isinstance(url, HostUrl) and find_rules(url.scheme).session:
         if not is_at_terminal:
             raise NotConfigured(
                 "open needs a terminal on standard input and standard output "
                 "(resolve cat --for SECONDS URL records a session)"
             )
         return await _open_session(session, url, target, command)
-    if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None and is_at_terminal:
+    if isinstance(url, HostUrl) and find_rules(url.scheme).form is not None and is_at_terminal:
         form = await fetch_form(session, url, target)
         if form is not None:
             return await fill_in(form, session, url, target, command)

@@ -111,7 +111,7 @@ class Option(NamedTuple):
             return []
         return self.default if self.choices is None or self.is_optional else self.choices[0]
 
-    def unset_of(self, verb: str) -> object:
+    def get_unset(self, verb: str) -> object:
         """Return the value of the option for `verb` if the user does not set the option."""
         return PROXY_POLICY if (self.name, verb) == ("policy", "proxy") else self.unset
 

@@ -7,17 +7,17 @@ from contextlib import suppress
 from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import Url
 from resolver.cli.arguments import Command
-from resolver.cli.config import hosts_of
-from resolver.cli.session_settings import options_of, policy_of
+from resolver.cli.config import make_host_settings
+from resolver.cli.session_settings import make_options, make_policy
 from resolver.cli.targets import CommandTarget
-from resolver.policy.environment import find_setting, needs_server, read_proxies, server_of
+from resolver.policy.environment import find_setting, needs_server, parse_server, read_proxies
 from resolver.transfer.plan import Plan, explain
 
 
-def plan_of(target: CommandTarget, command: Command) -> Plan:
+def plan_target(target: CommandTarget, command: Command) -> Plan:
     """Plan the retrieval of a target without network access. Raises `NotConfigured`."""
-    hosts = hosts_of(command.configuration) if command.configuration.hosts else None
-    setting, policy = find_setting(command.news_server), policy_of(command)
+    hosts = make_host_settings(command.configuration) if command.configuration.hosts else None
+    setting, policy = find_setting(command.news_server), make_policy(command)
     url: str | Url = target.url
     with suppress(InvalidUrl):  # the plan reports the error
         url = target.parse(command)
@@ -29,14 +29,14 @@ def plan_of(target: CommandTarget, command: Command) -> Plan:
         gateways=command.gateways,
         news_server=None if setting is None else setting.text,
         strict=command.strict,
-        options=options_of(command, policy, raw=True, listen=True),
+        options=make_options(command, policy, raw=True, listen=True),
         environment=read_proxies(),
         proxy=command.proxy,
         hosts=hosts,
     )
     if setting is None and plan.error is None and not isinstance(url, str) and needs_server(url):
         try:
-            server_of(setting, url.scheme)
+            parse_server(setting, url.scheme)
         except NotConfigured as error:
             return plan._replace(error=error)
     return plan

@@ -53,7 +53,7 @@ class Display:
         """Clear all drawn lines."""
 
 
-def display_of(command: Command) -> Display:
+def make_display(command: Command) -> Display:
     match command.progress:
         case "none":
             return Display()

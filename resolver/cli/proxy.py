@@ -13,7 +13,7 @@ from protocols.errors import ResolveError
 from protocols.text import own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.session_settings import limits_of, policy_of
+from resolver.cli.session_settings import make_limits, make_policy
 from resolver.cli.vocabulary import STATUS_BY_SIGNAL
 from resolver.transfer.settings import Settings
 
@@ -33,7 +33,7 @@ def perform(command: Command) -> int:
 async def _run(command: Command) -> int:
     from resolver.web.egress import ProxySettings, run_proxy
 
-    settings = Settings(policy=policy_of(command), limits=limits_of(command), family=command.family)
+    settings = Settings(policy=make_policy(command), limits=make_limits(command), family=command.family)
     address = command.listen or "127.0.0.1"
     proxy = ProxySettings(settings, _reporter(command), address, command.port)
     with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resolver.warc.recorder import Recorder
 
 
-def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
+def open_archive(command: Command) -> AbstractContextManager[Archive | None]:
     """Return the archives of `--from-warc`, or None. Raises `LocalError` if a file is not an archive."""
     if not command.from_warc:
         return nullcontext()
@@ -32,7 +32,7 @@ def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
 
 
 @contextmanager
-def recorder_of(command: Command) -> Iterator[Recorder | None]:
+def open_recorder(command: Command) -> Iterator[Recorder | None]:
     """Yield the recorder of the archive, or None without `--warc`. Raises `LocalError`."""
     path = command.warc
     if path is None:

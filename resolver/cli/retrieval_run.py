@@ -22,13 +22,13 @@ from protocols.errors import LimitExceeded, LocalError, NotConfigured, ResolveEr
 from protocols.text import Masked, own_text
 from resolver.cli import messages, streams, summary
 from resolver.cli.arguments import Command
-from resolver.cli.config import hosts_of, mirrors_of
+from resolver.cli.config import get_mirrors, make_host_settings
 from resolver.cli.ledger import (
     LedgerInput,
     Part,
     SkippedLines,
-    ledger_of,
     load_saved,
+    open_ledger,
     record_failure,
     record_saved,
     remove_row,
@@ -36,13 +36,13 @@ from resolver.cli.ledger import (
 from resolver.cli.listing import follow
 from resolver.cli.options import LISTINGS
 from resolver.cli.output import print_bytes
-from resolver.cli.progress import display_of
-from resolver.cli.recording import archive_of, recorder_of
+from resolver.cli.progress import make_display
+from resolver.cli.recording import open_archive, open_recorder
 from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc, request_key_password
-from resolver.cli.session_settings import limits_of, options_of, policy_of
+from resolver.cli.session_settings import make_limits, make_options, make_policy
 from resolver.cli.streams import OutputFault
 from resolver.cli.summary import RunSummary, add_event_records, add_peer_records
-from resolver.cli.targets import CommandTarget, status_of
+from resolver.cli.targets import CommandTarget, choose_status
 from resolver.cli.trace import Diagrams, Watcher
 from resolver.cli.values import unescape
 from resolver.cli.verbs import VERBS
@@ -79,7 +79,7 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         return error.exit_code
     try:
-        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C is handled
+        with open_archive(command) as archive:  # before the event loop starts, so that Ctrl-C is handled
             status = trio.run(_RetrievalRun(command, watcher, tally, archive).run_supervised)
     except ResolveError as error:
         streams.complain(error.message)
@@ -92,7 +92,7 @@ def perform(command: Command) -> int:
         streams.complain(fault.message)
     if status >= INTERRUPTED:
         return status
-    return status_of([status, *(fault.exit_code for fault in faults)])
+    return choose_status([status, *(fault.exit_code for fault in faults)])
 
 
 def _make_watcher(command: Command) -> Watcher:
@@ -102,7 +102,7 @@ def _make_watcher(command: Command) -> Watcher:
         diagrams = Diagrams(command.trace_html, command)
     return Watcher(
         command.trace,
-        display_of(command),
+        make_display(command),
         is_verbose=command.verbose,
         is_quiet=command.is_quiet,
         has_trees=command.has_trees,
@@ -153,11 +153,11 @@ class _RetrievalRun:
         self._archive = archive
         self._command = command
         self._tally = tally
-        self._policy = policy_of(command)
-        self._limits = limits_of(command)
+        self._policy = make_policy(command)
+        self._limits = make_limits(command)
         self._has_trees = command.has_trees
         self._is_batch = self._has_trees or bool(command.lists) or len(command.urls) > 1
-        self._options = options_of(
+        self._options = make_options(
             command,
             self._policy,
             keep=self._is_batch,
@@ -196,7 +196,7 @@ class _RetrievalRun:
                 streams.complain(
                     Masked(f"the quota ended the run: {messages.advise_resume(files, self._rerun)}")
                 )
-            return status_of(self._statuses)
+            return choose_status(self._statuses)
         self._report_stop(self._stop_status)
         return self._stop_status
 
@@ -232,9 +232,9 @@ class _RetrievalRun:
             return
         try:
             password = await request_key_password(self._command.cert)
-            with recorder_of(self._command) as recorder:
+            with open_recorder(self._command) as recorder:
                 async with (
-                    ledger_of(self._command) as ledger,
+                    open_ledger(self._command) as ledger,
                     self._make_session(password, recorder) as session,
                 ):
                     await self._fetch_all(session, ledger)
@@ -283,8 +283,8 @@ class _RetrievalRun:
             proxy=command.proxy,
             cookies=command.cookies,
             rate=command.rate,
-            hosts=hosts_of(command.configuration),
-            mirrored=mirrors_of(command.configuration),
+            hosts=make_host_settings(command.configuration),
+            mirrored=get_mirrors(command.configuration),
             segments=command.segments,
             segments_per_host=command.per_host,
             patience=_retry_policy(command, is_batch=self._is_batch),
@@ -294,11 +294,11 @@ class _RetrievalRun:
         )
 
     def _scheduler(
-        self, lane_of: Callable[[BatchTask[None]], Hashable] | None = None
+        self, get_lane: Callable[[BatchTask[None]], Hashable] | None = None
     ) -> HostScheduler[BatchTask[None]]:
         command = self._command
         return HostScheduler(
-            partial(max_connections, setting=command.per_host), rate=command.host_rate, lane_of=lane_of
+            partial(max_connections, setting=command.per_host), rate=command.host_rate, get_lane=get_lane
         )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
@@ -316,10 +316,10 @@ class _RetrievalRun:
         """Walk the directory trees (`-r`) and save their files; the lists of URLs are read lazily."""
         from resolver.cli.mirror import (
             Trees,
-            lane_of,  # lazy import: few runs have trees
+            get_lane,  # lazy import: few runs have trees
         )
 
-        hosts = self._scheduler(lane_of)
+        hosts = self._scheduler(get_lane)
         trees = Trees(self, session, self._command, self._tally, hosts.slow_down, ledger)
         with closing(trees):
             start = partial(self._start_trees, session, trees)

@@ -27,8 +27,8 @@ from resolver.cli.config import HostSection
 from resolver.cli.values import UsageError
 from resolver.files.atomic import MISSING, OwnFile, open_own
 from resolver.network.tls import is_locked
-from resolver.policy.schemes import rules_of
-from resolver.policy.settings import names_of
+from resolver.policy.schemes import find_rules
+from resolver.policy.settings import format_names
 from resolver.url import registry
 
 _MAX_PASSWORD = 4_096
@@ -99,7 +99,7 @@ class CommandSecrets:
         row = registry.find(scheme)
         if row is None or row.tls != "always":
             return False
-        return row.default_port == port or names_of(host, port)[0] in self._sections
+        return row.default_port == port or format_names(host, port)[0] in self._sections
 
     async def _ask(self, prompt: str) -> bytes | None:
         return await streams.request_secret(prompt)
@@ -112,8 +112,8 @@ class CommandSecrets:
         A section with another user name is skipped.
         """
         user_name = user or self._user
-        default = self._default if rules_of(scheme).logs_in else None
-        sections = [self._sections[name] for name in names_of(host, port) if name in self._sections]
+        default = self._default if find_rules(scheme).logs_in else None
+        sections = [self._sections[name] for name in format_names(host, port) if name in self._sections]
         for section in sections or ([] if default is None else [default]):
             if user_name is None or section.user is None or _encode(section.user) == user_name:
                 return _LoginSection(section)

@@ -28,10 +28,10 @@ from protocols.errors import LocalError, NotConfigured, ResolveError, Unsupporte
 from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command, listens_to_others
-from resolver.cli.config import hosts_of
+from resolver.cli.config import make_host_settings
 from resolver.cli.options import rows
-from resolver.cli.recording import archive_of
-from resolver.cli.session_settings import limits_of, options_of, policy_of
+from resolver.cli.recording import open_archive
+from resolver.cli.session_settings import make_limits, make_options, make_policy
 from resolver.cli.targets import CommandTarget
 from resolver.cli.vocabulary import MISSING_EXTRA, RULES, STATUS_BY_SIGNAL, STATUSES
 from resolver.files import atomic as plain_file
@@ -116,7 +116,7 @@ def perform(command: Command) -> int:
         if command.register or command.unregister:
             trio.run(unregister if command.unregister else register, command.is_quiet)
             return 0
-        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C is handled
+        with open_archive(command) as archive:  # before the event loop starts, so that Ctrl-C is handled
             return trio.run(_serve, command, archive)
     except ResolveError as error:
         streams.complain(error.message)
@@ -190,7 +190,7 @@ def make_serve_options(command: Command, archive: ArchiveSource | None = None) -
     from resolver.web.server import ServeOptions
 
     return ServeOptions(
-        Settings(**settings_of(command), archive=archive),
+        Settings(**make_settings(command), archive=archive),
         port=command.port,
         address=command.listen or LOOPBACK,
         is_public=listens_to_others(command),
@@ -230,22 +230,22 @@ def _discard(line: str) -> None:
     """Discard a message, for --quiet."""
 
 
-def settings_of(command: Command) -> Settings:
+def make_settings(command: Command) -> Settings:
     """Return the settings for requests of the web UI."""
-    policy = policy_of(command)
+    policy = make_policy(command)
     return Settings(
         policy=policy,
-        limits=limits_of(command),
+        limits=make_limits(command),
         gateways=command.gateways,
         cafile=command.cacert,
         family=command.family,
         strict=command.strict,
         # listing pages have columns for the details of each entry
-        options=replace(options_of(command, policy, keep=True), detailed=True),
+        options=replace(make_options(command, policy, keep=True), detailed=True),
         news_server=command.news_server,
         proxy=command.proxy,
         rate=command.rate,
-        hosts=hosts_of(command.configuration),
+        hosts=make_host_settings(command.configuration),
     )
 
 

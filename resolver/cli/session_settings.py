@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from protocols.script import Transcript
 
 
-def options_of(
+def make_options(
     command: CommandOptions, policy: Policy, *, keep: bool = False, raw: bool = False, listen: bool = False
 ) -> Options:
     """Return the request options of schemes. Raises `UsageError`.
@@ -37,7 +37,7 @@ def options_of(
         login_in_clear=command.tls == "never",
         keep=keep,
         raw=raw and command.raw,
-        transcript=_transcript_of(command) if listen else None,
+        transcript=_make_transcript(command) if listen else None,
     )
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode())
@@ -46,7 +46,7 @@ def options_of(
     return options
 
 
-def _transcript_of(command: CommandOptions) -> Transcript | None:
+def _make_transcript(command: CommandOptions) -> Transcript | None:
     """Return the settings of a recorded telnet session, or None. Raises `UsageError`."""
     if command.during is None and command.until is None:
         if command.send:
@@ -86,7 +86,7 @@ _LIMIT_BY_OPTION = {
 }
 
 
-def limits_of(command: CommandOptions) -> Limits:
+def make_limits(command: CommandOptions) -> Limits:
     """Return the limits that the options set. Raises `UsageError`."""
     return with_limits(Limits(), vars(command))
 
@@ -136,7 +136,7 @@ def _set_limit(limits: Limits, name: str, value: str) -> Limits:
 # needs the policy but not the limits.
 
 
-def policy_of(command: CommandOptions) -> Policy:
+def make_policy(command: CommandOptions) -> Policy:
     """Return the policy of `--policy` with all `--allow-…` options applied. Raises `UsageError`."""
     try:
         return replace(

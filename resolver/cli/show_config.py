@@ -27,7 +27,7 @@ from resolver.cli.config import (
 from resolver.cli.values import UsageError
 from resolver.policy.environment import find_setting, read_proxies
 from resolver.policy.proxies import HOST_PROXY, proxy_for, variables_at
-from resolver.policy.subject import Endpoint, endpoint_of
+from resolver.policy.subject import Endpoint, find_endpoint
 from resolver.url.parsing import parse
 
 _MASK = "****"
@@ -106,7 +106,7 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
         UsageError: the URL has no host.
     """
     url = parse(text, strict=command.strict, origin="user")
-    endpoint = endpoint_of(url)
+    endpoint = find_endpoint(url)
     if endpoint is None:
         raise UsageError(f"config: expected a URL with a host, got {url.shown}")
     narrower = settings_at(endpoint.host, endpoint.port, command.configuration)

@@ -202,9 +202,9 @@ def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dic
 
     The member `path` is null for output to standard output, and for a skipped target without a file.
     """
-    from resolver.transfer.many import outcome_of  # lazy import: most runs print no JSON
+    from resolver.transfer.many import make_outcome  # lazy import: most runs print no JSON
 
-    record = outcome_of(saved, scheme, saved.path).as_json()
+    record = make_outcome(saved, scheme, saved.path).as_json()
     return {**record, "status": "skipped"} if dry_run else record
 
 
@@ -241,9 +241,9 @@ def make_failed_record(
 
 def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
     """Return the record of an error that ended the output of `info`, `ls` or `open`."""
-    from resolver.transfer.many import reason_of
+    from resolver.transfer.many import describe_error
 
-    return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}
+    return {"url": redact(target.url), "error": describe_error(error), "exit": error.exit_code}
 
 
 # The records of `cat --json` for a telnet session. Each event is written as it happens, and the outcome is

@@ -320,7 +320,7 @@ def _line(line: str, label: str, source: ListSource) -> CommandTarget | None:
 def _add_metadata(target: CommandTarget, value: object, label: str) -> CommandTarget:
     """Add the metadata in the member `listed` of a record, which an earlier run wrote with `--failed`."""
     from resolver.transfer.verification import Checksum
-    from resolver.trees.lists import BadItem, parts_of, safe_path
+    from resolver.trees.lists import BadItem, safe_path, split_name
 
     match value:
         case {
@@ -331,7 +331,7 @@ def _add_metadata(target: CommandTarget, value: object, label: str) -> CommandTa
         } if all(isinstance(url, str) for url in mirrors):
             try:
                 checksum = None if digest is None else Checksum.parse(digest)
-                path = None if name is None else safe_path(parts_of(name))
+                path = None if name is None else safe_path(split_name(name))
             except (ValueError, BadItem) as error:
                 raise LocalError(f"{label}: {error}") from error
             return target._replace(name=path, mirrors=tuple(mirrors), checksum=checksum, size=size)
@@ -349,7 +349,7 @@ def _referrer(value: object, label: str) -> tuple[str, str | None] | None:
     raise LocalError(f"{label}: referrer must be a URL or [URL, address]")
 
 
-def status_of(statuses: Iterable[int]) -> int:
+def choose_status(statuses: Iterable[int]) -> int:
     """Return the exit status of a run.
 
     It is computed from the statuses of the URLs.

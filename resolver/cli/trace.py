@@ -30,9 +30,9 @@ from resolver.network.events import (
     Retrying,
     TraceFormat,
     Warned,
-    line_of,
-    warning_of,
-    words_of,
+    format_error,
+    format_event,
+    format_warning,
 )
 from resolver.url.parsing import redact
 
@@ -84,12 +84,12 @@ class Watcher:
         if isinstance(event, Kept):
             self._partials.append(event)
         if isinstance(event, Warned) and not self._is_quiet and self._is_new(event):
-            complain(Masked(f"{event.url}: {warning_of(event)}"))
+            complain(Masked(f"{event.url}: {format_warning(event)}"))
         if isinstance(event, Retrying) and not self._is_quiet:
             # Without a delay, the retry waits in the queue behind other requests to the same host.
             delay = Masked(f"{event.delay:.1f} s" if event.delay else "its turn")
-            complain(Masked(f"{event.url}: {words_of(event.error)}; retry in {delay}"))
-        if self._trace is not None and (line := line_of(event)) is not None:
+            complain(Masked(f"{event.url}: {format_error(event.error)}; retry in {delay}"))
+        if self._trace is not None and (line := format_event(event)) is not None:
             self._trace.line(line, self._format.select_text(event, line))
 
     def take_partials(self) -> list[Kept]:
@@ -187,10 +187,10 @@ class Diagrams:
         target = self._targets.get(url)
         if target is None:
             return None
-        from resolver.cli.plans import plan_of  # lazy import: only the page of `--trace-html` needs it
+        from resolver.cli.plans import plan_target  # lazy import: only the page of `--trace-html` needs it
 
         try:
-            return plan_of(target, self._command)
+            return plan_target(target, self._command)
         except ResolveError:  # the retrieval has already reported the error
             return None
 

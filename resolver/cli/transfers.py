@@ -139,17 +139,17 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 def octets(count: int) -> str:
     """Format a size, such as `12.3 MiB`; at most 8 characters below 1024 EiB."""
-    factor, unit = _unit_of(count)
+    factor, unit = _choose_unit(count)
     return f"{_figures(count, factor)} {unit}"
 
 
-def octets_of(count: int, total: int) -> str:
+def format_sizes(count: int, total: int) -> str:
     """Format a received and a total size in one unit, in at most 13 characters: `1.2/45.6 MiB`."""
-    factor, unit = _unit_of(total)
+    factor, unit = _choose_unit(total)
     return f"{_figures(count, factor)}/{_figures(total, factor)} {unit}"
 
 
-def _unit_of(count: int) -> tuple[int, str]:
+def _choose_unit(count: int) -> tuple[int, str]:
     steps = min(max(0, count.bit_length() - 1) // 10, len(_UNITS) - 1)
     return 1024**steps, _UNITS[steps]
 

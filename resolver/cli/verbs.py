@@ -185,7 +185,7 @@ async def _save_mailbox(session: Resolver, target: CommandTarget, command: Comma
     """
     # lazy import: only `-r --format` needs a mailbox, and `resolver.trees` loads many modules
     from resolver.files.mailbox import Maildir, Mbox
-    from resolver.trees.saving import GroupMailbox, source_of
+    from resolver.trees.saving import GroupMailbox, format_source
 
     url = target.parse(command)
     is_file = command.format == "mbox"
@@ -193,7 +193,7 @@ async def _save_mailbox(session: Resolver, target: CommandTarget, command: Comma
     if name is None:
         name = target.reserve(url, command, suffix=".mbox" if is_file else "")
     path = os.path.join(command.directory or "", name)
-    source = source_of(url)
+    source = format_source(url)
     box = Mbox(path, source, make_directory="/" in path) if is_file else Maildir(path, source)
     return await GroupMailbox(session, url, box, path, target.origin, target.referrer).run()
 

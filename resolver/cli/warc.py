@@ -8,9 +8,9 @@ from protocols.errors import IntegrityError, InvalidUrl, LocalError
 from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.targets import status_of
+from resolver.cli.targets import choose_status
 from resolver.files.archive import ArchiveFile, open_archive
-from resolver.trees.scope import TreeScope, tree_of
+from resolver.trees.scope import TreeScope, find_tree
 from resolver.url.parsing import parse, redact
 from resolver.warc.check import ArchiveCheck, ArchiveFinding, ListedRecord, list_records
 from resolver.warc.records import DamagedSpan
@@ -36,7 +36,7 @@ def perform(command: Command) -> int:
                 streams.complain(Masked(f"{own_text(path)}: {error.message}"))
             statuses.append(error.exit_code)
     task.end()
-    return status_of(statuses)
+    return choose_status(statuses)
 
 
 class _ArchiveListing:
@@ -75,7 +75,7 @@ def _format_record(record: ListedRecord) -> str:
 def _make_url_filter(text: str) -> Callable[[str], bool]:
     """Return a predicate for the URL `text` and the URLs below it. Raises `InvalidUrl`."""
     top = parse(text, origin="user")
-    scope = None if tree_of(top) is None else TreeScope.from_url(top)
+    scope = None if find_tree(top) is None else TreeScope.from_url(top)
 
     def is_match(target: str) -> bool:
         try:

@@ -191,7 +191,7 @@ def _read(path: str, kind: str, fd: int, max_size: int) -> bytes:
     return octets
 
 
-def make_folder_of(path: str, kind: str) -> None:
+def make_parent_folder(path: str, kind: str) -> None:
     """Create the missing directory of a file, with access only for the owner. Raises `LocalError`."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -209,7 +209,7 @@ def write_temporary(folder: str, suffix: str, kind: str, octets: bytes, lifetime
         LocalError: The file cannot be written.
     """
     path = os.path.join(folder, f"{os.urandom(8).hex()}{suffix}")
-    make_folder_of(path, kind)
+    make_parent_folder(path, kind)
     try:
         replace(path, (octets,), 0o600)
         oldest = os.stat(path).st_mtime - lifetime
@@ -242,7 +242,7 @@ def update_own(
         LocalError: The file cannot be written. The old file stays unchanged.
     """
     if make_folder:
-        make_folder_of(path, kind)
+        make_parent_folder(path, kind)
     path = os.path.realpath(path)
     try:
         with _lock_file(path, kind, wait=True) as fd:
@@ -354,7 +354,7 @@ def create_lock_file(path: str, kind: str, octets: bytes) -> Iterator[bool]:
         NotConfigured: The existing file is not private.
         LocalError: The file cannot be written.
     """
-    make_folder_of(path, kind)
+    make_parent_folder(path, kind)
     with ExitStack() as stack:
         try:
             fd = stack.enter_context(_lock_file(path, kind))

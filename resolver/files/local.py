@@ -365,14 +365,14 @@ def _sorted_names(fd: int) -> list[bytes]:
     return list(merge(*runs))
 
 
-def _identity_of(status: os.stat_result) -> str:
+def _format_identity(status: os.stat_result) -> str:
     return f"{status.st_dev:x}.{status.st_ino:x}"
 
 
 def is_directory_at(path: str, identity: object) -> bool:
     """Return whether a path leads to the directory with an identifier from a listing of a `file` URL."""
     try:
-        return identity == _identity_of(os.stat(path))
+        return identity == _format_identity(os.stat(path))
     except (OSError, ValueError):
         return False
 
@@ -389,5 +389,5 @@ def _status(status: os.stat_result) -> FileStatus:
     if stat.S_ISREG(status.st_mode):
         return FileStatus(Kind.DOCUMENT, status.st_size, modified)
     if stat.S_ISDIR(status.st_mode):
-        return FileStatus(Kind.DIRECTORY, None, modified, _identity_of(status))
+        return FileStatus(Kind.DIRECTORY, None, modified, _format_identity(status))
     return FileStatus(Kind.UNKNOWN, None, modified)

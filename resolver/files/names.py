@@ -137,7 +137,7 @@ def check_replaceable(status: os.stat_result | None, path: str) -> None:
         raise make_irregular_error(path)
 
 
-def validators_of(path: str) -> Validators | None:
+def read_validators(path: str) -> Validators | None:
     """Return the size and modification time of a regular file.
 
     Return None if the file is missing, has another type, or is a dangling symbolic link.
@@ -151,7 +151,7 @@ def validators_of(path: str) -> Validators | None:
     return Validators(status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
 
-def size_of(path: str) -> int:
+def read_size(path: str) -> int:
     """Return the size of the file in bytes, or 0 if the size is unknown."""
     try:
         return os.stat(path).st_size

@@ -72,14 +72,14 @@ class FileIdentity(NamedTuple):
 
     def is_on(self, fd: int) -> bool:
         """Return whether the open file is the marked file."""
-        return self.matches(os.fstat(fd)) and self.token == _token_of(fd) and not self._lacks_token(fd)
+        return self.matches(os.fstat(fd)) and self.token == _read_token(fd) and not self._lacks_token(fd)
 
     def is_copied_to(self, fd: int) -> bool:
         """Return whether the open file is a copy of the marked file, including the extended attributes.
 
         The result is also true for the marked file itself, if a remount has changed the device number.
         """
-        return self.token is not None and self.token == _token_of(fd) and not self.matches(os.fstat(fd))
+        return self.token is not None and self.token == _read_token(fd) and not self.matches(os.fstat(fd))
 
     def _lacks_token(self, fd: int) -> bool:
         """Return whether the mark lacks a token although the file system supports extended attributes.
@@ -101,7 +101,7 @@ def put_mark(fd: int) -> FileIdentity:
 
 def has_mark(fd: int) -> bool:
     """Return whether an open file has a token, which this package sets and a server cannot choose."""
-    return _token_of(fd) is not None
+    return _read_token(fd) is not None
 
 
 def remove_mark(fd: int) -> None:
@@ -124,7 +124,7 @@ def _put_token(fd: int, token: str) -> bool:
     return True
 
 
-def _token_of(fd: int) -> str | None:
+def _read_token(fd: int) -> str | None:
     if _HAS_ATTRIBUTES:
         with suppress(OSError):
             return os.getxattr(fd, _ATTRIBUTE).decode("ascii", "replace")
@@ -171,12 +171,12 @@ def clip_ranges(ranges: Ranges, size: int) -> Ranges:
     return tuple((begin, min(end, size)) for begin, end in ranges if begin < size)
 
 
-def octets_of(ranges: Ranges) -> int:
+def count_bytes(ranges: Ranges) -> int:
     """Return the total number of bytes in the ranges."""
     return sum(end - begin for begin, end in ranges)
 
 
-def prefix_of(ranges: Ranges) -> int:
+def measure_prefix(ranges: Ranges) -> int:
     """Return the number of contiguous bytes from offset 0."""
     return ranges[0][1] if ranges and not ranges[0][0] else 0
 

@@ -41,7 +41,7 @@ from resolver.files.atomic import sync_file
 from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, start_writeback
 from resolver.files.faults import writing_fault
 from resolver.files.part import Existing, PartFile, Segment
-from resolver.files.part_state import Ranges, octets_of, prefix_of, write_all
+from resolver.files.part_state import Ranges, count_bytes, measure_prefix, write_all
 from resolver.loops import is_cancel, running
 from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
@@ -246,7 +246,7 @@ class PartialFile:
         if self._buffer is not None:
             return len(self._buffer)
         ranges = self._part.ranges
-        return self._part.position if ranges is None else octets_of(ranges)
+        return self._part.position if ranges is None else count_bytes(ranges)
 
     @property
     def has_gaps(self) -> bool:
@@ -298,12 +298,12 @@ class PartialFile:
     def truncate_at_gap(self) -> None:
         """Truncate the file at the first gap, so that a sequential download can resume."""
         if self._part.ranges is not None:
-            self._truncate(prefix_of(self._part.ranges))
+            self._truncate(measure_prefix(self._part.ranges))
 
     def end_segments(self, size: int) -> None:
         """Change to the sequential state after all `size` bytes have arrived."""
         assert self._part.ranges is not None
-        assert octets_of(self._part.ranges) == size
+        assert count_bytes(self._part.ranges) == size
         self._truncate(size)
 
     def _truncate(self, size: int) -> None:
@@ -476,7 +476,7 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
     Returns:
         Whether the file now has its final name.
     """
-    part = _part_of(path, source, below)
+    part = _make_part(path, source, below)
     try:
         if os.path.lexists(path):
             return has_inode(path, inode, size) and _finish_killed_rename(part)
@@ -502,13 +502,13 @@ def finish_killed_run(path: str, source: str, below: str | None = None) -> None:
     Errors are ignored, and all other files stay unchanged.
     """
     if os.path.lexists(path + STATE_SUFFIX):
-        part = _part_of(path, source, below)
+        part = _make_part(path, source, below)
         with suppress(OSError, LocalError):
             part.finish_killed_run()
         part.close()
 
 
-def _part_of(path: str, source: str, below: str | None) -> PartFile:
+def _make_part(path: str, source: str, below: str | None) -> PartFile:
     """Return the partial file of a killed run; it does not replace a file with the final name."""
     return PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
 

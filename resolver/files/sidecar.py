@@ -37,7 +37,7 @@ _MODE = 0o644
 _MAX_SIZE = 1_048_576
 
 
-def sidecar_of(path: str) -> bytes | None:
+def read_sidecar(path: str) -> bytes | None:
     """Return the content of the sidecar of the file `path`, or None.
 
     Return None if the sidecar is missing or not readable, or if another program created the sidecar.

@@ -48,7 +48,7 @@ class LedgerRow(Protocol):
         """
         ...
 
-    def etag_of(self, path: str, modified: datetime | None) -> str | None:
+    def find_etag(self, path: str, modified: datetime | None) -> str | None:
         """Return the entity tag of a file, or None if the path or the modification time differs."""
         ...
 
@@ -60,4 +60,4 @@ current: ContextVar[LedgerRow | None] = ContextVar("current", default=None)
 def etag_of_row(path: str, validators: Validators) -> str | None:
     """Return the entity tag of an existing file from the ledger, or None without a ledger."""
     row = current.get()
-    return None if row is None else row.etag_of(path, validators.modified)
+    return None if row is None else row.find_etag(path, validators.modified)

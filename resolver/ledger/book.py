@@ -337,7 +337,7 @@ class LedgerEntry:
         )
         return self.ledger.queue(_Change(_WHOLE, values, self.number))
 
-    def etag_of(self, path: str, modified: datetime | None) -> str | None:
+    def find_etag(self, path: str, modified: datetime | None) -> str | None:
         """Return the entity tag of the file; see `LedgerRow`."""
         tag, saved = self._tag, self._tag.modified
         seconds = None if modified is None else int(modified.timestamp())

@@ -20,7 +20,7 @@ from resolver.policy.judgment import judge_credentials, judge_subject, sift_addr
 from resolver.policy.proxies import variables_at
 from resolver.policy.redirects import may_send_early
 from resolver.policy.settings import NO_SETTINGS, Host, HostSettings, Policy
-from resolver.policy.subject import ALLOW, NewsServer, Subject, Verdict, endpoint_of, no_host_error
+from resolver.policy.subject import ALLOW, NewsServer, Subject, Verdict, find_endpoint, no_host_error
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, find_route
 from resolver.url import registry
 
@@ -103,7 +103,7 @@ class Admission:
         if (email := shared.policy.ftp_email) is not None:  # S17
             self.options = replace(self.options, anonymous_password=email.encode("ascii"))
         self.url = url
-        self.host = NO_SETTINGS if shared.hosts is None else _host_of(url, server, shared.hosts)
+        self.host = NO_SETTINGS if shared.hosts is None else _find_host(url, server, shared.hosts)
         proxy = self.host.proxy
         self._variables = shared.variables if proxy is None else variables_at(shared.variables, proxy)
         self._subject = Subject(url, shared.policy, origin, referrer, server, self._variables)
@@ -242,6 +242,6 @@ class Admission:
         self.findings += [finding for finding in verdict.findings if finding not in self.findings]
 
 
-def _host_of(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
-    place = endpoint_of(url, server)
+def _find_host(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
+    place = find_endpoint(url, server)
     return NO_SETTINGS if place is None else hosts.find_host(place.host, place.port)

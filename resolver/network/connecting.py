@@ -20,7 +20,7 @@ from protocols.contract import FirstResult
 from protocols.errors import Disconnected, LocalError, NetworkError, ResolveError, Unreachable
 from resolver.files.faults import check_spare, is_scarce, reason
 from resolver.loops import CancelScope, Event, is_cancel, running
-from resolver.network.lookup import address_of, socket_address
+from resolver.network.lookup import format_peer, socket_address
 from resolver.policy.subject import refusal
 
 # A nursery wraps errors in an ExceptionGroup. Callers of the gate expect single exceptions. Therefore
@@ -261,6 +261,6 @@ def check_peer(peer: tuple[Any, ...], address: str) -> None:
     """Raise `Refused` if the peer of a socket is not the checked address (S09)."""
     if peer[0] == address:
         return
-    reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]
+    reached = format_peer(peer) if "%" in address else str(peer[0]).partition("%")[0]
     if reached != address and ipaddress.ip_address(reached) != ipaddress.ip_address(address):
         raise refusal("S09", f"connected to {reached} instead of the checked address {address}")

@@ -205,7 +205,7 @@ class Connector:
         addresses = literal_addresses(host)
         if addresses is None:
             try:
-                addresses = await self._shared.lookups.addresses_of(host, port, until)
+                addresses = await self._shared.lookups.find_addresses(host, port, until)
             except NetworkError as error:
                 raise self.settings.contact.judge_error(error) from error.__cause__
             if self._shared.report is not None:
@@ -250,7 +250,7 @@ def _tls_settings(admission: Admission) -> TlsSettings:
     row, (host, port), trust = admission.row, admission.place, admission.shared.trust
     pin = admission.host.pin
     if pin is None and trust.has_personal:
-        pin = trust.pin_of(admission.full_place)
+        pin = trust.find_pin(admission.full_place)
     check: CertificateCheck | None = None
     if pin is not None:
         check = partial(check_pin, host, pin)

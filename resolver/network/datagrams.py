@@ -19,7 +19,7 @@ from protocols.errors import Unreachable
 from resolver.files.faults import reason
 from resolver.network.clock import ResponseRateCheck
 from resolver.network.events import Received, Sent
-from resolver.network.lookup import address_of, socket_address
+from resolver.network.lookup import format_peer, socket_address
 from resolver.network.stream_settings import StreamSettings, TappedConnection
 
 #: Maximum size of a UDP datagram in bytes, including the headers.
@@ -104,7 +104,7 @@ class UdpSocket:
                 raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
             else:
                 self._rate_check.record_received(self._loop.current_time() - start, count)
-                return self._make_datagram(bytes(self._buffer[:count]), address_of(source), int(source[1]))
+                return self._make_datagram(bytes(self._buffer[:count]), format_peer(source), int(source[1]))
 
     def _make_datagram(self, octets: bytes, address: str, port: int) -> Datagram:
         if self._settings.report is not None:

@@ -280,7 +280,7 @@ class TraceFormat:
         return octets
 
 
-def line_of(event: Event) -> Masked | None:
+def format_event(event: Event) -> Masked | None:
     match event:
         case Started(url=url, attempt=attempt):
             return Masked(f"U: {url}" + (f" (try {attempt})" if attempt > 1 else ""))
@@ -291,18 +291,18 @@ def line_of(event: Event) -> Masked | None:
         case Received(octets=octets):
             return Masked(f"S: {_show_octets(octets)}")
         case Retrying(error=error, delay=delay):
-            return Masked(f"*: {words_of(error)}; again in {delay:g} s")
+            return Masked(f"*: {format_error(error)}; again in {delay:g} s")
         case Finished(error=error):
             name = own_text(type(error).__name__)
-            return Masked("*: done" if error is None else f"*: {name}: {words_of(error)}")
+            return Masked("*: done" if error is None else f"*: {name}: {format_error(error)}")
     return None
 
 
-def warning_of(event: Warned) -> Masked:
+def format_warning(event: Warned) -> Masked:
     return own_text(f"warning ({event.finding.rule}): {event.finding.detail}")
 
 
-def words_of(error: Exception) -> Masked:
+def format_error(error: Exception) -> Masked:
     """Return the message of an error without the URL, because the trace line already shows the URL."""
     return error.message if isinstance(error, ResolveError) else own_text(str(error))
 
@@ -363,10 +363,10 @@ class _EventLogger:
             case Started(attempt=attempt):
                 words: Masked | None = Masked(f"try {attempt}")
             case Warned():
-                words = warning_of(event)
+                words = format_warning(event)
             case Kept(path=path, octets=octets):
                 words = Masked(f"{octets} bytes kept in a partial file next to {own_text(path)}")
             case _:
-                line = line_of(event)
+                line = format_event(event)
                 words = None if line is None else self._words.select_text(event, line)
         return None if words is None else Masked(f"{event.url}: {words}")

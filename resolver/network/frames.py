@@ -80,7 +80,7 @@ class Http2Frames:
             events = self._machine.receive_data(frame)
         except InvalidBodyLengthError as error:
             if error.actual_length < error.expected_length:
-                return FrameEvent(octets=_data_of(frame), broken="the stream ended")
+                return FrameEvent(octets=_get_data(frame), broken="the stream ended")
             raise ProtocolError("the body is longer than its content-length") from error
         except DenialOfServiceError as error:
             message = f"the response headers are larger than {self._max_header_size} bytes"
@@ -113,7 +113,7 @@ class Http2Frames:
                 return part
 
 
-def _data_of(frame: bytes) -> bytes:
+def _get_data(frame: bytes) -> bytes:
     """Return the data of a well-formed DATA frame without the padding (RFC 9113 section 6.1)."""
     padded = frame[4] & _PADDED_FLAG
     return frame[_HEADER_SIZE + 1 : len(frame) - frame[_HEADER_SIZE]] if padded else frame[_HEADER_SIZE:]

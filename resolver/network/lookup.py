@@ -16,7 +16,7 @@ from protocols.errors import TimedOut, Unreachable
 from protocols.location import Url
 from resolver.loops import Loop, running
 from resolver.policy.addresses import literal_addresses
-from resolver.url.parsing import zone_of
+from resolver.url.parsing import find_zone
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
@@ -61,7 +61,7 @@ class LookupCache:
         self._answers: dict[str, tuple[float, tuple[str, ...]]] = {}
         self._run: object = None
 
-    async def addresses_of(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
+    async def find_addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
         """Return the distinct IP addresses in the order of the DNS answer.
 
         `until` returns the deadline of a lookup. A cached answer does not need a deadline.
@@ -118,7 +118,7 @@ def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]
     Raises:
         Unreachable: this machine has no interface for the zone, or a link-local address has no zone.
     """
-    zone = zone_of(url)
+    zone = find_zone(url)
     if zone is not None:
         name = _interface_name(zone)
         return tuple(address if "%" in address else f"{address}%{name}" for address in addresses)
@@ -153,7 +153,7 @@ def socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int,
     return (bare, port, 0, socket.if_nametoindex(zone)) if sign else (address, port)
 
 
-def address_of(peer: Sequence[str | int]) -> str:
+def format_peer(peer: Sequence[str | int]) -> str:
     """Return the IP address in a socket's peer tuple, with the zone of a link-local address."""
     bare = str(peer[0]).partition("%")[0]
     index = int(peer[3]) if len(peer) > 3 else 0

@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, TypeAlias
 
 from protocols.authority import comparable_host
-from protocols.contract import Credentials, Facts, facts_of
+from protocols.contract import Credentials, Facts, copy_facts
 from protocols.location import JsonValue
 from protocols.text import Masked
 from resolver.loops import running
@@ -112,7 +112,7 @@ class Mask:
         another object. Cookie values from the server are not masked, because the caller needs the values.
         Code that stores the metadata removes the cookies with `without_cookie`.
         """
-        values = facts_of(facts)
+        values = copy_facts(facts)
         for secrets in self.watched:
             if secrets.in_text is not None:
                 return self._hide_in_facts(values)

@@ -43,7 +43,7 @@ class WrappedSocket(ssl.SSLSocket):
             return None
 
 
-def digest_of(certificate: bytes) -> str:
+def digest_certificate(certificate: bytes) -> str:
     """Return the digest of a DER certificate, in the form of certificate pins."""
     return f"sha256:{sha256(certificate).hexdigest()}"
 
@@ -56,7 +56,7 @@ def unverified_digest(connection: ssl.SSLSocket | ssl.SSLObject) -> str | None:
     # `ssl` has a public method only since Python 3.13. The server's own certificate is the first one.
     layer = getattr(connection, "_sslobj", None)
     certificates = None if layer is None else layer.get_unverified_chain()
-    return digest_of(certificates[0].public_bytes(ENCODING_DER)) if certificates else None
+    return digest_certificate(certificates[0].public_bytes(ENCODING_DER)) if certificates else None
 
 
 #: A scheme, host and port.
@@ -114,7 +114,7 @@ class Trust:
         """Return whether the user has a client certificate that may be sent to the host."""
         return self._has_certificate and place in self._hosts
 
-    def pin_of(self, place: Place) -> str | None:
+    def find_pin(self, place: Place) -> str | None:
         """Return the digest of the certificate that the user requires of the host, or None."""
         return self._pin if place in self._hosts else None
 
@@ -279,7 +279,7 @@ async def check_pin(host: str, pin: str, certificate: bytes) -> None:
 def _shown_digest(host: str, certificate: bytes) -> str:
     if not certificate:
         raise TlsError(f"{host} sent no certificate")
-    return digest_of(certificate)
+    return digest_certificate(certificate)
 
 
 def _path() -> str:

@@ -29,7 +29,7 @@ from resolver.network.pool import ConnectionPool, Pipeline, Pipelines, PipelineS
 from resolver.network.stream import LoopTimer, SocketStream
 from resolver.network.stream_settings import Tap
 from resolver.policy.components import check_data_port
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.policy.subject import refusal
 from resolver.url.parsing import parse
 
@@ -191,7 +191,7 @@ class UrlGate:
 
     @asynccontextmanager
     async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[OpenedFile]:
-        if not rules_of(self._admission.url.scheme).local:
+        if not find_rules(self._admission.url.scheme).local:
             raise refusal("S12", f"a {self._admission.url.scheme} URL cannot name a local file")
         from resolver.files.local import (
             FileRoot,

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from protocols.authority import comparable_host
 from protocols.location import Action, Url
-from protocols.syntax import position_of
+from protocols.syntax import find_position
 from resolver.policy.schemes import LINE_END, STRICTEST, ComponentRule, PortKind
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision, Subject, refusal
@@ -94,7 +94,7 @@ def _decide(url: Url, action: Action, name: str, octets: bytes, bad: frozenset[i
 def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
     """Return the index in the URL text of the first byte of a component that is in `octets`."""
     place = url.place(name)
-    return None if place is None else position_of(url.text, place, octets)
+    return None if place is None else find_position(url.text, place, octets)
 
 
 def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
@@ -156,7 +156,7 @@ def judge_name(subject: Subject) -> Iterable[Decision]:
         if objection is not None and objection not in reported:
             reported.add(objection)
             detail = f"{label!r} in the host {host!r} {objection}"
-            start = subject.start_of("host")
+            start = subject.find_start("host")
             decisions.append(Decision("S07", "warn", detail, f"--allow-name {host}", start))
     return decisions
 
@@ -174,7 +174,7 @@ def judge_allowed_host(subject: Subject) -> Iterator[Decision]:
         action="refuse",
         detail=f"host {endpoint.host!r} is not in the list of allowed hosts",
         flag=f"--allowed-hosts {endpoint.host}",
-        position=subject.start_of("host"),
+        position=subject.find_start("host"),
     )
 
 
@@ -192,7 +192,7 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
             action="refuse",
             detail=f"the host is percent-encoded, {written!r}, and other parsers may read another host",
             flag=None if subject.endpoint is None else f"--allow-name {subject.endpoint.host}",
-            position=subject.start_of("host"),
+            position=subject.find_start("host"),
         )
 
 
@@ -284,15 +284,15 @@ def judge_port(subject: Subject) -> Iterable[Decision]:
     if subject.endpoint is None or subject.endpoint.port in subject.policy.allow_port:
         return ()
     port, default_port = subject.endpoint.port, subject.endpoint.default_port
-    kind = kind_of(port, default_port)
+    kind = classify_port(port, default_port)
     action = subject.rules.ports[kind]
     if action == "allow":
         return ()
     detail = f"port {port} {_REASON[kind]} ({subject.url.scheme} has {default_port})"
-    return (Decision("S04", action, detail, f"--allow-port {port}", subject.start_of("port")),)
+    return (Decision("S04", action, detail, f"--allow-port {port}", subject.find_start("port")),)
 
 
-def kind_of(port: int, default_port: int) -> PortKind:
+def classify_port(port: int, default_port: int) -> PortKind:
     """Return the column for a port in the table of rule S04: the blocked ports for an impossible port."""
     if port in FETCH or not 0 < port <= 65_535:
         return "own" if port == default_port != 0 else "fetch"
@@ -388,7 +388,7 @@ def _judge_form_port(subject: Subject) -> Iterator[Decision]:
         action="refuse",
         detail=f"a form may only be sent to port {endpoint.default_port}, not to {endpoint.port}",
         flag=f"--allow-port {endpoint.port}",
-        position=subject.start_of("port"),
+        position=subject.find_start("port"),
     )
 
 
@@ -401,5 +401,5 @@ def _judge_submission(subject: Subject) -> Iterator[Decision]:
         action="warn" if subject.origin == "user" else "refuse",
         detail="this URL submits a form, which may change remote state",
         flag="--allow-form",
-        position=subject.start_of("gopherplus"),
+        position=subject.find_start("gopherplus"),
     )

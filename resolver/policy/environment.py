@@ -122,7 +122,7 @@ def first_word(text: str) -> str | None:
     return None
 
 
-def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
+def parse_server(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
     """Return the server in a setting: `host`, `host:port` or `[v6]:port`.
 
     The setting is parsed like the host of a URL.

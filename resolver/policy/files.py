@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from resolver.policy.components import position_in
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.policy.subject import Decision, Subject, refusal
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
@@ -43,7 +43,7 @@ def _judge_host(subject: Subject) -> Iterator[Decision]:
             rule="S12",
             action="refuse",
             detail=f"{host!r} is another machine; file URLs name local files",
-            position=subject.start_of("host"),
+            position=subject.find_start("host"),
         )
 
 
@@ -55,7 +55,7 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
             detail="the policy does not allow local files",
             flag="--file-root DIR",
         )
-    if subject.origin != "user" and (subject.source is None or not rules_of(subject.source.scheme).local):
+    if subject.origin != "user" and (subject.source is None or not find_rules(subject.source.scheme).local):
         yield Decision(
             rule="S12", action="refuse", detail="only a local file may link to a local file", position=0
         )

@@ -38,11 +38,11 @@ from resolver.policy.subject import (
     Subject,
     Verdict,
     combine_decisions,
-    endpoint_of,
     escalate_warnings,
+    find_endpoint,
 )
 from resolver.url import registry
-from resolver.url.parsing import parse, url_of
+from resolver.url.parsing import make_url, parse
 
 Rule: TypeAlias = Callable[[Subject], Iterable[Decision]]
 
@@ -247,7 +247,7 @@ def check(
         'refuse'
     """
     try:
-        parsed = url_of(url, origin=origin)
+        parsed = make_url(url, origin=origin)
     except InvalidUrl as error:
         return judge_refused_text(error)
     where = None if referrer is None else Referrer(*referrer)
@@ -341,7 +341,7 @@ def _make_url(host: str, port: int | None, scheme: str) -> Url:
     bare = _strip_brackets(host)
     written = f"[{bare}]" if ":" in bare else bare
     url = parse(f"{scheme}://{written}/" if port is None else f"{scheme}://{written}:{port}/")
-    endpoint = endpoint_of(url)
+    endpoint = find_endpoint(url)
     if endpoint is None or endpoint.host.lower() != bare.lower():
         raise InvalidUrl("bad-host", 0, f"bad-host: {host!r} is not a host", url=url.shown)
     return url

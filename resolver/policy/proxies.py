@@ -21,7 +21,7 @@ from resolver.policy.proxy import NO_PROXY, OPTION, Proxy, parse_proxy
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry
-from resolver.url.parsing import zone_of
+from resolver.url.parsing import find_zone
 
 #: The key for the proxy of a single host in the mapping of variables. The proxy of a host overrides
 #: `--proxy`, all variables and `no_proxy`.
@@ -94,7 +94,7 @@ def judge_proxy(subject: Subject) -> Iterator[Decision]:
             "warn",
             f"{name} is set {unread}; connecting directly (list the host in no_proxy to silence this)",
         )
-    elif zone_of(subject.url) is not None:
+    elif find_zone(subject.url) is not None:
         yield Decision("S09", "refuse", f"{name} is set, and a proxy cannot use a zone ({_DIRECT})")
     elif row.transport == "udp":
         yield Decision("S09", "refuse", f"{name} is set, and a proxy cannot carry UDP ({_DIRECT})")

@@ -8,9 +8,9 @@ from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl
 from protocols.location import Url
 from resolver.policy.addresses import LOOPBACK, find_least_scope
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Decision, Subject, endpoint_of, is_same_endpoint, refusal
+from resolver.policy.subject import Decision, Subject, find_endpoint, is_same_endpoint, refusal
 from resolver.url import registry
 
 
@@ -27,7 +27,7 @@ def judge_hop(subject: Subject) -> Iterator[Decision]:
 
 def _judge_step(start: str, target: str) -> Iterator[Decision]:
     flag = f"--allow-redirect {target}"
-    if target not in rules_of(start).leads_to:
+    if target not in find_rules(start).leads_to:
         link = f"a link from {start}" if start else "a link from an invalid URL"
         yield Decision(
             rule="S10",
@@ -54,10 +54,10 @@ def judge_link(subject: Subject) -> Iterable[Decision]:
             row.stands_for(subject.url)
         except InvalidUrl as error:
             place = row.named_by[0] if row.named_by else ""
-            decisions += (Decision("S20", "refuse", error.message, position=subject.start_of(place)),)
+            decisions += (Decision("S20", "refuse", error.message, position=subject.find_start(place)),)
     if subject.origin != "chosen" or subject.source is None:
         return decisions
-    offers = rules_of(subject.source.scheme).offers
+    offers = find_rules(subject.source.scheme).offers
     if offers is not None and subject.url.scheme not in offers | {subject.source.scheme}:
         detail = f"a gopher menu must not link to {subject.url.scheme} URLs"
         decisions += (Decision("S20", "refuse", detail),)
@@ -75,7 +75,7 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
             rule="S18",
             action="refuse",
             detail="a host that starts with a hyphen could be read as an option",
-            position=subject.start_of("host"),
+            position=subject.find_start("host"),
         )
     if subject.rules.session and subject.origin != "user":
         yield Decision(
@@ -138,14 +138,14 @@ def judge_user_information(subject: Subject) -> Iterable[Decision]:
     decisions: tuple[Decision, ...] = ()
     if (password or (place is not None and place.start < place.end)) and not subject.policy.allow_password:
         detail = "the URL contains a password, which may be stored with the URL"
-        decisions += (Decision("S06", "warn", detail, _FLAG, subject.start_of("password")),)
+        decisions += (Decision("S06", "warn", detail, _FLAG, subject.find_start("password")),)
     allows_user = subject.row is not None and subject.row.userinfo
     if allows_user or subject.endpoint is None:
         return decisions
     if user is not None or password is not None or (not is_builtin and _has_hidden_user(url)):
         detail = f"{url.scheme} URLs have no user information; the host is {subject.endpoint.host!r}"
         # No option allows this URL, because the danger is the disguised host and not the password.
-        decisions += (Decision("S06", "warn", detail, position=subject.start_of("user")),)
+        decisions += (Decision("S06", "warn", detail, position=subject.find_start("user")),)
     return decisions
 
 
@@ -188,13 +188,13 @@ def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
     Both URLs must have the same origin (scheme, host and port). If the origins differ, the policy must list
     the host of `to_url`. A subdomain, another port, and https instead of http are different targets.
     """
-    target = endpoint_of(to_url)
-    if target is None or endpoint_of(from_url) is None:
+    target = find_endpoint(to_url)
+    if target is None or find_endpoint(from_url) is None:
         return False
     return comparable_host(target.host) in policy.allow_forward or is_same_origin(from_url, to_url)
 
 
 def is_same_origin(url: Url, other: Url) -> bool:
     """Return whether both URLs have the same scheme, host and port."""
-    place = endpoint_of(other)
-    return url.scheme == other.scheme and place is not None and is_same_endpoint(endpoint_of(url), place)
+    place = find_endpoint(other)
+    return url.scheme == other.scheme and place is not None and is_same_endpoint(find_endpoint(url), place)

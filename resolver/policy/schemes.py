@@ -202,7 +202,7 @@ _STRICTEST_ROW = SchemeRules()
 _UNKNOWN = SchemeRules(components={"schemepart": ComponentRule(_NOT_GRAPHIC)})
 
 
-def rules_of(scheme: str, *, known: bool = True) -> SchemeRules:
+def find_rules(scheme: str, *, known: bool = True) -> SchemeRules:
     """Return the permissions of a scheme.
 
     A plug-in's scheme (`known`) without its own permissions gets the strictest permissions.
@@ -212,7 +212,7 @@ def rules_of(scheme: str, *, known: bool = True) -> SchemeRules:
 
 def is_followed(scheme: str) -> bool:
     """Return whether URLs of the scheme may be followed without confirmation (S10)."""
-    return rules_of(scheme).followed
+    return find_rules(scheme).followed
 
 
 def max_connections(scheme: str, waiting: int = 0, *, setting: int | None = None) -> int | None:
@@ -223,7 +223,7 @@ def max_connections(scheme: str, waiting: int = 0, *, setting: int | None = None
         waiting: the number of other retrievals that wait for the host.
         setting: the configured number, or None for the default of the scheme.
     """
-    rules = rules_of(scheme)
+    rules = find_rules(scheme)
     if rules.connections is not None and setting is not None:
         return setting
     return rules.connections if waiting < MANY or rules.many_connections is None else rules.many_connections

@@ -284,7 +284,7 @@ def normal_pin(text: str) -> str:
     raise NotConfigured(f"certificate pin {text!r} is invalid: {reason}")
 
 
-def names_of(host: str, port: int) -> tuple[str, str]:
+def format_names(host: str, port: int) -> tuple[str, str]:
     """Return `host:port` and `host` in their normal form. An IPv6 address is in brackets."""
     name = host.lower().removesuffix(".")
     if ":" in name:
@@ -313,7 +313,7 @@ class HostSettings:
 
     def find_host(self, host: str, port: int) -> Host:
         """Return the settings for a host and port. Fields not set for `host:port` come from `host`."""
-        exact, default = (self._host_by_name.get(name, NO_SETTINGS) for name in names_of(host, port))
+        exact, default = (self._host_by_name.get(name, NO_SETTINGS) for name in format_names(host, port))
         return Host(
             limits=exact.limits or default.limits,
             proxy=default.proxy if exact.proxy is None else exact.proxy,
@@ -333,7 +333,7 @@ class HostSettings:
 
 
 def normal_name(name: str) -> str:
-    """Return a host name, perhaps with a port, in the normal form of `names_of`."""
+    """Return a host name, perhaps with a port, in the normal form of `format_names`."""
     if not name.startswith("["):
         return name.lower()
     address, bracket, port = name[1:].partition("]")

@@ -12,8 +12,8 @@ from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedSchem
 from protocols.location import Action, Finding, Origin, Referrer, Url
 from protocols.scheme import Scheme
 from protocols.text import Masked
-from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
-from resolver.policy.settings import Policy, names_of
+from resolver.policy.schemes import FREE, RULES, SchemeRules, find_rules
+from resolver.policy.settings import Policy, format_names
 from resolver.url import registry
 from resolver.url.parsing import parse
 
@@ -83,7 +83,7 @@ class Subject:
         self.variables = variables
         self.row = row
         self.rules = RULES[url.scheme] if url.scheme in RULES else _plugin_rules(url.scheme, row)
-        self.source = None if referrer is None else _source_of(*referrer)
+        self.source = None if referrer is None else _parse_referrer(*referrer)
         self.endpoint = _endpoint_by(row, url, server)
         is_own = self.endpoint is not None and self.endpoint.is_own
         self.address_origin: Origin = "user" if is_own else origin
@@ -100,10 +100,10 @@ class Subject:
         if self.source is None or self.endpoint is None:
             return False
         start, target = self.source.scheme, self.url.scheme
-        is_same_protocol = start == target or target in rules_of(start).kin
+        is_same_protocol = start == target or target in find_rules(start).kin
         return is_same_protocol and is_same_endpoint(self.source.endpoint, self.endpoint)
 
-    def start_of(self, component: str) -> int | None:
+    def find_start(self, component: str) -> int | None:
         """Return the index in the URL text of the start of a component."""
         place = self.url.place(component)
         return None if place is None else place.start
@@ -115,11 +115,11 @@ def _plugin_rules(scheme: str, row: Scheme | None) -> SchemeRules:
     A plug-in cannot grant other permissions. A plug-in can only declare the components that are sent with a
     length prefix.
     """
-    rules = rules_of(scheme, known=row is not None)
+    rules = find_rules(scheme, known=row is not None)
     return rules if row is None else rules._replace(components=dict.fromkeys(row.counted, FREE))
 
 
-def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
+def find_endpoint(url: Url, server: NewsServer | None = None) -> Endpoint | None:
     """Return the host and port of the connection for `url`. `server` is for news URLs without a server.
 
     The default port comes from the scheme definition, because the URL object of a plug-in may contain a wrong
@@ -147,10 +147,10 @@ def host_key(url: Url) -> str:
     For local files, the key is "". If the host of a scheme comes from a setting, all its URLs have the same
     key.
     """
-    place = endpoint_of(url)
+    place = find_endpoint(url)
     if place is not None:
-        return names_of(place.host, place.port)[1]
-    return "" if rules_of(url.scheme).local else f"{url.scheme}:"
+        return format_names(place.host, place.port)[1]
+    return "" if find_rules(url.scheme).local else f"{url.scheme}:"
 
 
 def no_host_error(url: Url) -> InvalidUrl:
@@ -161,13 +161,13 @@ def no_host_error(url: Url) -> InvalidUrl:
 
 
 @lru_cache(maxsize=64)
-def _source_of(text: str, address: str | None) -> ReferringUrl:
+def _parse_referrer(text: str, address: str | None) -> ReferringUrl:
     """Parse the URL of a referrer; cached, because all entries of a listing have the same referrer."""
     try:
         url = parse(text, origin="user")  # the referrer was already fetched, so the origin is irrelevant
     except InvalidUrl:
         return ReferringUrl("", None, address)
-    return ReferringUrl(url.scheme, endpoint_of(url), address)
+    return ReferringUrl(url.scheme, find_endpoint(url), address)
 
 
 def is_same_endpoint(first: Endpoint | None, second: Endpoint) -> bool:

@@ -15,7 +15,7 @@ import enum
 import re
 
 from protocols.telnet.octets import NvtText, decode_for_terminal
-from resolver.terminal.text import BIDI, INVISIBLE, escape_of
+from resolver.terminal.text import BIDI, INVISIBLE, format_escape
 
 #: Maximum number of characters of a permitted escape sequence. In practice, the longest sequences set about
 #: 20 colors.
@@ -188,7 +188,7 @@ class PlainScreen(Screen):
     _text = _PLAIN_TEXT
 
     def _show_control(self, character: str) -> str:
-        return escape_of(ord(character))
+        return format_escape(ord(character))
 
     def _filter_sequence(self, sequence: str) -> str:
         return ""

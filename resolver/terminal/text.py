@@ -14,7 +14,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from protocols.text import codec_of
+from protocols.text import find_codec
 
 #: Bidi controls, which change the direction of text (Trojan Source, CVE-2021-42574).
 BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -67,10 +67,10 @@ def _escape_match(match: re.Match[str]) -> str:
     code = ord(match.group())
     if 0xDC80 <= code <= 0xDCFF:
         code -= 0xDC00  # the surrogate represents this byte of invalid UTF-8
-    return escape_of(code)
+    return format_escape(code)
 
 
-def escape_of(code: int) -> str:
+def format_escape(code: int) -> str:
     """Return the Python escape sequence of a character code."""
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
@@ -110,6 +110,6 @@ class TerminalText:
 
 
 def _decoder(charset: str | None) -> codecs.IncrementalDecoder | None:
-    codec = None if charset is None else codec_of(charset)
+    codec = None if charset is None else find_codec(charset)
     decoder = None if codec is None else codecs.lookup(codec).incrementaldecoder
     return None if decoder is None else decoder("replace")

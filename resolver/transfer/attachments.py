@@ -27,7 +27,7 @@ from protocols.errors import (
 )
 from protocols.text import own_text
 from resolver.files.commit import GroupCommit
-from resolver.files.names import NameTaken, check_free, free_name, is_skipped, size_of
+from resolver.files.names import NameTaken, check_free, free_name, is_skipped, read_size
 from resolver.files.partial_file import PartialFile
 from resolver.loops import running
 from resolver.network.clock import Clock
@@ -167,7 +167,7 @@ class AttachmentSaver:
             path = free_name(path, shown)
         saved = self._make_saved(attachment, path, response)
         if exists == "skip" and is_skipped(path):
-            return replace(saved, bytes=size_of(path), skipped=True, verified=())
+            return replace(saved, bytes=read_size(path), skipped=True, verified=())
         if exists in ("fail", "skip"):
             check_free(path)
         urls = {} if part is None else await self._find_parts(part, post)
@@ -182,7 +182,7 @@ class AttachmentSaver:
         )
         async with file as sink:
             if sink.finished:
-                return replace(saved, bytes=size_of(path), skipped=True, verified=())
+                return replace(saved, bytes=read_size(path), skipped=True, verified=())
             try:
                 proved = await self._fill(sink, attachment, urls)
                 digest = await sink.digest("sha256") if self._order.digest else None

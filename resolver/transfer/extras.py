@@ -136,10 +136,10 @@ def find_frames() -> Callable[[int], Frames] | None:
 @cache
 def find_suffix_lookup() -> Callable[[str], str] | None:
     """Return the function that finds the public suffix of a host, or None if the extra is not installed."""
-    return None if find_spec("publicsuffixlist") is None else _suffix_of
+    return None if find_spec("publicsuffixlist") is None else _find_suffix
 
 
-def _suffix_of(name: str) -> str:
+def _find_suffix(name: str) -> str:
     return _load_suffix_list()(name) or name
 
 

@@ -16,7 +16,7 @@ from protocols.gopher.attributes import AskForm as AskForm
 from protocols.gopher.attributes import AskLine as AskLine
 from protocols.gopher.attributes import AskQuestion as AskQuestion
 from protocols.gopher.attributes import fill, parse_records
-from protocols.gopher.records import form_of
+from protocols.gopher.records import find_form
 from protocols.gopher.request import parse_command
 from protocols.gopher.url import ANSWERS, GopherUrl, build, with_gopherplus
 from resolver.transfer.session import Resolver
@@ -80,7 +80,7 @@ async def form_at(
     asking = with_gopherplus(url, b"!")
     response = await session.fetch(replace(asking, text=build(asking)), origin=origin, referrer=referrer)
     records = parse_records(response.content, session.limits_of(url).line)
-    form = form_of(records[0]) if records else None
+    form = find_form(records[0]) if records else None
     if form is None:
         raise NotFound("the item has no form (+ASK): resolve cat URL shows it", url=url.shown)
     row = registry.find(url.scheme)

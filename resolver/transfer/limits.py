@@ -196,10 +196,10 @@ class LimitedBody:
 
     async def _move(self, sink: Sink) -> int:
         """Copy the body in bulk to `sink`; check the limits and report progress every 0.2 s."""
-        before, start = self.received, _position_of(sink)
+        before, start = self.received, _find_position(sink)
 
         def count_new() -> int | None:
-            position = _position_of(sink)
+            position = _find_position(sink)
             if start is None or position is None:
                 return None
             octets = before + position - start - self.received
@@ -285,7 +285,7 @@ async def _write_chunks(chunks: AsyncIterable[bytes], sink: Sink) -> int:
     return count
 
 
-def _position_of(sink: Sink) -> int | None:
+def _find_position(sink: Sink) -> int | None:
     """Return the number of bytes in a sink, with those of splice; None if the sink has no position."""
     try:
         return os.lseek(sink.fileno(), 0, os.SEEK_CUR)

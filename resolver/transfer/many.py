@@ -48,7 +48,7 @@ from resolver.transfer.naming import (
 from resolver.transfer.network import Network
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Saved
-from resolver.url.parsing import UrlLike, parse, redact, url_of
+from resolver.url.parsing import UrlLike, make_url, parse, redact
 
 if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
@@ -146,7 +146,7 @@ class SavingOne:
         self.host = self.scheme = ""
         self.is_alone = request.path is None or batch.exists == "rename" or claim.reserve_exact(request.path)
         with suppress(ResolveError):  # `run` raises the same error again
-            self._parsed = url = url_of(request.url, origin=request.origin)
+            self._parsed = url = make_url(request.url, origin=request.origin)
             self.host, self.scheme = host_key(url), url.scheme
             if request.path is None and not batch.network.policy.allow_server_name:
                 self._reserve(url)
@@ -156,7 +156,7 @@ class SavingOne:
         current_row.set(self.entry)
         batch, request, began = self._batch, self.request, running().current_time()
         try:
-            url = self._parsed or url_of(request.url, origin=request.origin)
+            url = self._parsed or make_url(request.url, origin=request.origin)
             saved = await batch.session.save(
                 url,
                 os.path.join(batch.directory, await self._path(url)),
@@ -170,7 +170,7 @@ class SavingOne:
                 origin=request.origin,
                 referrer=request.referrer,
             )
-            outcome = outcome_of(saved, url.scheme, saved.path)
+            outcome = make_outcome(saved, url.scheme, saved.path)
         except LedgerFault:
             raise
         except ResolveError as error:
@@ -341,13 +341,13 @@ async def _iterate_requests(
 
 
 def hosts_for(
-    per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
+    per_host: int | None, rate: float | None, get_lane: Callable[[BatchTask[T]], Hashable] | None = None
 ) -> HostScheduler[BatchTask[T]]:
     """Return the host scheduler of one call, with the caller's limits per host."""
-    return HostScheduler(partial(max_connections, setting=per_host), rate=rate, lane_of=lane_of)
+    return HostScheduler(partial(max_connections, setting=per_host), rate=rate, get_lane=get_lane)
 
 
-def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
+def open_ledger(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
     """Return a context manager that opens the ledger of one call, or yields None without a path."""
     if path is None:
         return nullcontext()
@@ -363,7 +363,7 @@ async def save_requests(
     batch: Batch[Outcome],
     hand_over: HandOver,
 ) -> None:
-    async with ledger_of(ledger) as book:
+    async with open_ledger(ledger) as book:
         await save_under(settings, requests, book, batch, lambda _, outcome: hand_over(outcome))
 
 
@@ -440,7 +440,7 @@ class Outcome:
 def _make_plain(value: object) -> JsonValue:
     match value:
         case ResolveError():
-            return reason_of(value)
+            return describe_error(value)
         case datetime():
             return instant(value)
         case float():
@@ -451,7 +451,7 @@ def _make_plain(value: object) -> JsonValue:
     return value
 
 
-def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
+def make_outcome(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
     """Return the outcome of a successful retrieval."""
     return Outcome(
         url=saved.requested_url,
@@ -521,19 +521,19 @@ def judge(
     ).findings
     with suppress(InvalidUrl):
         findings = (*parse(url, origin=origin).spelling, *findings)
-    rule = _rule_of(error)
+    rule = _find_rule(error)
     if rule is None or any((finding.rule, finding.action) == (rule, "refuse") for finding in findings):
         return tuple(findings)
     return (*findings, Finding(rule, "refuse", error.message.removeprefix(f"{rule}: ")))
 
 
-def reason_of(error: ResolveError) -> dict[str, JsonValue]:
+def describe_error(error: ResolveError) -> dict[str, JsonValue]:
     """Return an error as JSON: its public class, its message, and its policy rule's number or null."""
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
-    rule = _rule_of(error)
+    rule = _find_rule(error)
     return reason if rule is None else {**reason, "rule": rule}
 
 
-def _rule_of(error: ResolveError) -> str | None:
+def _find_rule(error: ResolveError) -> str | None:
     """Return the policy rule of an error, which is S01 for an invalid URL, or None."""
     return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)

@@ -49,10 +49,10 @@ def last_part(url: Url) -> bytes:
     The result is empty in two cases: the URL does not name an object, or URLs of the scheme have no component
     for a name.
     """
-    return _path_of(url)[-1]
+    return _split_path(url)[-1]
 
 
-def _path_of(url: Url) -> list[bytes]:
+def _split_path(url: Url) -> list[bytes]:
     """Return the directories and the name (see `last_part`) of the object, percent-decoded."""
     row = registry.find(url.scheme)
     if row is None:
@@ -134,7 +134,7 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
     """
     if not host and cut is None:
         return ""
-    inside = b"/".join(_path_of(url)).replace(b"\\", b"/").split(b"/")[:-1]
+    inside = b"/".join(_split_path(url)).replace(b"\\", b"/").split(b"/")[:-1]
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
     return local_path([*above, *[part for part in inside if part not in (b"", b".")][cut or 0 :]])
 

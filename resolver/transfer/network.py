@@ -31,14 +31,14 @@ from resolver.network.pool import ConnectionPool, Pipelines
 from resolver.network.stream_settings import Contacts
 from resolver.network.tls import Pins, Trust
 from resolver.network.url_gate import UrlGate
-from resolver.policy.environment import find_setting, read_proxies, server_of
+from resolver.policy.environment import find_setting, parse_server, read_proxies
 from resolver.policy.proxies import HOST_PROXY, proxy_variables
 from resolver.policy.proxy import check_proxy
 from resolver.policy.settings import NO_SETTINGS, Host, HostSettings, Policy, normal_pin
-from resolver.policy.subject import NewsServer, endpoint_of
+from resolver.policy.subject import NewsServer, find_endpoint
 from resolver.policy.tunnels import ProxyLogins
 from resolver.transfer.limits import Quota
-from resolver.transfer.settings import Settings, as_tuple, limits_of
+from resolver.transfer.settings import Settings, as_tuple, merge_limits
 
 _ANOTHER_RUN = (
     "this Resolver (or HttpxTransport) was entered in another run of an event loop, or in another thread, "
@@ -107,7 +107,7 @@ class Network:
         pool = ConnectionPool()
         self._shared = RunState(
             policy=self.policy,
-            limits=self.policy.bound(limits_of(settings)),
+            limits=self.policy.bound(merge_limits(settings)),
             gateways=dict(settings.get("gateways") or {}),
             lookups=LookupCache(lookup),
             trust=Trust(
@@ -192,17 +192,17 @@ class Network:
 
     def limits_of(self, url: Url) -> Limits:
         """Return the limits for the host of the URL."""
-        limits = None if self._shared.hosts is None else self.host_of(url).limits
+        limits = None if self._shared.hosts is None else self.find_host_settings(url).limits
         return self.limits if limits is None else limits
 
-    def clock_of(self, url: Url) -> Clock:
+    def start_clock(self, url: Url) -> Clock:
         """Return the deadline for a retrieval of the URL that starts now."""
         return Clock(self.limits_of(url).total, loop=self.check_run())
 
-    def host_of(self, url: Url) -> Host:
+    def find_host_settings(self, url: Url) -> Host:
         """Return the settings of the URL's host."""
         hosts = self._shared.hosts
-        place = None if hosts is None else endpoint_of(url)
+        place = None if hosts is None else find_endpoint(url)
         return NO_SETTINGS if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
     def check_run(self) -> Loop | None:
@@ -286,5 +286,5 @@ class Network:
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
             return admission
         # the setting is read only after the policy has allowed the URL
-        server = server_of(find_setting(self._news_server), url.scheme)
+        server = parse_server(find_setting(self._news_server), url.scheme)
         return Admission(shared, url, origin, referrer, server, options, None, in_clear, mask, loop)

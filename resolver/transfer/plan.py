@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never, cast
 
 from protocols.contract import Line
-from protocols.conversation.rehearsal import rehearsal_of, rehearse
+from protocols.conversation.rehearsal import rehearse, rehearse_steps
 from protocols.errors import InvalidUrl, NotConfigured, Refused, ResolveError, UnsupportedScheme
 from protocols.location import Action, Finding, JsonValue, Origin, Referrer, Url
 from protocols.options import Limits, Options
@@ -54,16 +54,16 @@ from protocols.step import (
 from protocols.text import Masked, brief, quote_text
 from protocols.wire import Rest
 from resolver.policy.addresses import literal_addresses
-from resolver.policy.environment import SERVER_HELP, NewsServerSetting, needs_server, server_of
+from resolver.policy.environment import SERVER_HELP, NewsServerSetting, needs_server, parse_server
 from resolver.policy.judgment import judge
 from resolver.policy.proxies import proxy_variables, variables_at
 from resolver.policy.schemes import no_handler, through_gateway
 from resolver.policy.settings import HostSettings, Policy
-from resolver.policy.subject import Endpoint, NewsServer, endpoint_of, no_host_error
+from resolver.policy.subject import Endpoint, NewsServer, find_endpoint, no_host_error
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, find_route
 from resolver.transfer import extras
 from resolver.url import registry
-from resolver.url.parsing import redact, url_of
+from resolver.url.parsing import make_url, redact
 
 if TYPE_CHECKING:
     from resolver.policy.settings import Host
@@ -151,7 +151,7 @@ def explain(
     """
     policy = Policy.default() if policy is None else Policy.of(policy)
     try:
-        parsed = url_of(url, strict=strict, origin=origin)
+        parsed = make_url(url, strict=strict, origin=origin)
     except InvalidUrl as error:
         refused = Finding("S01", "refuse", error.message)
         return Plan(redact(cast(str, url)), None, "refuse", (refused,), (), error)
@@ -159,7 +159,7 @@ def explain(
     server = _server(parsed, news_server)
     target = through_gateway(parsed, gateways or {}) or parsed
     env = proxy_variables(environment or {}, proxy)
-    variables, on_target = (_variables_at(endpoint_of(at, server), env, hosts) for at in (parsed, target))
+    variables, on_target = (_variables_at(find_endpoint(at, server), env, hosts) for at in (parsed, target))
     verdict = judge(
         parsed,
         policy,
@@ -174,7 +174,7 @@ def explain(
     if plan.error is not None:
         return plan
     try:
-        way = find_route(target, endpoint_of(target, server), on_target, ProxyLogins())
+        way = find_route(target, find_endpoint(target, server), on_target, ProxyLogins())
     except (NotConfigured, UnsupportedScheme) as error:
         return plan._replace(error=error.at(parsed.shown))
     plan = plan._replace(proxy=None if way is None else way.proxy.shown)
@@ -203,7 +203,7 @@ def opens_anything(url: Url) -> bool:
 def _server(url: Url, news_server: str | None) -> NewsServer | None:
     if news_server is None or not needs_server(url):
         return None
-    return server_of(NewsServerSetting(news_server, "news_server"), url.scheme)
+    return parse_server(NewsServerSetting(news_server, "news_server"), url.scheme)
 
 
 def _steps(
@@ -217,11 +217,11 @@ def _steps(
         registry.check_tls(url, options.tls)
     except NotConfigured as error:
         return (), error
-    place = endpoint_of(url, server)
+    place = find_endpoint(url, server)
     options = replace(_options_for(scheme, options, policy), via=None if way is None else way.via)
     begun = registry.converse(scheme, url, options, Limits())
     dialogue = cast(Dialogue[object], begun)
-    played, failure = rehearsal_of(dialogue)
+    played, failure = rehearse_steps(dialogue)
     steps = [shown for step in played for shown in _plan_steps(step, place, scheme, way)]
     if server is None and needs_server(url):
         steps.insert(0, {"action": "note", "text": f"no news server is named: {SERVER_HELP}"})

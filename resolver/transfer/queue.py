@@ -191,7 +191,7 @@ class HostScheduler(Generic[T]):
     Args:
         cap_of: a function that returns the maximum number of running tasks of a host.
         rate: the maximum number of tasks started per second at each host, or None for no limit.
-        lane_of: a function that returns the lane of a task (a group of tasks that should run in sequence).
+        get_lane: a function that returns the lane of a task (a group of tasks that should run in sequence).
     """
 
     def __init__(
@@ -199,9 +199,9 @@ class HostScheduler(Generic[T]):
         cap_of: CapOf,
         *,
         rate: float | None = None,
-        lane_of: Callable[[T], Hashable] | None = None,
+        get_lane: Callable[[T], Hashable] | None = None,
     ) -> None:
-        self._lane_of = lane_of
+        self._get_lane = get_lane
         self._cap_of = cap_of
         self._pause = 0.0 if rate is None else 1 / rate
         self._states: dict[str, HostState] = {}
@@ -218,7 +218,7 @@ class HostScheduler(Generic[T]):
         state = self._states.get(host)
         if state is None:
             state = self._states[host] = HostState(host)
-        lane = None if self._lane_of is None else self._lane_of(task)
+        lane = None if self._get_lane is None else self._get_lane(task)
         state.queue.add(QueuedTask(state, scheme, task, next(self._serial), lane))
         self.waiting += 1
         if not state.offer:

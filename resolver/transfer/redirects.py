@@ -21,7 +21,7 @@ from resolver.policy.redirects import (
     may_carry_credentials,
     select_harmless,
 )
-from resolver.policy.settings import Policy, names_of
+from resolver.policy.settings import Policy, format_names
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import join, parse, strip_user
 
@@ -190,7 +190,7 @@ def check_mirror(text: str) -> Url:
 
 
 def _place(url: HostUrl) -> tuple[str, str]:
-    return url.scheme, names_of(url.host, url.effective_port)[0]
+    return url.scheme, format_names(url.host, url.effective_port)[0]
 
 
 def _path(url: Url) -> str:

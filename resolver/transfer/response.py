@@ -16,7 +16,7 @@ from typing import Any, Self
 from protocols.contract import Entry, Facts
 from protocols.errors import AccessDenied, Declined, LoginRequired, NotFound, TryLater
 from protocols.location import Finding, JsonValue, Kind, mask_cookie
-from protocols.text import Masked, brief, codec_of, decode_text, instant, quote_text
+from protocols.text import Masked, brief, decode_text, find_codec, instant, quote_text
 from resolver.url import registry
 
 #: Media types whose content is text although the type does not start with `text/`.
@@ -64,7 +64,7 @@ def decode_as(octets: bytes, charset: str | None) -> str:
     A declared and known charset is used, and invalid bytes become U+FFFD. If the charset is missing or
     unknown, valid UTF-8 is decoded as UTF-8, and all other text as ISO 8859-1.
     """
-    codec = None if charset is None else codec_of(charset)
+    codec = None if charset is None else find_codec(charset)
     return decode_text(octets) if codec is None else octets.decode(codec, "replace")
 
 

@@ -294,7 +294,7 @@ class Retrieval(OpenRetrieval):
     ) -> ResolveError:
         """Return the error with the redacted URL, and with exit status 15 after a redirect."""
         failed = error.of_hop() if earlier else error
-        return locate_error(failed, self._shown_of(request, earlier), self._hide)
+        return locate_error(failed, self._redact_url(request, earlier), self._hide)
 
     def _note_failure(self, error: ResolveError) -> None:
         scheme = self._request.url.scheme
@@ -302,9 +302,9 @@ class Retrieval(OpenRetrieval):
 
     @property
     def _shown_request(self) -> Masked:
-        return self._shown_of(self._request, self.earlier)
+        return self._redact_url(self._request, self.earlier)
 
-    def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> Masked:
+    def _redact_url(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> Masked:
         """Return the redacted URL of a request. A redirect may copy secrets of earlier requests."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
@@ -322,7 +322,7 @@ class Retrieval(OpenRetrieval):
                 await self._close()
                 raise
         if self._recording is not None:
-            reply = self._recording.body_of(reply)
+            reply = self._recording.record_body(reply)
         url = self._hide(self.shown) if self.earlier else self.shown
         reply.findings[:0] = self._failures
         report = None if self._on_progress is None else self._make_report(self._on_progress, reply, url)

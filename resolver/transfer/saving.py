@@ -30,11 +30,11 @@ from resolver.files.names import (
     check_parents,
     free_name,
     is_skipped,
-    size_of,
-    validators_of,
+    read_size,
+    read_validators,
 )
 from resolver.files.partial_file import PartialFile, finish_killed_run
-from resolver.files.sidecar import FORMAT, sidecar_of
+from resolver.files.sidecar import FORMAT, read_sidecar
 from resolver.ledger import CompletedFile, etag_of_row
 from resolver.ledger import current as current_row
 from resolver.network.connecting import first_of
@@ -230,7 +230,7 @@ class Saver:
         self._requests = requests
         self._first = requests[0]
         self._shown = self._first.url.shown
-        self._clock = network.clock_of(self._first.url)
+        self._clock = network.start_clock(self._first.url)
         self._path = path
         self._exists: Exists = settings.get("exists", "fail")
         self.check_exists(self._exists)
@@ -312,8 +312,8 @@ class Saver:
         match self._exists:
             case "skip":
                 return is_skipped(self._path)
-            case "newer" if (existing := validators_of(self._path)) is not None:
-                etag = read_etag(sidecar_of(self._path), self._shown, existing)
+            case "newer" if (existing := read_validators(self._path)) is not None:
+                etag = read_etag(read_sidecar(self._path), self._shown, existing)
                 self._existing = existing._replace(etag=etag or etag_of_row(self._path, existing))
                 return self._is_current_in_listing(existing)
             case "rename":
@@ -525,7 +525,7 @@ class Saver:
             url=self._shown,
             requested_url=self._shown,
             path=self._path,
-            bytes=size_of(self._path),
+            bytes=read_size(self._path),
             resumed_from=0,
             kind=Kind.DOCUMENT,
             digest=None,

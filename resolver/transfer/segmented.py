@@ -24,7 +24,7 @@ from functools import partial
 from protocols.contract import Finding, Validators
 from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TimedOut, Truncated
 from resolver.files.part import Segment
-from resolver.files.part_state import Range, Ranges, join_ranges, octets_of
+from resolver.files.part_state import Range, Ranges, count_bytes, join_ranges
 from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
 from resolver.network.connecting import first_of, run_all
@@ -139,7 +139,7 @@ class SegmentedDownload:
         """
         self._clock, self.attempts = clock, 1
         if (task := current()) is not None:
-            task.follow(lambda: octets_of(self._join_ranges()))
+            task.follow(lambda: count_bytes(self._join_ranges()))
         facts = await self._request_facts(clock)
         if facts is None or not await self._prepare(facts.validators):
             self.attempts -= 1  # the later retrieval over one connection is the first attempt
@@ -147,7 +147,8 @@ class SegmentedDownload:
             return None
         size = self._version.size
         assert size is not None
-        self._plan, self.resumed_from = SegmentPlan(size, self._ranges, self._limit), octets_of(self._ranges)
+        self._plan = SegmentPlan(size, self._ranges, self._limit)
+        self.resumed_from = count_bytes(self._ranges)
         self._first.failures_in_a_row = 0
         url, number = self._first.request.url.shown, self._first.request.transfer
         self._on_event(Started(url, 1, transfer=number))
@@ -160,7 +161,7 @@ class SegmentedDownload:
             self._sink.record_ranges(self._join_ranges())
         self._report()
         self._on_event(Finished(url, None, transfer=number))
-        if octets_of(self._ranges) != size:
+        if count_bytes(self._ranges) != size:
             self.attempts -= 1
             self._sink.truncate_at_gap()
             return None
@@ -212,7 +213,9 @@ class SegmentedDownload:
         if ranges and not sink.has_gaps:  # after a crash, the last bytes of the file may be lost
             ranges = join_ranges([(0, ranges[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(source.stops for source in self._sources)
-        if size - octets_of(ranges) < 2 * segments.min_size(stops=stops) or (ranges and ranges[-1][1] > size):
+        if size - count_bytes(ranges) < 2 * segments.min_size(stops=stops) or (
+            ranges and ranges[-1][1] > size
+        ):
             return False
         self._version, self._ranges = new, ranges
         self._first.version = new
@@ -368,6 +371,6 @@ class SegmentedDownload:
                 recorded = ranges
 
     def _report(self) -> None:
-        request, received = self._first.request, octets_of(self._join_ranges())
+        request, received = self._first.request, count_bytes(self._join_ranges())
         event = partial(Progress, request.url.shown, received, self._version.size, self.resumed_from)
         self._on_event(event(transfer=request.transfer))

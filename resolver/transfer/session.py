@@ -42,11 +42,11 @@ from resolver.transfer.settings import (
     as_tuple,
     check_names,
     check_settings,
-    options_of,
+    merge_options,
 )
 from resolver.transfer.streaming import EntryStream, MemoryStore, Store, StreamingResponse, skip
 from resolver.url import registry
-from resolver.url.parsing import UrlLike, url_of
+from resolver.url.parsing import UrlLike, make_url
 from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Resolver:
             self._group_commit()
         self._strict = settings.get("strict", False)
         self._options = replace(
-            options_of(settings),
+            merge_options(settings),
             codings=find_codings,
             has_credentials=settings.get("credentials") is not None,
             suffix_of=extras.find_suffix_lookup(),
@@ -225,11 +225,11 @@ class Resolver:
             # Entries must be read before the response is closed. For `file:` URLs, the file system is asked
             # for the kind of each entry.
             if reply.has_entries:
-                entries = await self._entries_of(reply, memory.tail(memory.position))
+                entries = await self._parse_entries(reply, memory.tail(memory.position))
 
         retrier = self._retrier(request, memory, fill, max_collected, retry_policy)
         try:
-            reply = await retrier.retry(self._network.clock_of(request.url))
+            reply = await retrier.retry(self._network.start_clock(request.url))
         except ResolveError as error:
             raise trim_traceback(locate_error(error, request.url.shown)) from error.__cause__
         content, finished = memory.content(), reply.finished(*retrier.findings)
@@ -263,7 +263,7 @@ class Resolver:
         """Return the limits for the URL: those for its host, or the `limits` of the session."""
         return self._network.limits_of(url)
 
-    async def _entries_of(self, reply: StreamingResponse, content: bytes) -> tuple[Entry, ...]:
+    async def _parse_entries(self, reply: StreamingResponse, content: bytes) -> tuple[Entry, ...]:
         entries: list[Entry] = []
         async for entry in reply.entries_in(content):
             if len(entries) >= reply.limits.entries:
@@ -297,7 +297,7 @@ class Resolver:
     ) -> Entry:
         """Return the metadata of the URL without its body: kind, size, date and media type."""
         async with self.facts(url, origin=origin, referrer=referrer) as reply:
-            parsed = url_of(url, strict=self._strict, origin=origin)
+            parsed = make_url(url, strict=self._strict, origin=origin)
             return describe_entry(parsed, reply, origin, referrer)
 
     def facts(
@@ -325,15 +325,15 @@ class Resolver:
         """
         if not self.policy.allow_server_name:
             return None
-        parsed = url_of(url, strict=self._strict, origin=origin)
+        parsed = make_url(url, strict=self._strict, origin=origin)
         if (row := registry.find(parsed.scheme)) is None or not row.suggests:
             return None
         request = self._request(parsed, origin, referrer, "facts", prompt=True)
-        reply = await self._facts_of(request)
+        reply = await self._stream_facts(request)
         return server_file_name(reply.suggested)
 
-    async def _facts_of(self, request: RetrievalRequest) -> StreamingResponse:
-        clock = self._network.clock_of(request.url)
+    async def _stream_facts(self, request: RetrievalRequest) -> StreamingResponse:
+        clock = self._network.start_clock(request.url)
         try:
             return await self._retrier(request, MemoryStore(), skip, ignore_limits).retry(clock)
         except ResolveError as error:
@@ -354,12 +354,12 @@ class Resolver:
         The suffix depends on the media type. The suffix is empty if the URL does not end in a slash, or if
         the server does not report the media type before the body.
         """
-        parsed = url_of(url, strict=self._strict, origin=origin)
+        parsed = make_url(url, strict=self._strict, origin=origin)
         if (row := registry.find(parsed.scheme)) is None or not row.suggests or not is_index(parsed):
             return ""
         request = self._request(parsed, origin, referrer, "facts", prompt=True)
         try:
-            reply = await self._facts_of(request)
+            reply = await self._stream_facts(request)
         except (Declined, ProtocolError):  # the retrieval of the object raises the same error, or it succeeds
             return ""
         return index_suffix(reply.media_type)
@@ -660,7 +660,7 @@ class Resolver:
         """
         if (match := self._prefixes.find(url)) is not None:
             return [(mirror, "user", None) for mirror in match[1]]
-        urls = list_mirrors(url, self._network.host_of(url).mirrors)
+        urls = list_mirrors(url, self._network.find_host_settings(url).mirrors)
         return [(mirror, origin, referrer) for mirror in urls]
 
     def _request(
@@ -674,7 +674,7 @@ class Resolver:
         transfer: int = 0,
     ) -> RetrievalRequest:
         try:
-            parsed = url_of(url, strict=self._strict, origin=origin)
+            parsed = make_url(url, strict=self._strict, origin=origin)
         except ResolveError as error:
             raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
@@ -734,7 +734,7 @@ class ConfinedSession(Resolver):
         request = self._request(url, origin, referrer, "listing")
         retrier = self._retrier(request, keep, fill, max_streamed)
         try:
-            return await retrier.retry(self._network.clock_of(url))
+            return await retrier.retry(self._network.start_clock(url))
         except ResolveError as error:
             requeue_if_scarce(error, url, self._network)
             raise trim_traceback(locate_error(error, url.shown)) from error.__cause__

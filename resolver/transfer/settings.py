@@ -325,7 +325,7 @@ def as_tuple(name: str, values: Iterable[T]) -> tuple[T, ...]:
     return tuple(values)
 
 
-def limits_of(settings: Settings) -> Limits:
+def merge_limits(settings: Settings) -> Limits:
     """Return the limits of the settings.
 
     The setting `timeout` overrides the total time.
@@ -341,7 +341,7 @@ def limits_of(settings: Settings) -> Limits:
     return limits if total is None else replace(limits, total=total)
 
 
-def options_of(settings: Settings) -> Options:
+def merge_options(settings: Settings) -> Options:
     """Return the `options` of the settings.
 
     The header fields of the setting `headers` are added.

@@ -267,7 +267,7 @@ class TerminalSession:
             LimitExceeded: if the output is longer than `Limits.body` before the pattern matches.
         """
         with nullcontext() if timeout is None else self._loop.move_on_after(timeout):
-            while (end := _end_of(pattern, self._text)) is None:
+            while (end := _find_end(pattern, self._text)) is None:
                 if self._ended:
                     raise self._truncated(
                         "the service closed the connection before the expected text arrived"
@@ -375,7 +375,7 @@ async def open_session(
         yield TerminalSession(connection, window.get("charset"))
 
 
-def _end_of(pattern: Expected, text: bytes) -> int | None:
+def _find_end(pattern: Expected, text: bytes) -> int | None:
     if isinstance(pattern, bytes):
         start = text.find(pattern)
         return None if start < 0 else start + len(pattern)

@@ -22,7 +22,7 @@ from resolver.files.local import is_directory_at
 from resolver.files.names import make_directory
 from resolver.loops import running
 from resolver.policy.files import local_name
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.transfer.naming import index_suffix
 from resolver.transfer.session import ConfinedSession
 from resolver.transfer.streaming import StreamingResponse
@@ -32,14 +32,14 @@ from resolver.trees.scope import (
     DirectoryDigest,
     Selection,
     TreeScope,
-    identity_of,
+    find_tree,
+    format_server,
     is_repeated,
     leads_up,
-    mark_of,
+    list_names,
+    make_identity,
     name_for,
-    names_of,
-    server_of,
-    tree_of,
+    normalize_url,
 )
 from resolver.trees.spool import (
     DIRECTORY,
@@ -124,8 +124,8 @@ class DirectoryListing:
         self._spool = spool
         self._number = target.row.number
         self._rows: list[SpooledEntry] = []
-        self._names = names_of(target.url)
-        self._server = server_of(target.url)
+        self._names = list_names(target.url)
+        self._server = format_server(target.url)
         self._digest = DirectoryDigest()
         self._findings: list[Finding] = []
         self._error: ResolveError | None = None
@@ -199,7 +199,7 @@ class DirectoryListing:
 
         If the parent listing describes the entry as a directory, the URL has the form of a directory URL.
         """
-        url, tree = self._target.url, tree_of(self._target.url)
+        url, tree = self._target.url, find_tree(self._target.url)
         if tree is None or self._target.row.parent is None or (directory := tree.directory(url)) is url:
             return url
         return parse(build(directory))
@@ -227,7 +227,7 @@ class DirectoryListing:
 
     async def _fill(self, reply: StreamingResponse) -> None:
         self._refuse_own_directory(reply)
-        identity = identity_of(self._server, reply.extra)
+        identity = make_identity(self._server, reply.extra)
         if identity is not None and not self._spool.visit(self._target.row.tree, self._number, identity):
             self._is_loop = True
             return
@@ -243,7 +243,7 @@ class DirectoryListing:
         Otherwise, the renamed copy of a file would be new, and `--delete` would remove the original file.
         """
         url, facts = self._target.url, reply.extra or {}
-        if rules_of(url.scheme).local and is_directory_at(self._target.path, facts.get("unique")):
+        if find_rules(url.scheme).local and is_directory_at(self._target.path, facts.get("unique")):
             words = "the directory cannot be saved into itself (choose another one with -d DIR)"
             raise LocalError(words, url=url.shown)
 
@@ -287,7 +287,7 @@ class DirectoryListing:
             url = parse(entry.url)
         except InvalidUrl:  # The listing reader already reports this error.
             return None
-        names = names_of(url)
+        names = list_names(url)
         is_parent = names == self._names[: len(names)]
         if is_parent or not self._target.scope.covers(url, names):
             return None
@@ -305,7 +305,7 @@ class DirectoryListing:
             kind=entry.kind,
             referrer=None if found_in is None else found_in.url,
             address=None if found_in is None else found_in.address,
-            mark=identity_of(self._server, entry.extra),
+            mark=make_identity(self._server, entry.extra),
             size=entry.size,
             modified=None if entry.modified is None else entry.modified.isoformat(),
             url=url,
@@ -389,7 +389,7 @@ class DirectoryListing:
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
                 return None
-        elif row.role == DIRECTORY and not self._spool.visit(row.tree, row.number, *marks_of(row)):
+        elif row.role == DIRECTORY and not self._spool.visit(row.tree, row.number, *list_marks(row)):
             return None
         try:
             return name_for(row.raw, names)
@@ -398,10 +398,10 @@ class DirectoryListing:
             return None
 
 
-def marks_of(row: SpooledEntry) -> list[str]:
+def list_marks(row: SpooledEntry) -> list[str]:
     """Return the identifiers of a directory in its tree: normalized URL and server's identifier."""
     assert row.url is not None
-    return [mark_of(row.url), *([] if row.mark is None else [row.mark])]
+    return [normalize_url(row.url), *([] if row.mark is None else [row.mark])]
 
 
 def index_file(item: ListingTarget, media_type: str | None) -> SpooledEntry | None:

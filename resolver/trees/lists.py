@@ -49,7 +49,7 @@ class BadItem(ValueError):
 _LONGEST = 4_096
 
 
-def parts_of(name: str) -> list[bytes]:
+def split_name(name: str) -> list[bytes]:
     """Return the path components of a name, without leading `./`. Raises `BadItem`."""
     octets = name.encode("utf-8", "surrogateescape")
     if len(octets) > _LONGEST:
@@ -346,7 +346,7 @@ class _MetalinkFile:
         digests = (self._digests[kind] for kind in _ALGORITHM_BY_HASH_TYPE.values() if kind in self._digests)
         return ListedFile(
             urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda item: item[0]))),
-            name=safe_path(parts_of(self._name)),
+            name=safe_path(split_name(self._name)),
             size=self._size,
             checksum=next(digests, None),
             findings=tuple(self._findings()),

@@ -23,7 +23,7 @@ from resolver.network.clock import Clock
 from resolver.policy.subject import host_key
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import MemoryStore, StreamingResponse
-from resolver.trees.scope import names_of, server_of
+from resolver.trees.scope import format_server, list_names
 from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Robots:
         Raises:
             TryLater: The rules are unknown.
         """
-        place = server_of(url)
+        place = format_server(url)
         server = self._servers.get(place)
         if server is None:
             server = self._servers[place] = _RobotsServer(self._loop.lock())
@@ -165,7 +165,7 @@ class Robots:
                 if self._is_due(server):
                     await self._load(server, parse(f"{place}/robots.txt", origin=origin), origin, referrer)
         is_allowed = server.error is None and (server.rules is None or server.rules.allows(url.text))
-        if is_allowed or names_of(url) == _ROBOTS_PATH:
+        if is_allowed or list_names(url) == _ROBOTS_PATH:
             return None
         if server.error is not None:
             words = f"cannot get /robots.txt of this server: {server.error.message}"

@@ -29,8 +29,8 @@ from resolver.transfer.many import (
     Outcome,
     hosts_for,
     judge_failed,
-    ledger_of,
-    outcome_of,
+    make_outcome,
+    open_ledger,
     outcome_of_failure,
     record_outcome,
 )
@@ -40,10 +40,10 @@ from resolver.transfer.response import Response, Saved
 from resolver.transfer.saving import Exists
 from resolver.transfer.session import Resolver
 from resolver.trees.robots import Robots
-from resolver.trees.scope import MAX_DEPTH, Selection, path_of_top, tree_of, walked_as
+from resolver.trees.scope import MAX_DEPTH, Selection, find_tree, path_of_top, walked_as
 from resolver.trees.spool import ArticleSpool, SpooledArticle
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
-from resolver.url.parsing import UrlLike, url_of
+from resolver.url.parsing import UrlLike, make_url
 
 if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
@@ -143,17 +143,17 @@ async def _save_tree(url: UrlLike, tree: TreeRequest, hand_over: HandOver) -> No
             await hand_over(result.value)
 
     try:
-        parsed = walked_as(url_of(url, origin=tree.origin))
+        parsed = walked_as(make_url(url, origin=tree.origin))
         top = _top(parsed, tree)
     except ResolveError as error:
         await hand_over(
             _make_failed_outcome(error, url.text if isinstance(url, Url) else str(url), 0.0, tree)
         )
         return
-    hosts = hosts_for(tree.per_host, tree.host_rate, lane_of)
+    hosts = hosts_for(tree.per_host, tree.host_rate, get_lane)
     batch: Batch[Outcome | None] = Batch(hosts, concurrency=tree.concurrency)
     robots = None if tree.ignore_robots else Robots(tree.session, hosts.slow_down, tree.network.warn)
-    async with ledger_of(tree.ledger) as book:
+    async with open_ledger(tree.ledger) as book:
         with closing(TreeWalk(tree.session, robots=robots)) as walk:
             walk.add_tree(top)
             walk.close_input()
@@ -162,7 +162,7 @@ async def _save_tree(url: UrlLike, tree: TreeRequest, hand_over: HandOver) -> No
 
 def _top(url: Url, tree: TreeRequest) -> WalkRequest:
     """Return the walk request for the top URL. Raises `Refused` (S14) for a URL without a file name."""
-    name = local_file_name(url) if tree_of(url) is None else path_of_top(url, host=False, cut=None)
+    name = local_file_name(url) if find_tree(url) is None else path_of_top(url, host=False, cut=None)
     return WalkRequest(
         url=url,
         below=tree.below,
@@ -198,7 +198,7 @@ def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> O
     )
 
 
-def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
+def get_lane(task: BatchTask[Outcome | None]) -> Hashable:
     """Return the lane of a task: a group of tasks that run in sequence and can share a connection."""
     assert isinstance(task, _TreeSaveTask)
     return task.lane
@@ -234,7 +234,7 @@ class _TreeSaveTask:
             if saved is None:
                 await self._forget()
                 return None
-            outcome = outcome_of(saved, item.scheme, saved.path)
+            outcome = make_outcome(saved, item.scheme, saved.path)
         if self._row is not None:
             await record_outcome(self._row, outcome)
         return outcome
@@ -287,7 +287,7 @@ def _make_failed_outcome(
 _CONCURRENT_ARTICLES = 16
 
 
-def source_of(url: Url) -> str:
+def format_source(url: Url) -> str:
     """Return newsgroup and server of a URL; article numbers are unique within this pair."""
     server = url.scheme
     if isinstance(url, HostUrl):

@@ -28,7 +28,7 @@ from resolver.url.registry import is_web
 _UNSAFE = frozenset({b"", b".", b".."})
 
 
-def tree_of(url: Url) -> Tree | None:
+def find_tree(url: Url) -> Tree | None:
     """Return the tree rules of the URL's scheme, or None if the scheme has no directory trees."""
     row = registry.find(url.scheme)
     return None if row is None else row.tree
@@ -41,13 +41,13 @@ def walked_as(url: Url) -> Url:
     return url if text is None else parse(text)
 
 
-def names_of(url: Url) -> tuple[bytes, ...]:
+def list_names(url: Url) -> tuple[bytes, ...]:
     """Return the path components of a URL, from the root directory of the server."""
-    tree = tree_of(url)
+    tree = find_tree(url)
     return () if tree is None else tree.names(url)
 
 
-def server_of(url: Url) -> str:
+def format_server(url: Url) -> str:
     """Return the scheme, host and port (origin) of a URL, as text."""
     if isinstance(url, HostUrl):
         return f"{url.scheme}://{comparable_host(url.host)}:{url.effective_port}"
@@ -68,7 +68,7 @@ def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
     Raises:
         Refused: The local name is not allowed (S14).
     """
-    names = names_of(url)
+    names = list_names(url)
     host_name = [url.host.encode()] if isinstance(url, HostUrl) and url.host else []
     if not names:
         return local_path(host_name or [b"root"])
@@ -85,7 +85,7 @@ def split_pattern(url: Url) -> tuple[Url, str]:
         NotConfigured: The URL has no file name, or the name is followed by a query, typecode or fragment.
     """
     parent, _, segment = url.text.rpartition("/")
-    tree = tree_of(url)
+    tree = find_tree(url)
     if tree is None:
         raise NotConfigured(f"{url.scheme} URLs do not have directories", url=url.shown)
     if getattr(url, "search", None) is not None:
@@ -93,10 +93,10 @@ def split_pattern(url: Url) -> tuple[Url, str]:
         raise NotConfigured(message, url=url.shown)
     if getattr(url, "typecode", None) is not None or url.fragment is not None:
         raise NotConfigured("a pattern must not have a typecode or a fragment", url=url.shown)
-    if not segment or not names_of(url):
+    if not segment or not list_names(url):
         raise NotConfigured("expected a pattern after the last / of the URL", url=url.shown)
     directory = parse(build(tree.directory(parse(f"{parent}/" if is_web(url.scheme) else parent))))
-    if names_of(directory) != names_of(url)[:-1]:
+    if list_names(directory) != list_names(url)[:-1]:
         raise NotConfigured("the part before the pattern is not a directory", url=url.shown)
     octets = _ENCODED.sub(_as_literal, segment.encode("utf-8", "surrogateescape"))
     return directory, octets.decode("utf-8", "surrogateescape")
@@ -119,16 +119,20 @@ class TreeScope:
 
     @classmethod
     def from_url(cls, url: Url) -> TreeScope:
-        return cls(server_of(url), names_of(url))
+        return cls(format_server(url), list_names(url))
 
     def covers(self, url: Url, names: tuple[bytes, ...] | None = None) -> bool:
         """Return whether the URL is the top URL of the tree or below the top URL.
 
         `names` are the path components of `url`, if they are already known.
         """
-        names = names_of(url) if names is None else names
+        names = list_names(url) if names is None else names
         top = len(self.names)
-        return names[:top] == self.names and server_of(url) == self.server and _UNSAFE.isdisjoint(names[top:])
+        return (
+            names[:top] == self.names
+            and format_server(url) == self.server
+            and _UNSAFE.isdisjoint(names[top:])
+        )
 
 
 # The selection of files by name and by URL. The patterns do not apply to directories.
@@ -177,11 +181,11 @@ class Selection:
 
     @cached_property
     def _accepted(self) -> re.Pattern[str] | None:
-        return _any_of(self.accept)
+        return _join_globs(self.accept)
 
     @cached_property
     def _rejected(self) -> re.Pattern[str] | None:
-        return _any_of(self.reject)
+        return _join_globs(self.reject)
 
     @cached_property
     def _url_pattern(self) -> re.Pattern[str] | None:
@@ -193,7 +197,7 @@ class Selection:
             raise ValueError(f"{self.pattern!r} is not a regular expression: {error}") from error
 
 
-def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
+def _join_globs(globs: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(translate, globs))) if globs else None
 
 
@@ -216,12 +220,12 @@ _MAX_EQUAL_LISTINGS = 2
 _HASH_MODULUS = 1 << 64
 
 
-def mark_of(url: Url) -> str:
+def normalize_url(url: Url) -> str:
     """Return the normalized URL (RFC 3986 section 6.2.2), for comparisons."""
-    return f"{server_of(url)}/{'/'.join(quote(name, safe='') for name in names_of(url))}"
+    return f"{format_server(url)}/{'/'.join(quote(name, safe='') for name in list_names(url))}"
 
 
-def identity_of(server: str, extra: Mapping[str, JsonValue] | None) -> str | None:
+def make_identity(server: str, extra: Mapping[str, JsonValue] | None) -> str | None:
     """Return the server's identifier of an entry, or None without an identifier.
 
     Entries with equal identifiers are the same file. Entries with different identifiers may also be the same

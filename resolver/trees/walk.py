@@ -22,10 +22,10 @@ from resolver.transfer.naming import is_index
 from resolver.transfer.redirects import NoDocument
 from resolver.transfer.response import Saved
 from resolver.transfer.session import ConfinedSession, Resolver
-from resolver.trees.listing import DirectoryListing, ListedDirectory, index_file, marks_of
+from resolver.trees.listing import DirectoryListing, ListedDirectory, index_file, list_marks
 from resolver.trees.mirror import Inventory
 from resolver.trees.robots import Robots
-from resolver.trees.scope import MAX_DEPTH, Selection, TreeScope, mark_of, names_of, tree_of
+from resolver.trees.scope import MAX_DEPTH, Selection, TreeScope, find_tree, list_names, normalize_url
 from resolver.trees.spool import DIRECTORY, FILE, LINKED, EntrySpool, SpooledEntry
 from resolver.url import registry
 
@@ -73,7 +73,7 @@ class TreeTop:
     def __init__(self, session: Resolver, top: WalkRequest) -> None:
         self.top = top
         self.scope = TreeScope.from_url(top.url)
-        rules = tree_of(top.url)
+        rules = find_tree(top.url)
         self.stays = rules is not None and rules.stays
         self.host, self.scheme = host_key(top.url), top.url.scheme
         self.is_web = registry.is_web(self.scheme)
@@ -104,7 +104,11 @@ class TreeTop:
         `NoDocument` is raised.
         """
         self._check(start, target)
-        if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
+        if (
+            target.text.endswith("/")
+            and not start.text.endswith("/")
+            and list_names(start) == list_names(target)
+        ):
             raise NoDocument("S10", "a redirect shows that this is a directory")
 
 
@@ -318,13 +322,13 @@ class TreeWalk:
         """Add a tree. If the scheme does not have trees, the URL becomes a file. Raises `LocalError`."""
         self._count += 1
         tree = self._trees[self._count] = TreeTop(self._session, top)
-        role = DIRECTORY if tree_of(top.url) else FILE
+        role = DIRECTORY if find_tree(top.url) else FILE
         kind = Kind.DOCUMENT.value
         number = next(self.spool.numbers)
         row = SpooledEntry(number, self._count, None, depth=1, role=role, raw=b"", kind=kind, path=top.path)
         self.spool.add_ready([row])
         if role == DIRECTORY:
-            self.spool.visit(self._count, number, mark_of(top.url))
+            self.spool.visit(self._count, number, normalize_url(top.url))
         tree.pending = 1
         self._changed.set()
 
@@ -366,7 +370,7 @@ class TreeWalk:
 
         Links are visited last, so that a directory is visited by its own name and not by the name of a link.
         """
-        return self.spool.visit(row.tree, row.number, *marks_of(row))
+        return self.spool.visit(row.tree, row.number, *list_marks(row))
 
     def announce(self, item: TreeItem, count: int) -> None:
         """Add `count` to the number of ready or running items of the item's tree."""
@@ -400,7 +404,7 @@ class TreeWalk:
         if row.kind == Kind.LINK:
             self.spool.add_ready([row._replace(role=LINKED)])
             self.announce(file, 1)
-        elif self.spool.visit(row.tree, row.number, *marks_of(row)):
+        elif self.spool.visit(row.tree, row.number, *list_marks(row)):
             self.spool.add_ready([row._replace(role=DIRECTORY)])
             self.announce(file, 1)
 

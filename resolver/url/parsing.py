@@ -75,7 +75,7 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
         raise trim_traceback(error.at(redact(text))) from error.__cause__
 
 
-def url_of(value: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
+def make_url(value: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
     """Return the URL that a caller passed as text, URL object, URL of httpx or httpx2, or path.
 
     Text and the URLs of httpx and httpx2 are parsed. A path becomes the URL of a local file, relative to the
@@ -87,7 +87,7 @@ def url_of(value: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     if isinstance(value, str):
         return parse(value, strict=strict, origin=origin)
     if isinstance(value, Url):
-        if origin != "user" and zone_of(value) is not None:
+        if origin != "user" and find_zone(value) is not None:
             raise InvalidUrl(
                 "bad-host", 0, "bad-host: only a URL from the user may have a zone", url=value.shown
             )
@@ -104,7 +104,7 @@ def url_of(value: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     )
 
 
-def zone_of(url: Url) -> str | None:
+def find_zone(url: Url) -> str | None:
     """Return the IPv6 zone of a URL (RFC 6874), which names a network interface of this machine, or None."""
     zone: str | None = getattr(url, "zone", None)  # a `Url` without a host lacks the attribute `zone`
     return zone

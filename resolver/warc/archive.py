@@ -42,12 +42,12 @@ def read_moment(text: str) -> datetime:
             int(second or 0),
             tzinfo=UTC,
         )
-        return _end_of(begin, [month, day, hour, minute, second], fraction)
+        return _find_period_end(begin, [month, day, hour, minute, second], fraction)
     except (ValueError, OverflowError) as error:
         raise _make_time_error(text) from error
 
 
-def _end_of(begin: datetime, components: list[str | None], fraction: str | None) -> datetime:
+def _find_period_end(begin: datetime, components: list[str | None], fraction: str | None) -> datetime:
     """Return the last microsecond of a period, such as a month."""
     if fraction is not None:
         return begin + timedelta(microseconds=int(fraction[1:7].ljust(6, "0")))

@@ -546,7 +546,7 @@ class CaptureRecording:
         is_exchange = row is not None and row.kept_as == "exchange"
         return options if is_exchange else replace(options, start=0, stop=None)
 
-    def body_of(self, reply: Reply) -> Reply:
+    def record_body(self, reply: Reply) -> Reply:
         """Return the reply with a body that records each byte read."""
         if self._capture is not None:
             reply.body = RecordedBody(reply.body, self._capture)

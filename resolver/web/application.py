@@ -31,11 +31,11 @@ from resolver.web.answers import PageAnswers, TraceHistory, get_form, get_query,
 from resolver.web.dialogue.drawing import render_panel
 from resolver.web.dialogue.exchange import make_planned_exchange
 from resolver.web.forms import FormQuestions, LoginForms
-from resolver.web.pages.document import page_of
-from resolver.web.pages.errors import error_page, row_of
+from resolver.web.pages.document import make_page
+from resolver.web.pages.errors import error_page, find_kind
 from resolver.web.pages.look import look_page
 from resolver.web.pages.own import OpenedUrl
-from resolver.web.pages.page import crumbs_of, environment, parent_of, read_query, static_file
+from resolver.web.pages.page import environment, find_parent, make_breadcrumbs, read_query, static_file
 from resolver.web.reading import PageReader, ReadRequest, run_while_connected
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
@@ -80,7 +80,7 @@ class Gateway:
             return GatewayAnswer(status=408)
         if isinstance(result.reply, ResolveError):
             words = f"{redact(text)}: {result.reply.message}\n".encode("utf-8", "replace")
-            return GatewayAnswer(words, row_of(result.reply).status)
+            return GatewayAnswer(words, find_kind(result.reply).status)
         return GatewayAnswer(result.reply.content, media_type=result.reply.media_type or headers.OCTETS)
 
     def _find_refusal(self, request: Request, secret: str) -> str | None:
@@ -313,7 +313,7 @@ class WebApplication:
         url = self._reader.url(text, source)
         if isinstance(reply, ResolveError) or url is None:
             assert isinstance(reply, ResolveError), "an invalid URL has no response"
-            above = None if url is None else parent_of(url)
+            above = None if url is None else find_parent(url)
             page_id = self._session.add_link(SessionLink(source.referrer))
             login = self._logins.record_outcome(reply, text, source)
             bar = self._answers.make_address_bar(text, page_id, from_id)
@@ -332,10 +332,10 @@ class WebApplication:
         page_id = self._session.add_link(SessionLink(found_in))
         query = read_query(get_query_pairs(request), self._size)
         bar, judge = self._answers.make_address_bar(text, page_id, from_id), self._reader.make_judge(found_in)
-        page = page_of(reply, url, query, bar, self._store_document, judge)
+        page = make_page(reply, url, query, bar, self._store_document, judge)
         self._session.visit(OpenedUrl(redact(text), page.title))
         href = partial(access.make_link, from_id=page_id)
-        return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=panel)
+        return self._answers.page(page, text, page_id, crumbs=make_breadcrumbs(url, href), panel=panel)
 
     def _store_document(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
         """Store a document for the content port, and return its URL on this port."""

@@ -31,7 +31,7 @@ from protocols.location import HostUrl, Url
 from resolver.network.mask import CredentialCache, Given, Place
 from resolver.policy.judgment import judge
 from resolver.policy.redirects import may_send_early
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.policy.settings import Policy
 from resolver.transfer.forms import PutForm, form_at
 from resolver.transfer.response import Response
@@ -119,7 +119,7 @@ class FormQuestions:
         text, from_id = fields.get("url", ""), fields.get("from", "")
         source = UrlOrigin("chosen", self._session.find_source(text, from_id).referrer)
         url = self._reader.url(text, source)
-        if not isinstance(url, HostUrl) or rules_of(url.scheme).form is None:
+        if not isinstance(url, HostUrl) or find_rules(url.scheme).form is None:
             return redirect(access.make_preview_link(text, from_id))
         form = await run_while_connected(request.receive, partial(self._fetch_form, url, source))
         if form is None:

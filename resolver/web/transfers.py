@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from protocols.errors import LocalError, ResolveError, class_name
 from protocols.location import Origin, Referrer
 from protocols.text import own_text
-from resolver.files.atomic import make_folder_of
+from resolver.files.atomic import make_parent_folder
 from resolver.files.partial_file import has_size
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
@@ -105,7 +105,7 @@ class TransferLedger:
             return []
         ledger = Ledger(self._path)
         try:
-            make_folder_of(self._path, "ledger")
+            make_parent_folder(self._path, "ledger")
             self._ledger = await ledger.__aenter__()
             rows = await running().in_thread(partial(list_newest, self._path, max_rows))
         except LocalError as error:

@@ -21,7 +21,7 @@ from fixtures.transcript import transcripts
 from protocols.contract import Line, Options
 from protocols.errors import ResolveError
 from protocols.http.codings import ALWAYS
-from protocols.http.cookies import BadLine, line_of, parse_cookie_date, parse_line, read_lines
+from protocols.http.cookies import BadLine, format_line, parse_cookie_date, parse_line, read_lines
 from protocols.http.digest import parse_challenges
 from protocols.http.index.html import MarkupReader
 from protocols.http.index.structured import ElementReader, ObjectReader
@@ -291,7 +291,7 @@ def cookies(octets: bytes) -> None:
     for number, line in read_lines(octets):
         with suppress(BadLine):
             if (cookie := parse_line(line, number, None)) is not None:
-                assert parse_line(line_of(cookie), number, None) == cookie
+                assert parse_line(format_line(cookie), number, None) == cookie
 
 
 def lists(octets: bytes) -> None:

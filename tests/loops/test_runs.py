@@ -104,7 +104,7 @@ def test_lookup_cache_is_valid_only_in_its_run() -> None:
 
     async def ask() -> None:
         for _ in range(2):
-            assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
+            assert await cache.find_addresses("h.example", 70) == ("192.0.2.1",)
 
     for number, one in enumerate([*RUNS, *RUNS], 1):
         one(ask)

@@ -15,7 +15,7 @@ import pytest
 
 from manual.__main__ import write
 from resolver.cli.manual import FILES
-from resolver.cli.manual.words import value_of
+from resolver.cli.manual.words import classify_value
 from resolver.cli.options import Option, rows
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS
 from tests.resolver.cli.command import resolve
@@ -141,7 +141,7 @@ def test_metavariables_are_classified() -> None:
     """A new metavariable of a row must be classified as a file, a directory or neither."""
     result: dict[str, set[str]] = {}
     for row in rows():
-        result.setdefault(value_of(row), set()).add(row.metavar or "")
+        result.setdefault(classify_value(row), set()).add(row.metavar or "")
     assert result["path"] <= {"FILE", "LIST", "FILE|none"}
     assert result["directory"] == {"DIR"}
     assert not any(re.search("FILE|LIST|DIR", takes) for takes in result["text"] | result["words"])

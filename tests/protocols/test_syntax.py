@@ -18,10 +18,10 @@ from protocols.syntax import (
     encode,
     encode_written,
     find,
+    find_position,
     invalid,
     note_characters,
     position_at,
-    position_of,
     take,
 )
 from resolver import InvalidUrl, Url
@@ -166,7 +166,7 @@ def test_find_missing_gives_end() -> None:
     ],
 )
 def test_position_of_finds_byte_in_component(text: str, octets: bytes, position: int) -> None:
-    assert position_of(text, ComponentSpan("p", 2, len(text)), octets) == position
+    assert find_position(text, ComponentSpan("p", 2, len(text)), octets) == position
 
 
 @given(st.binary(min_size=1, max_size=30), st.data())

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from protocols.text import codec_of, decode_text, instant
+from protocols.text import decode_text, find_codec, instant
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from protocols.text import codec_of, decode_text, instant
     ],
 )
 def test_codec_of_charset_names(name: str, codec: str | None) -> None:
-    assert codec_of(name) == codec
+    assert find_codec(name) == codec
 
 
 # Timestamps in records.

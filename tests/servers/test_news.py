@@ -17,7 +17,7 @@ from fixtures.nntp.attachments import PICTURE
 from protocols.contract import JsonValue
 from resolver import Connected, Event, Kind, Options, Response, Sent, parse
 from resolver.files.mailbox import Maildir, Mbox
-from resolver.trees.saving import GroupMailbox, source_of
+from resolver.trees.saving import GroupMailbox, format_source
 from tests.resolver.cli import command
 from tests.resolver.trees.test_saving import in_maildir, in_mbox
 from tests.servers.news_servers import PASSWORD, USER, NewsServer
@@ -398,7 +398,7 @@ async def test_mailbox_has_every_article_of_a_group(
         site = Site(inn, options=Options(entries=0))
         url = parse(site.nntp("test.prose"))
         async with site.resolver as session:
-            await GroupMailbox(session, url, form(str(path), source_of(url)), str(path)).run()
+            await GroupMailbox(session, url, form(str(path), format_source(url)), str(path)).run()
             sent = b"".join(event.octets for event in site.events if isinstance(event, Sent))
             asked.append(sent.count(b"ARTICLE "))
     found = in_mbox(path) if form is Mbox else in_maildir(path)

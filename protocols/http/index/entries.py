@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 
 from protocols.dates import in_utc
 from protocols.errors import Declined
-from protocols.http.request import host_of
+from protocols.http.request import format_host
 from protocols.http.response import MONTHS, parse_date
 from protocols.http.url import HttpUrl, build
 from protocols.location import BuiltUrl, Entry, Finding, Kind
@@ -60,14 +60,14 @@ class IndexDirectory:
         path = url.path or ""
         self.text = build(replace(url, path=path, search=None, password=None, fragment=None))
         self._scheme = url.scheme.encode("ascii")
-        self._authority = host_of(url).lower()
+        self._authority = format_host(url).lower()
         self._written = _segments(b"/" + path.encode("utf-8", "surrogateescape"))[:-1]
         self._base: list[bytes] | None = self._written
         self._segments = [*map(decode, self._written)]
 
     def rebase(self, href: str) -> None:
         """Store the base URL for later relative links (`<base href>`)."""
-        target = self._target(octets_of(href).strip().partition(b"#")[0].partition(b"?")[0])
+        target = self._target(encode_text(href).strip().partition(b"#")[0].partition(b"?")[0])
         self._base = None if target is None else target[:-1]
 
     @property
@@ -76,7 +76,7 @@ class IndexDirectory:
         return self._base is None or [*map(decode, self._base)] != self._segments
 
     def read(self, href: str) -> IndexLink:
-        written = octets_of(href).strip()
+        written = encode_text(href).strip()
         if b"#" in written:
             return IndexLink(LinkRole.NOTHING)
         written, question, search = written.partition(b"?")
@@ -119,7 +119,7 @@ def _entry(segment: bytes, *, directory: bool) -> IndexLink:
     return IndexLink(LinkRole.ENTRY, written.decode("ascii"), name, directory)
 
 
-def octets_of(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Encode the text of a page, so that the original bytes are restored.
 
     The page was decoded as ISO 8859-1, which preserves its bytes. A character reference beyond ISO 8859-1 is

@@ -21,15 +21,15 @@ from protocols.http.index.entries import (
     LinkRole,
     decline,
     decode,
+    encode_text,
     note_foreign,
-    octets_of,
     parse_moment,
     parse_size,
     read_after,
     read_before,
 )
-from protocols.http.index.markup import WITHOUT_END, parser_of
-from protocols.http.request import host_of
+from protocols.http.index.markup import WITHOUT_END, make_parser
+from protocols.http.request import format_host
 from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
 from protocols.options import Limits
@@ -391,7 +391,7 @@ def find_index(page: IndexPage, url: HttpUrl) -> IndexVerdict:
     container = max(page.containers, key=_likeness)
     paths = [path for path in map(_named_path, _headings(page.headings, url)) if path is not None]
     directory = _segments(decode((url.path or "").encode("utf-8", "surrogateescape")))
-    is_titled = any(_is_same(_segments(octets_of(path)), directory) for path in paths)
+    is_titled = any(_is_same(_segments(encode_text(path)), directory) for path in paths)
     is_proxied = bool(paths) and bool(container.parents) and bool(container.entries) and not container.undated
     if not (is_titled or container.sorts >= 3 or is_proxied):
         return IndexVerdict(
@@ -410,7 +410,7 @@ def _likeness(container: RowContainer) -> tuple[bool, bool, int]:
 
 def _headings(headings: Iterable[str], url: HttpUrl) -> Iterable[str]:
     """Yield the headings of the page, without the host name at the start of an IIS heading."""
-    host = re.escape(host_of(url).decode("ascii").partition(":")[0])
+    host = re.escape(format_host(url).decode("ascii").partition(":")[0])
     for heading in headings:
         yield re.sub(rf"\A{host}(?::[0-9]+)? - /", "Index of /", heading.strip(), count=1)
 
@@ -455,7 +455,7 @@ class MarkupReader:
         self._url = url
         self._findings = findings
         self._page = IndexPage(IndexDirectory(url), limits.lines)
-        self._parser = parser_of(self._page)
+        self._parser = make_parser(self._page)
         self._octets = 0
         self._filter = MarkupFilter(limits.line)
         self._index: RowContainer | None = None

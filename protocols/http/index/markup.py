@@ -31,7 +31,7 @@ class MarkupParser(Protocol):
     def close(self) -> None: ...
 
 
-def parser_of(target: TagTarget) -> MarkupParser:
+def make_parser(target: TagTarget) -> MarkupParser:
     """Return the fastest installed parser."""
     with suppress(ModuleNotFoundError):
         return LxmlParser(target)

@@ -32,13 +32,13 @@ from resolver.adapters.fsspec.listings import (
     DIRECTORIES,
     Walks,
     fault,
-    login_of,
+    make_login,
+    make_settings,
     no_file,
     parent,
     password_in,
     place,
     read_only,
-    settings_of,
     strip_scheme,
     translate_errors,
     written,
@@ -99,11 +99,11 @@ class UrlFileSystem(Walks):
         **options: Any,
     ) -> None:
         super().__init__(**{**options, "batch_size": options.get("batch_size") or self.connections})
-        self._settings = settings_of(options)
+        self._settings = make_settings(options)
         if password is None and password_env is not None:
             password = password_in(password_env)
         self._settings["on_event"] = CallbackListener(_report_progress, {resolver.Progress})
-        login = login_of(self.scheme, host, port, username, password)
+        login = make_login(self.scheme, host, port, username, password)
         if login is not None:
             self._settings["credentials"] = login
         self._host = None if host is None else strip_scheme(place(self.scheme, host, port)).rstrip("/")
@@ -417,7 +417,7 @@ def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Se
     return each
 
 
-def _protocols_of(protocol: str) -> tuple[str, str, str]:
+def _list_protocols(protocol: str) -> tuple[str, str, str]:
     prefix, _, scheme = protocol.partition("+")
     return scheme, f"{prefix}{scheme}", protocol
 
@@ -425,7 +425,7 @@ def _protocols_of(protocol: str) -> tuple[str, str, str]:
 class FtpFileSystem(UrlFileSystem):
     """Files of FTP servers. If a listing does not state the target type of a symlink, a request finds it."""
 
-    protocol = _protocols_of("resolve+ftp")
+    protocol = _list_protocols("resolve+ftp")
     ranges = True
     slashed = True
 
@@ -433,13 +433,13 @@ class FtpFileSystem(UrlFileSystem):
 class FtpsFileSystem(FtpFileSystem):
     """Files of FTP servers with implicit TLS."""
 
-    protocol = _protocols_of("resolve+ftps")
+    protocol = _list_protocols("resolve+ftps")
 
 
 class HttpFileSystem(UrlFileSystem):
     """Documents of web servers. An index page is a directory with the linked URLs below its own URL."""
 
-    protocol = _protocols_of("resolve+http")
+    protocol = _list_protocols("resolve+http")
     #: 100 is the default connection limit of aiohttp, which fsspec's own http file system uses.
     connections = 100
     ranges = True
@@ -451,7 +451,7 @@ class HttpFileSystem(UrlFileSystem):
 class HttpsFileSystem(HttpFileSystem):
     """Documents of web servers over TLS."""
 
-    protocol = _protocols_of("resolve+https")
+    protocol = _list_protocols("resolve+https")
 
 
 class GopherFileSystem(UrlFileSystem):
@@ -462,7 +462,7 @@ class GopherFileSystem(UrlFileSystem):
     is repeated in the selector is ignored too, and so is Gopher+ text after the selector.
     """
 
-    protocol = _protocols_of("resolve+gopher")
+    protocol = _list_protocols("resolve+gopher")
 
     @classmethod
     def key(cls, name: str) -> str:
@@ -492,26 +492,26 @@ def _selector(path: str) -> str:
 class GophersFileSystem(GopherFileSystem):
     """Gopher menus over TLS."""
 
-    protocol = _protocols_of("resolve+gophers")
+    protocol = _list_protocols("resolve+gophers")
 
 
 class NntpFileSystem(UrlFileSystem):
     """Newsgroups as directories, and articles as files."""
 
-    protocol = _protocols_of("resolve+nntp")
+    protocol = _list_protocols("resolve+nntp")
 
 
 class WaisFileSystem(UrlFileSystem):
     """Search results (`server/database?words`) as directories, and the found documents as files."""
 
-    protocol = _protocols_of("resolve+wais")
+    protocol = _list_protocols("resolve+wais")
     magic = "*["
 
 
 class ProsperoFileSystem(UrlFileSystem):
     """Directories and files of Prospero servers."""
 
-    protocol = _protocols_of("resolve+prospero")
+    protocol = _list_protocols("resolve+prospero")
 
 
 def clobber() -> None:

@@ -37,7 +37,7 @@ _FSSPEC = frozenset(
 )
 
 
-def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
+def make_settings(options: Mapping[str, Any]) -> resolver.Settings:
     """Return the settings of a `Resolver` from storage options.
 
     The constructor of `Resolver` checks all other options, and raises the same errors.
@@ -46,7 +46,7 @@ def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
         TypeError: An option has the wrong type.
         ValueError: An option has an invalid value.
     """
-    given = {name: _value_of(name, value) for name, value in options.items() if name not in _FSSPEC}
+    given = {name: _convert_value(name, value) for name, value in options.items() if name not in _FSSPEC}
     _check_written(given)
     settings = cast(resolver.Settings, given)  # the constructor of `Resolver` checks the option names
     settings["options"] = replace(settings.get("options") or resolver.Options(), keep=True, detailed=True)
@@ -62,7 +62,7 @@ _CLASSES: Mapping[str, type[Any]] = {
 }
 
 
-def _value_of(name: str, value: object) -> object:
+def _convert_value(name: str, value: object) -> object:
     return _CLASSES[name](**value) if name in _CLASSES and isinstance(value, Mapping) else value
 
 
@@ -99,7 +99,7 @@ def _check_written(settings: Mapping[str, Any]) -> None:
         raise TypeError("'options' must not contain headers or a login (pass headers)")
 
 
-def login_of(
+def make_login(
     scheme: str, host: str | None, port: int | None, username: str | None, password: str | None
 ) -> dict[tuple[str, str, int], resolver.Credentials] | None:
     """Return credentials that are valid only for this scheme, host and port (S11)."""
@@ -338,12 +338,12 @@ class UrlFacts(NamedTuple):
     modified: datetime | None
 
 
-async def facts_of(url: str, session: resolver.Resolver) -> UrlFacts:
+async def read_facts(url: str, session: resolver.Resolver) -> UrlFacts:
     async with session.facts(url) as reply:
         return UrlFacts(reply.url, reply.kind, reply.media_type, reply.validators, reply.size, reply.modified)
 
 
-async def entries_of(url: str, session: resolver.Resolver) -> list[resolver.Entry]:
+async def read_entries(url: str, session: resolver.Resolver) -> list[resolver.Entry]:
     """Return the entries of a listing that name an object.
 
     Raises:
@@ -362,7 +362,7 @@ async def entries_of(url: str, session: resolver.Resolver) -> list[resolver.Entr
     return found
 
 
-def record_of(
+def make_record(
     name: str,
     kind: resolver.Kind,
     size: int | None,
@@ -443,7 +443,7 @@ class FileSystemListings(NamedByUrls):
         beside: dict[str, Record] = self.dircache.get(self._parent(name), {})
         if name in beside:
             return beside[name]
-        return record_of(name, resolver.Kind.DIRECTORY, 0, None) if name in self.dircache else None
+        return make_record(name, resolver.Kind.DIRECTORY, 0, None) if name in self.dircache else None
 
     async def _list_records(self, name: str) -> list[Record]:
         """Return the records of all entries in a directory, or the single record of a file."""
@@ -461,7 +461,7 @@ class FileSystemListings(NamedByUrls):
         Raises:
             Declined: The name is not a directory.
         """
-        entries = await entries_of(self._url(name, listing=True), await self._session())
+        entries = await read_entries(self._url(name, listing=True), await self._session())
         told = [await self._make_record(each) for each in entries]
         records = {record["name"]: record for record in told if record is not None and record["name"] != name}
         self.dircache[name] = records
@@ -477,20 +477,20 @@ class FileSystemListings(NamedByUrls):
             return None
         name, listed = self._strip_protocol(url), {**(entry.extra or {}), "title": entry.title}
         if entry.kind not in OPEN:
-            return record_of(name, entry.kind, entry.size, entry.modified, listed)
+            return make_record(name, entry.kind, entry.size, entry.modified, listed)
         try:
             facts = await self._facts(name)
         except resolver.Declined:
-            return record_of(name, resolver.Kind.LINK, None, entry.modified, listed)
+            return make_record(name, resolver.Kind.LINK, None, entry.modified, listed)
         more = {**listed, "islink": entry.kind is resolver.Kind.LINK or None}
-        return record_of(name, facts.kind, facts.size, facts.modified, more)
+        return make_record(name, facts.kind, facts.size, facts.modified, more)
 
     async def _facts(self, name: str) -> UrlFacts:
-        return await facts_of(self._url(name), await self._session())
+        return await read_facts(self._url(name), await self._session())
 
     def _record(self, name: str, facts: UrlFacts) -> Record:
         more = {"media_type": facts.media_type, "ETag": facts.validators.etag}
-        return record_of(name, facts.kind, facts.size, facts.modified, more)
+        return make_record(name, facts.kind, facts.size, facts.modified, more)
 
     async def _info(self, path: str, **kwargs: Any) -> Record:
         name = self._resolve_name(path)
@@ -501,7 +501,7 @@ class FileSystemListings(NamedByUrls):
         with translate_errors(name):
             facts = await self._facts(name)
             if await self._is_index(name, facts):
-                return record_of(name, resolver.Kind.DIRECTORY, 0, facts.modified)
+                return make_record(name, resolver.Kind.DIRECTORY, 0, facts.modified)
             return self._record(name, facts)
 
     async def _is_index(self, name: str, facts: UrlFacts) -> bool:
@@ -558,7 +558,7 @@ class WalkLevel(NamedTuple):
     files: dict[str, Record]
 
 
-def level_of(name: str, records: Iterable[Record]) -> WalkLevel:
+def split_level(name: str, records: Iterable[Record]) -> WalkLevel:
     """Split the records of a directory into files and subdirectories, by name.
 
     If two entries have the same last segment, the second entry is listed by its complete name.
@@ -668,7 +668,7 @@ class FileSystemWalk:
         records = await self._records(name, depth)
         if records is None:
             return
-        directories, files = level_of(name, records)
+        directories, files = split_level(name, records)
         shown = dict(directories) if self._detail else list(directories)
         level = (name, shown, files if self._detail else list(files))
         if self._topdown:

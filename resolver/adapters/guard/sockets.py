@@ -79,9 +79,9 @@ def connect_first(
             return connect(address)
         except OSError as error:
             failures.append(error)
-    raise failure_of(failures, all_errors)
+    raise choose_failure(failures, all_errors)
 
 
-def failure_of(failures: list[OSError], all_errors: bool) -> Exception:
+def choose_failure(failures: list[OSError], all_errors: bool) -> Exception:
     """Return the error to raise if all IP addresses of a host failed; `failures` must not be empty."""
     return ExceptionGroup("all addresses failed", failures) if all_errors else failures[-1]

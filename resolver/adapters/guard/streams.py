@@ -8,7 +8,7 @@ from ssl import SSLContext
 from typing import Any, TypeAlias
 
 import resolver
-from resolver.adapters.guard.sockets import failure_of
+from resolver.adapters.guard.sockets import choose_failure
 
 #: A result of `socket.getaddrinfo`: family, type, protocol, canonical name, and address.
 AddressInfo: TypeAlias = tuple[
@@ -104,4 +104,4 @@ async def open_connection(
             return await asyncio.open_connection(str(info[4][0]), port, ssl=context, **options)
         except OSError as error:
             failures.append(error)
-    raise failure_of(failures, all_errors)
+    raise choose_failure(failures, all_errors)

@@ -17,7 +17,7 @@ _COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
 _TIME: Schema = {"type": ["string", "null"], "description": "RFC 3339, or null if unknown"}
 
 
-def _array_of(items: Schema) -> Schema:
+def _make_array(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
@@ -25,7 +25,7 @@ def _object(properties: Schema, required: str) -> Schema:
     return {"type": "object", "properties": properties, "required": required.split()}
 
 
-_FINDINGS = _array_of(
+_FINDINGS = _make_array(
     _object({"rule": _TEXT, "action": {"enum": ["allow", "warn", "refuse"]}, "detail": _TEXT}, "rule action")
 )
 _ENTRY: Schema = {
@@ -42,7 +42,7 @@ _PAGE: Schema = {
     "total": {**_COUNT, "description": "characters, entries or bytes of all pages"},
     "next_cursor": {**_TEXT_OR_NULL, "description": "pass it as cursor for the next page; null on the last"},
     "next": {**_TEXT, "description": "how to get the next page; absent on the last page"},
-    "entries": _array_of(_object(_ENTRY, "name url kind size modified title")),
+    "entries": _make_array(_object(_ENTRY, "name url kind size modified title")),
 }
 _ERROR: Schema = {
     "url": _TEXT_OR_NULL,
@@ -75,7 +75,7 @@ OUTPUT_SCHEMAS: dict[str, Schema] = {
             "target": _TEXT_OR_NULL,
             "verified": {"description": "the digest that was checked, or null"},
             "findings": _FINDINGS,
-            "chain": {**_array_of({}), "description": "the redirects"},
+            "chain": {**_make_array({}), "description": "the redirects"},
             "form": {"enum": ["text", "entries", "binary"]},
             "format": {"enum": ["markdown", "source"], "description": "of a text: converted, or as received"},
             **_PAGE,
@@ -92,7 +92,7 @@ OUTPUT_SCHEMAS: dict[str, Schema] = {
             "scheme": _TEXT_OR_NULL,
             "verdict": {"enum": ["allow", "warn", "refuse"]},
             "proxy": {"description": "the proxy of the connections, or null"},
-            "steps": {**_array_of({"type": "object"}), "description": "connections and bytes, in order"},
+            "steps": {**_make_array({"type": "object"}), "description": "connections and bytes, in order"},
             "findings": _FINDINGS,
         },
         "url verdict steps",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from resolver.cli.manual.words import NOTE, Value, options_of, topics, value_of, valued, verb_names
+from resolver.cli.manual.words import NOTE, Value, classify_value, list_options, topics, valued, verb_names
 from resolver.cli.options import Option
 from resolver.cli.vocabulary import SHELLS
 
@@ -45,12 +45,12 @@ def _lines() -> Iterator[str]:
     head = _HEAD.format(note=NOTE, valued=_either(valued()), verbs="|".join(verbs))
     yield from head.splitlines()
     for row in valued():
-        yield f"        {_either([row])}) {_value(row, value_of(row))}return ;;"
+        yield f"        {_either([row])}) {_value(row, classify_value(row))}return ;;"
     yield "    esac"
     yield "    case $verb:$current in"
     yield f"        help:*) {_words(topics())} ;;"
     for verb in verbs:
-        flags = [flag for row in options_of(verb) for flag in row.flags]
+        flags = [flag for row in list_options(verb) for flag in row.flags]
         place = "get:-*|:-*" if verb == "get" else f"{verb}:-*"  # the default command is get
         yield f"        {place}) {_words(flags)} ;;"
     yield f"        :*) {_words(verbs)} ;;"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resolver.cli.manual.words import NOTE, topics, value_of, valued, verb_names
+from resolver.cli.manual.words import NOTE, classify_value, topics, valued, verb_names
 from resolver.cli.options import Option, rows
 from resolver.cli.vocabulary import SHELLS, VERBS
 
@@ -63,7 +63,7 @@ def _option(row: Option) -> str:
 
 
 def _value(row: Option) -> str:
-    match value_of(row):
+    match classify_value(row):
         case "nothing":
             return ""
         case "words":

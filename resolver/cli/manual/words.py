@@ -20,11 +20,11 @@ def verb_names() -> list[str]:
     return [verb.name for verb in VERBS]
 
 
-def options_of(verb: str) -> list[Option]:
+def list_options(verb: str) -> list[Option]:
     return [row for row in rows() if verb in row.verbs.split()]
 
 
-def value_of(row: Option) -> Value:
+def classify_value(row: Option) -> Value:
     if row.metavar is None:
         return "nothing"
     if row.choices is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resolver.cli.manual.words import NOTE, options_of, topics, value_of, valued
+from resolver.cli.manual.words import NOTE, classify_value, list_options, topics, valued
 from resolver.cli.options import Option
 from resolver.cli.vocabulary import SHELLS, VERBS
 
@@ -54,7 +54,7 @@ def _lines() -> Iterator[str]:
     yield from _HEAD.format(note=NOTE, valued=flags, verbs=verbs).splitlines()
     for verb in VERBS:
         yield f"        ({'get|' + _EMPTY if verb.name == 'get' else verb.name}) options=("
-        for row in options_of(verb.name):
+        for row in list_options(verb.name):
             yield from (f"            {spec}" for spec in _specs(row))
         yield "        ) ;;"
     described = " ".join(f"{verb.name}\\:{_quoted(_described(verb.purpose))}" for verb in VERBS)
@@ -75,7 +75,7 @@ def _specs(row: Option) -> Iterator[str]:
 
 
 def _value(row: Option) -> str:
-    match value_of(row):
+    match classify_value(row):
         case "nothing":
             return ""
         case "words":

@@ -43,14 +43,14 @@ class Value(Protocol):
     def as_json(self) -> dict[str, JsonValue]: ...
 
 
-def members_of(kind: type[object]) -> set[str]:
+def list_members(kind: type[object]) -> set[str]:
     """Return the names of the members of a dataclass or named tuple."""
     return set(getattr(kind, "__dataclass_fields__", getattr(kind, "_fields", ())))
 
 
 def check_value(value: Value, names: set[str]) -> None:
     """Check that a value is frozen, and that its JSON form is complete and survives a round trip."""
-    for name in members_of(type(value)):
+    for name in list_members(type(value)):
         with pytest.raises((FrozenInstanceError, AttributeError)):
             setattr(value, name, None)
     record = value.as_json()
@@ -104,7 +104,7 @@ async def check_fetch(setting: CaseSetting, folder: Path) -> None:
 
 #: The members of a response's JSON form, including `text`. The attribute `raw` is not a member, because `raw`
 #: can be as large as the content.
-RESPONSE = members_of(Response) - {"raw"} | {"text"}
+RESPONSE = list_members(Response) - {"raw"} | {"text"}
 
 
 async def check_stream(setting: CaseSetting, folder: Path) -> None:
@@ -142,7 +142,7 @@ async def check_save(setting: CaseSetting, folder: Path) -> None:
     assert (saved.path, saved.bytes, saved.resumed_from) == (str(path), len(case.content), 0)
     assert saved.digest == f"sha256:{hashlib.sha256(case.content).hexdigest()}"
     assert (saved.attempts, saved.skipped, saved.kind) == (1, False, case.kind)
-    check_value(saved, members_of(Saved))
+    check_value(saved, list_members(Saved))
 
 
 async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
@@ -156,7 +156,7 @@ async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
     assert set(verdict.findings) <= set(plan.findings)
     assert {step["action"] for step in plan.steps} <= {"connect", "send", "receive", "open", "note"}
     assert setting.connections == before
-    check_value(plan, members_of(Plan) - {"error"})
+    check_value(plan, list_members(Plan) - {"error"})
 
 
 async def check_parse(setting: CaseSetting, folder: Path) -> None:
@@ -178,7 +178,7 @@ async def check_entries(setting: CaseSetting, folder: Path) -> None:
     for entry in listed:
         assert (entry.origin, entry.referrer) == ("derived", (resolver.parse(url).shown, response.peer))
         assert entry.raw is not None
-        check_value(entry, members_of(Entry))
+        check_value(entry, list_members(Entry))
     assert response.kind == case.listing_kind
     # The body may be another form of the listing with the same objects. For example, NLST of ftp lacks
     # metadata.

@@ -270,7 +270,7 @@ class Disk:
         self._journal.append(_JournalEntry(lambda: self._restore_xattr(key, name, before), key))
 
     def _restore_xattr(self, key: Key, name: str, before: bytes | None) -> None:
-        for path in self._paths_of(key)[:1]:
+        for path in self._find_paths(key)[:1]:
             if before is not None:
                 os.setxattr(path, name, before)
             else:
@@ -294,7 +294,7 @@ class Disk:
         key, size = _key(fd), os.fstat(fd).st_size
 
         def undo() -> None:
-            for path in self._paths_of(key)[:1]:
+            for path in self._find_paths(key)[:1]:
                 if os.path.getsize(path) > size:
                     os.truncate(path, size)
 
@@ -310,7 +310,7 @@ class Disk:
         status = os.lstat(path)
         key = status.st_dev, status.st_ino
         if status.st_nlink > 1:
-            return lambda: os.link(self._paths_of(key)[0], path)
+            return lambda: os.link(self._find_paths(key)[0], path)
         self._graves += 1
         buried = os.path.join(self._grave, str(self._graves))
         os.link(path, buried, follow_symlinks=False)
@@ -369,7 +369,7 @@ class Disk:
     def _files(self) -> list[str]:
         return sorted(os.path.join(above, name) for above, _, names in os.walk(self._root) for name in names)
 
-    def _paths_of(self, key: Key) -> list[str]:
+    def _find_paths(self, key: Key) -> list[str]:
         every = [*self._files(), *(os.path.join(self._grave, name) for name in os.listdir(self._grave))]
         return [path for path in every if (os.lstat(path).st_dev, os.lstat(path).st_ino) == key]
 

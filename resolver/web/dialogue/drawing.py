@@ -63,7 +63,7 @@ def draw(exchange: RecordedExchange) -> Drawing:
     return _DiagramCanvas(exchange).drawing()
 
 
-def summary_of(exchange: RecordedExchange) -> str:
+def summarize(exchange: RecordedExchange) -> str:
     """Return a summary of the exchange for screen readers."""
     sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
     words = f"Sequence diagram of {', '.join(sides)}: {format_count(len(exchange.messages), 'message')}"
@@ -107,7 +107,7 @@ class _DiagramCanvas:
         lanes = [shape for lane in self._exchange.lanes for shape in self._draw_lane(lane, height)]
         title = f"{self._exchange.title}: {self._exchange.url}"
         shapes = (*lanes, *self._bars, *self._shapes)
-        return Drawing(self._width, height, title, summary_of(self._exchange), shapes)
+        return Drawing(self._width, height, title, summarize(self._exchange), shapes)
 
     def _draw_lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
         """Return the heading and the vertical line of a lane (lifeline), dashed for data and DNS lanes."""

@@ -112,7 +112,7 @@ class RecordedExchange(NamedTuple):
         }
 
 
-def lanes_of(
+def list_lanes(
     messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
 ) -> tuple[DiagramLane, ...]:
     """Return the lanes of the diagram: client, server, and data connections and DNS if they are used."""
@@ -166,7 +166,7 @@ def mask_logins(octets: bytes) -> bytes:
     return _TOKEN.sub(rb"\1=" + _HIDDEN, _CREDENTIALS.sub(rb"\1" + _HIDDEN, octets))
 
 
-def lines_of(octets: bytes) -> tuple[str, ...]:
+def split_message(octets: bytes) -> tuple[str, ...]:
     """Return the lines of a message.
 
     If a message has more than `LINES` lines, the last returned line has the number of omitted lines.
@@ -219,7 +219,7 @@ def make_preview(octets: bytes) -> tuple[str, ...]:
     if not beginning:
         return ()
     if is_readable(beginning):
-        lines = lines_of(beginning[: beginning.rfind(b"\n") + 1] or beginning)
+        lines = split_message(beginning[: beginning.rfind(b"\n") + 1] or beginning)
         return lines[:_PREVIEW_LINES]
     words = _WORD.findall(mask_logins(beginning))
     if sum(map(len, words)) * 3 < len(beginning):
@@ -305,14 +305,14 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
         url=own_text(show_note(plan.url)),
         kind="plan",
         title="Planned exchange",
-        lanes=lanes_of(messages, steps.who, host_of(plan.url)),
+        lanes=list_lanes(messages, steps.who, find_host(plan.url)),
         messages=messages,
         outcome=plan.verdict,
         failed=plan.error is not None,
     )
 
 
-def host_of(url: str) -> str:
+def find_host(url: str) -> str:
     """Return the host of a URL, or an empty text for a URL without a host."""
     try:
         parsed = parse(url)
@@ -382,7 +382,7 @@ class _PlanConversion:
 
     def _send(self, octets: bytes) -> None:
         if is_readable(octets):
-            self._add("say", lines_of(octets), "client", "server")
+            self._add("say", split_message(octets), "client", "server")
         else:
             self._add("say", make_preview(octets), "client", "server", size=len(octets))
 

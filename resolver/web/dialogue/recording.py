@@ -25,7 +25,7 @@ from resolver.network.events import (
     TlsBegun,
     TraceFormat,
     Warned,
-    words_of,
+    format_error,
 )
 from resolver.url import registry
 from resolver.web.dialogue.exchange import (
@@ -34,14 +34,14 @@ from resolver.web.dialogue.exchange import (
     Place,
     RecordedExchange,
     Tone,
+    find_host,
     format_count,
-    host_of,
     is_readable,
-    lanes_of,
-    lines_of,
+    list_lanes,
     make_preview,
     show_line,
     show_note,
+    split_message,
 )
 
 # For a long protocol exchange, only the first and the last messages are stored. The messages in the middle
@@ -156,7 +156,7 @@ class ExchangeRecording:
                 self._progress(event)
             case Retrying(error=error, delay=delay):
                 again = f"retrying in {delay:g} s" if delay else "retrying later"
-                self._note(f"{words_of(error)}; {again}", "bad")
+                self._note(f"{format_error(error)}; {again}", "bad")
             case Kept(path=path, octets=octets):
                 self._note(f"{format_count(octets)} kept beside {path}")
             case Finished():
@@ -175,7 +175,7 @@ class ExchangeRecording:
             url=own_text(show_note(self._url)),
             kind="dialogue",
             title="Protocol exchange",
-            lanes=lanes_of(messages, self._who, host_of(self._url)),
+            lanes=list_lanes(messages, self._who, find_host(self._url)),
             messages=messages,
             left_out=self._messages.left_out,
             outcome=self._outcome,
@@ -240,7 +240,7 @@ class ExchangeRecording:
         self._need_connection()
         self._body_message = None  # data that is received later belongs to a new reply
         if is_readable(octets):
-            self._add("say", lines_of(octets), "client", "server")
+            self._add("say", split_message(octets), "client", "server")
         else:
             self._add("say", make_preview(octets), "client", "server", size=len(octets))
 
@@ -284,7 +284,7 @@ class ExchangeRecording:
         rest = event.octets[len(reply) :]
         if reply:
             self._is_coded = _CODING.search(reply) is not None
-            self._add("hear", lines_of(reply), "server", "client")
+            self._add("hear", split_message(reply), "server", "client")
         if rest:
             self._received += len(rest)
             is_body = event.data or bool(reply)
@@ -329,7 +329,7 @@ class ExchangeRecording:
         if event.error is None:
             self._outcome = "done"
         else:
-            self._outcome = show_note(f"{type(event.error).__name__}: {words_of(event.error)}")
+            self._outcome = show_note(f"{type(event.error).__name__}: {format_error(event.error)}")
         self._note(self._outcome, "bad" if self._failed else "good")
 
     def _note(self, text: str, tone: Tone = "plain") -> None:

@@ -11,8 +11,16 @@ from typing import NamedTuple
 
 from resolver.transfer.response import Response, decode_as
 from resolver.web.headers import make_file_name
-from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, show_size, text_of
-from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
+from resolver.web.pages.page import (
+    FactRow,
+    PageAddressBar,
+    PageQuery,
+    WebPage,
+    format_line,
+    get_text,
+    show_size,
+)
+from resolver.web.pages.text import PART, TextRun, media_type_of_picture, split_runs
 
 # The structure of an article's text. Quotations begin with `>`, and have up to three levels. The signature
 # follows the line `-- `.
@@ -87,7 +95,7 @@ def _group_lines(lines: list[tuple[int, str]], level: int, bar: PageAddressBar) 
 
 def _make_lines(level: int, lines: list[str], bar: PageAddressBar) -> QuotedLines:
     text = "\n".join(_strip_marks(line, level) for line in lines).strip("\n")
-    return QuotedLines(level, len(lines), tuple(runs_of(text, bar)))
+    return QuotedLines(level, len(lines), tuple(split_runs(text, bar)))
 
 
 def _strip_marks(line: str, level: int) -> str:
@@ -159,7 +167,7 @@ class _Multipart(Message):
             raise ValueError(f"more than {MAX_PARTS} parts")
 
 
-def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
+def list_parts(octets: bytes, charset: str | None = None) -> list[MimePart]:
     """Return the leaf parts of a message: at least one and at most `MAX_LISTED` parts."""
     if len(octets) > MAX_SIZE or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _has_long_field(octets):
         return [_read_whole(octets, charset)]
@@ -180,11 +188,11 @@ def parts_of_document(response: Response) -> list[MimePart] | None:
     content_type = next((value for name, value in response.meta if name.lower() == "content-type"), "")
     if "boundary" in content_type.lower():
         head = b"Content-Type: %b\n\n" % b" ".join(content_type.encode("latin-1", "replace").split())
-        return parts_of(head + response.content, response.charset)
+        return list_parts(head + response.content, response.charset)
     end = _HEAD_ENDS.search(response.content, 0, _MAX_HEAD)
     if end is None or _MULTIPART.search(response.content, 0, end.start()) is None:
         return None
-    return parts_of(response.content, response.charset)
+    return list_parts(response.content, response.charset)
 
 
 def _has_long_field(octets: bytes) -> bool:
@@ -217,7 +225,7 @@ def _list_leaves(message: Message, charset: str | None) -> Iterator[MimePart]:
 
 
 def _make_part(number: int, depth: int, part: Message, charset: str | None) -> MimePart:
-    media_type = line_of(part.get_content_type())
+    media_type = format_line(part.get_content_type())
     name = _get_name(part)
     octets = _get_content(part)
     is_attachment = (part.get_content_disposition() or "inline") == "attachment" or bool(name)
@@ -229,7 +237,7 @@ def _make_part(number: int, depth: int, part: Message, charset: str | None) -> M
 
 def _get_name(part: Message) -> str:
     try:
-        return line_of(part.get_filename() or "")
+        return format_line(part.get_filename() or "")
     except _BROKEN:
         return ""
 
@@ -303,12 +311,12 @@ def article_page(
         "warnings": response.findings,
         "first": _list_first_fields(response),
         "all_fields": [FactRow(name, value) for name, value in response.meta[:_MAX_FIELDS]],
-        "id": text_of(response.extra, "message_id"),
+        "id": get_text(response.extra, "message_id"),
     }
     if query.view == "source":
         values |= {"runs": _make_runs(response, bar), "bodies": [], "parts": [], "more": False, "cut": False}
     else:
-        values |= describe_parts(parts_of(response.content, response.charset), bar, make_url)
+        values |= describe_parts(list_parts(response.content, response.charset), bar, make_url)
     return WebPage("article.html", response.title or bar.url, 200, values)
 
 
@@ -320,7 +328,7 @@ def _list_first_fields(response: Response) -> list[FactRow]:
 
 
 def _make_runs(response: Response, bar: PageAddressBar) -> list[TextRun]:
-    return list(runs_of(response.content[:PART].decode("latin-1"), bar))
+    return list(split_runs(response.content[:PART].decode("latin-1"), bar))
 
 
 def describe_parts(

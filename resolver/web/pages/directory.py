@@ -16,10 +16,10 @@ from resolver.web.pages.page import (
     PageAddressBar,
     PageQuery,
     WebPage,
-    date_of,
     format_count,
-    size_of,
-    text_of,
+    format_date,
+    format_size,
+    get_text,
 )
 
 # A listing is filtered, sorted, and divided into pages (pagination). The sort is stable. The filter is a
@@ -86,10 +86,10 @@ def arrange_entries(entries: Sequence[Entry], query: PageQuery, bar: PageAddress
         shown = tuple(enumerate(islice(entries, start, start + query.size), start + 1))
     else:
         shown = tuple(chosen[start : start + query.size])
-    return ListingPage(shown, total, matched, start, paging_of(bar, query, page, pages))
+    return ListingPage(shown, total, matched, start, make_paging(bar, query, page, pages))
 
 
-def paging_of(bar: PageAddressBar, query: PageQuery, page: int, pages: int) -> Paging:
+def make_paging(bar: PageAddressBar, query: PageQuery, page: int, pages: int) -> Paging:
     return Paging(
         page,
         pages,
@@ -98,11 +98,13 @@ def paging_of(bar: PageAddressBar, query: PageQuery, page: int, pages: int) -> P
         bar.make_address(query._replace(page=page + 1)) if page < pages else None,
         bar.make_address(query._replace(page=pages)),
         bar.path,
-        fields_of(bar, query),
+        list_hidden_fields(bar, query),
     )
 
 
-def fields_of(bar: PageAddressBar, query: PageQuery, *, omitted: str = "page") -> tuple[tuple[str, str], ...]:
+def list_hidden_fields(
+    bar: PageAddressBar, query: PageQuery, *, omitted: str = "page"
+) -> tuple[tuple[str, str], ...]:
     """Return the hidden fields of a form that keeps all query fields except `omitted`."""
     before = str(query.before or "")
     values = {
@@ -176,7 +178,7 @@ def _by_size(numbered: Numbered) -> tuple[float, str, int]:
 
 
 def _parse_rounded_size(entry: Entry) -> float:
-    match = _ROUNDED.match(text_of(entry.extra, "size_text"))
+    match = _ROUNDED.match(get_text(entry.extra, "size_text"))
     if match is None:
         return -1.0
     return float(match[1]) * 1024.0 ** (_UNITS.find(match[2].upper()) + 1 if match[2] else 0)
@@ -185,7 +187,7 @@ def _parse_rounded_size(entry: Entry) -> float:
 def _by_date(numbered: Numbered) -> tuple[int, int]:
     """Return the sort key for the order by date: newest entry first, entries without a date last."""
     number, entry = numbered
-    date = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
+    date = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else get_text(entry.extra, "modified_local")
     digits = re.sub(r"[^0-9]", "", date)[:14].ljust(14, "0")
     return -int(digits), number
 
@@ -246,16 +248,17 @@ def directory_page(
     shown = arrange_entries(entries, query, bar)
     values = {
         "heading": title or bar.url,
-        "count": count_of(shown, query),
+        "count": describe_count(shown, query),
         "warnings": tuple(findings),
         "metadata": tuple(facts),
         "groups": Groups(
-            lambda: (row_of(number, entry, bar, judge) for number, entry in shown.entries), len(shown.entries)
+            lambda: (make_row(number, entry, bar, judge) for number, entry in shown.entries),
+            len(shown.entries),
         ),
-        "bare": all(size_of(entry) == date_of(entry) == "–" for _, entry in shown.entries),
+        "bare": all(format_size(entry) == format_date(entry) == "–" for _, entry in shown.entries),
         "heads": _make_columns(bar, query),
         "filter": query.filter,
-        "filter_fields": fields_of(bar, query, omitted="q"),
+        "filter_fields": list_hidden_fields(bar, query, omitted="q"),
         "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": "No name matches the filter." if query.filter else "The listing is empty.",
         "paging": shown.paging,
@@ -263,7 +266,7 @@ def directory_page(
     return WebPage("directory.html", bar.url, 200, values)
 
 
-def count_of(shown: ListingPage, query: PageQuery) -> str:
+def describe_count(shown: ListingPage, query: PageQuery) -> str:
     """Return a text with the range of entries on the page and the total number of entries."""
     if not shown.matched:
         return f"0 of {shown.total:,} entries match." if query.filter else "Empty."
@@ -274,7 +277,7 @@ def count_of(shown: ListingPage, query: PageQuery) -> str:
     return f"{first:,} to {last:,} of {shown.matched:,}{among}"
 
 
-def row_of(number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
+def make_row(number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
     """Return the row of an entry; without a usable link, it has the reason, if known."""
     cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
@@ -285,17 +288,17 @@ def row_of(number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None =
         icon=entry.kind.value,
         name=entry.name,
         href=None if url is None else bar.href(url),
-        leads_to=text_of(entry.extra, "link") if entry.kind is Kind.LINK else "",
+        leads_to=get_text(entry.extra, "link") if entry.kind is Kind.LINK else "",
         title=entry.title or "",
         note=f"cannot be opened: {cannot}" if cannot else _describe_unusable(entry.extra),
-        size=size_of(entry),
-        date=date_of(entry),
+        size=format_size(entry),
+        date=format_date(entry),
         saved=(url or "") if is_file else "",
     )
 
 
 def _describe_unusable(extra: Mapping[str, JsonValue] | None) -> str:
-    unusable = text_of(extra, "unusable")
+    unusable = get_text(extra, "unusable")
     return f"has no link: {unusable}" if unusable else ""
 
 
@@ -404,8 +407,8 @@ def _make_hit(
         None if cannot or entry.url is None else bar.href(entry.url),
         max(0, min(score, BEST)) if isinstance(score, int) and not isinstance(score, bool) else None,
         size,
-        "" if entry.modified is None else date_of(entry)[:10],
-        names[0] if names else text_of(extra, "media_type"),
+        "" if entry.modified is None else format_date(entry)[:10],
+        names[0] if names else get_text(extra, "media_type"),
         () if cannot else tuple(_link_other_types(names, entry, bar)),
         cannot,
         markable,

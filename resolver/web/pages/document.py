@@ -24,14 +24,14 @@ from resolver.web.pages.page import (
     PageAddressBar,
     PageQuery,
     WebPage,
-    crumbs_of,
-    facts_of,
-    parent_of,
+    find_parent,
+    list_facts,
+    make_breadcrumbs,
     shorten,
     show_size,
 )
 from resolver.web.pages.sanitizer import allowed_markup
-from resolver.web.pages.text import base_of, media_type_of, part_values, text_of_markup
+from resolver.web.pages.text import detect_media_type, find_base, part_values, text_of_markup
 
 #: The media types of markup. Markup has three views: text, page (from the content port), and source.
 _MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
@@ -47,13 +47,13 @@ _FRAMED = ("image", "audio", "video", "pdf")
 _VIEWS = {"": "as text", "page": "as page", "source": "source"}
 
 
-def shape_of(response: Response) -> str:
+def choose_shape(response: Response) -> str:
     """Return the display form of a response: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`.
 
     If a browser parses the type, the first bytes of the document must match the signature of the type (magic
     bytes).
     """
-    media_type = media_type_of(response.content[:64])
+    media_type = detect_media_type(response.content[:64])
     if media_type is not None:
         return media_type.partition("/")[0] if media_type != "application/pdf" else "pdf"
     essence = (response.media_type or "").partition(";")[0].strip().lower()
@@ -66,7 +66,7 @@ def shape_of(response: Response) -> str:
     return "text" if is_unknown and first and looks_like_text(first) else "octets"
 
 
-def content_of(response: Response) -> tuple[bytes, str]:
+def make_content(response: Response) -> tuple[bytes, str]:
     """Return the content of a response for the content port.
 
     The second value is a media type from the web UI's table.
@@ -74,7 +74,7 @@ def content_of(response: Response) -> tuple[bytes, str]:
     Markup is rewritten without references to other hosts, and encoded as UTF-8, so that a browser does not
     guess the charset.
     """
-    media_type = media_type_of(response.content[:64])
+    media_type = detect_media_type(response.content[:64])
     if media_type is not None:
         return response.content, media_type
     essence = (response.media_type or "").partition(";")[0].strip().lower()
@@ -103,7 +103,7 @@ def document_page(
         parts: A function that returns the URL of a MIME part's content. The argument True views the content,
             and False saves it.
     """
-    shape = shape_of(response)
+    shape = choose_shape(response)
     mime_parts = None
     if parts is not None and (response.media_type or "").startswith("multipart/"):
         mime_parts = parts_of_document(response)
@@ -115,14 +115,14 @@ def document_page(
         "shape": shape,
         "view": view,
         "views": _make_views(query, bar) if shape == "markup" else [],
-        "metadata": [*facts_of(response), *_list_proofs(response)],
+        "metadata": [*list_facts(response), *_list_proofs(response)],
         "warnings": response.findings,
         "address": content(True) if shape in _FRAMED or view == "page" else None,
         "download": content(False),
         "saved": response.url,
         "name": name,
         "risky": _RUN.fullmatch(name.lower().rpartition(".")[2]) is not None,
-        "media_type": media_type_of(response.content[:64]),
+        "media_type": detect_media_type(response.content[:64]),
         "parts": 0,
     }
     if mime_parts is not None and parts is not None:
@@ -131,7 +131,7 @@ def document_page(
     if shape == "text" or (shape == "markup" and view != "page"):
         text = decode_as(response.content, response.charset)
         if shape == "markup" and not view:
-            text = text_of_markup(text, base_of(response.url))
+            text = text_of_markup(text, find_base(response.url))
         values |= part_values(text, query, bar)
     return WebPage("document.html", bar.url, 200, values)
 
@@ -167,7 +167,7 @@ StoreDocument = Callable[[bytes, str, str, bool], str]
 _SEARCH_TYPE = "7"
 
 
-def page_of(
+def make_page(
     response: Response,
     url: Url,
     query: PageQuery,
@@ -246,19 +246,19 @@ def _make_listing_page(
         title=title,
         findings=response.findings,
         # Size and media type are omitted, because users do not need them.
-        facts=[fact for fact in facts_of(response) if fact.name == "modified"],
+        facts=[fact for fact in list_facts(response) if fact.name == "modified"],
         judge=judge,
     )
 
 
 def _store_response(response: Response, name: str, shown: bool, store: StoreDocument) -> str:
-    octets, media_type = content_of(response) if shown else (response.content, headers.OCTETS)
+    octets, media_type = make_content(response) if shown else (response.content, headers.OCTETS)
     return store(octets, media_type, name, shown)
 
 
 def _make_part_url(store: StoreDocument) -> Callable[[MimePart, bool], str]:
     def address(part: MimePart, shown: bool) -> str:
-        media_type = media_type_of(part.octets[:64]) if shown else None
+        media_type = detect_media_type(part.octets[:64]) if shown else None
         name = part.name or f"part-{part.number}"
         return store(part.octets, media_type or headers.OCTETS, name, shown and media_type is not None)
 
@@ -267,17 +267,17 @@ def _make_part_url(store: StoreDocument) -> Callable[[MimePart, bool], str]:
 
 def _find_group(url: Url, bar: PageAddressBar) -> str | None:
     """Return the URL of the newsgroup page of an article, or None without a newsgroup."""
-    group = None if url.components().get("group") is None else parent_of(url)
+    group = None if url.components().get("group") is None else find_parent(url)
     return None if group is None else bar.href(group)
 
 
 def _find_heading(url: Url) -> str | None:
     """Return the last segment of the path, or the host if the path is empty."""
-    crumbs = crumbs_of(url, str)
+    crumbs = make_breadcrumbs(url, str)
     return crumbs[-1].text.rpartition("://")[2] if crumbs else None
 
 
 def _find_name(url: Url) -> str:
     """Return the last segment of the path, or an empty text."""
-    names = [crumb.text for crumb in crumbs_of(url, str)]
+    names = [crumb.text for crumb in make_breadcrumbs(url, str)]
     return names[-1] if len(names) > 1 else ""

@@ -30,7 +30,7 @@ from protocols.errors import (
 )
 from resolver.url.parsing import place_in_shown, redact
 from resolver.web.dialogue.exchange import measure_width
-from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, format_line
 
 # If a policy rule refers to a component of the URL, carets (^) mark the component. The position of the
 # component is also shown as text. The carets are aligned with the displayed text, in which an escaped
@@ -68,9 +68,9 @@ def point_at(text: str, shown: str, position: int) -> CaretLine:
     match = _WHOLE.match(shown, start_at)
     end = start_at if match is None else match.end()
     start, stop = max(0, start_at - _CONTEXT), min(len(shown), end + _CONTEXT)
-    before = ("…" if start else "") + line_of(shown[start:start_at])
-    marked = line_of(shown[start_at:end])
-    after = line_of(shown[end:stop]) + ("…" if stop < len(shown) else "")
+    before = ("…" if start else "") + format_line(shown[start:start_at])
+    marked = format_line(shown[start_at:end])
+    after = format_line(shown[end:stop]) + ("…" if stop < len(shown) else "")
     carets = " " * measure_width(before) + "^" * max(1, measure_width(marked))
     return CaretLine(before, marked, after, carets, _describe_position(start_at, end, len(shown)))
 
@@ -128,7 +128,7 @@ ROWS: Mapping[type[ResolveError], ErrorKind] = {
 }
 
 
-def row_of(error: ResolveError) -> ErrorKind:
+def find_kind(error: ResolveError) -> ErrorKind:
     return next(ROWS[kind] for kind in type(error).__mro__ if kind in ROWS)
 
 
@@ -153,7 +153,7 @@ def error_page(
         suggestion: A similar URL that the user may have meant.
         login: The login form to show.
     """
-    row = row_of(error)
+    row = find_kind(error)
     url = shown if error.url is None else error.url
     is_elsewhere = url != shown
     position = error.position if isinstance(error, (InvalidUrl, Refused)) else None

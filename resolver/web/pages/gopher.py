@@ -16,7 +16,7 @@ from typing import NamedTuple
 from protocols.contract import Entry, Finding
 from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import HostUrl, JsonValue, Kind
-from resolver.policy.schemes import rules_of
+from resolver.policy.schemes import find_rules
 from resolver.transfer.forms import Answer, AskForm, AskLine, AskQuestion
 from resolver.transfer.response import Response
 from resolver.web.pages.directory import (
@@ -25,7 +25,7 @@ from resolver.web.pages.directory import (
     Numbered,
     arrange_entries,
     explain_forbidden,
-    fields_of,
+    list_hidden_fields,
 )
 from resolver.web.pages.page import (
     KINDS,
@@ -33,10 +33,10 @@ from resolver.web.pages.page import (
     PageAddressBar,
     PageQuery,
     WebPage,
-    line_of,
+    format_line,
+    get_text,
     parse_number,
     refine_url,
-    text_of,
 )
 
 _MAX_VIEWS = 100
@@ -47,7 +47,7 @@ def attributes_page(response: Response, bar: PageAddressBar) -> WebPage:
     values = {
         "heading": response.title or "Attributes of this item",
         "url": bar.url,
-        "views": list(views_of(extra, response.url, bar)),
+        "views": list(list_views(extra, response.url, bar)),
         "blocks": list(_list_blocks(extra)),
         "form": response.url if extra.get("form") else None,
         "missing": [str(name) for name in _as_list(extra.get("missing"))],
@@ -56,7 +56,7 @@ def attributes_page(response: Response, bar: PageAddressBar) -> WebPage:
     return WebPage("attributes.html", bar.url, 200, values)
 
 
-def views_of(
+def list_views(
     extra: Mapping[str, JsonValue], url: str, bar: PageAddressBar, max_views: int = _MAX_VIEWS
 ) -> Iterator[tuple[str, str]]:
     """Yield the views of an item that have a URL, each as a description and a link."""
@@ -188,7 +188,7 @@ def menu_page(
         "groups": Groups(partial(_make_items, shown.entries, bar, judge), len(shown.entries)),
         "filters": shown.total > _MAX_UNFILTERED or bool(query.filter),
         "filter": query.filter,
-        "filter_fields": fields_of(bar, query, omitted="q"),
+        "filter_fields": list_hidden_fields(bar, query, omitted="q"),
         "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": "No item matches the filter." if query.filter else _explain_empty(search, words),
         "paging": shown.paging,
@@ -229,16 +229,16 @@ def _mark_drawing(item: MenuRow) -> MenuRow:
 def _make_item(number: int, entry: Entry, bar: PageAddressBar, judge: Judge | None) -> MenuRow:
     if entry.kind is Kind.INFO:
         return MenuRow(number, "", "", "", prose=entry.name)
-    character = text_of(entry.extra, "type")
+    character = get_text(entry.extra, "type")
     kind = _TYPE_NAMES.get(character, "")
     if entry.kind is Kind.LINK or character == "+":
         kind = KINDS[entry.kind]
     if entry.kind is Kind.UNKNOWN:
-        kind = f"type {line_of(character)}" if character else "no type"
+        kind = f"type {format_line(character)}" if character else "no type"
     icon = _ICONS.get(character, entry.kind.value)
     item = MenuRow(number, kind or KINDS[entry.kind], icon, entry.name, details=tuple(_list_details(entry)))
     if entry.url is None:
-        return item._replace(cannot=text_of(entry.extra, "unusable"))
+        return item._replace(cannot=get_text(entry.extra, "unusable"))
     is_session = entry.kind is Kind.SERVICE  # no links to terminal sessions, even if the policy allows them
     if not is_session and (cannot := explain_forbidden(entry, judge)):
         return item._replace(cannot=cannot)
@@ -250,21 +250,21 @@ def _make_usable(item: MenuRow, entry: Entry, url: str, bar: PageAddressBar) -> 
     if entry.kind is Kind.SEARCH:
         return item._replace(search=url)
     if entry.kind is Kind.SERVICE:
-        return item._replace(advice=command_of(url))
-    if text_of(entry.extra, "gopherplus") == "?":
+        return item._replace(advice=make_command(url))
+    if get_text(entry.extra, "gopherplus") == "?":
         return item._replace(form=True, kind="form", icon="form")
     return item
 
 
-def command_of(url: str) -> str:
+def make_command(url: str) -> str:
     """Return the shell command that opens a terminal session, or an empty text for other URLs."""
-    is_session = rules_of(url.partition(":")[0].lower()).session
+    is_session = find_rules(url.partition(":")[0].lower()).session
     return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
 def _list_views(url: str, entry: Entry, bar: PageAddressBar) -> tuple[tuple[str, str], ...]:
     """Return the views of an item as descriptions and links, if it has more than one view."""
-    views = tuple(views_of(entry.extra or {}, url, bar, _MAX_ITEM_VIEWS))
+    views = tuple(list_views(entry.extra or {}, url, bar, _MAX_ITEM_VIEWS))
     return views if len(views) > 1 else ()
 
 
@@ -396,7 +396,7 @@ def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str
         "text": url.text,
         "host": f"{url.host} port {url.effective_port}",
         "previews": previews,
-        "lines": [line_of(line) for line in octets.removesuffix("\r\n").split("\r\n")],
+        "lines": [format_line(line) for line in octets.removesuffix("\r\n").split("\r\n")],
         "form_id": form_id,
     }
     return WebPage("sending.html", url.shown, 200, values)

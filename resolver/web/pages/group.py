@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue
-from resolver.web.pages.directory import ListingPage, arrange_entries, fields_of, paging_of
-from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of, format_count, text_of
+from resolver.web.pages.directory import ListingPage, arrange_entries, list_hidden_fields, make_paging
+from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, format_count, format_date, get_text
 
 # Each article is shown below its parent article. The References field lists earlier articles. The parent is
 # the last article in the References field that is also in the listing (RFC 5322 section 3.6.4).
@@ -62,7 +62,7 @@ def _find_replies(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[i
     """
     numbers: dict[str, int] = {}
     for number, entry in enumerate(entries):
-        numbers.setdefault(text_of(entry.extra, "message_id"), number)
+        numbers.setdefault(get_text(entry.extra, "message_id"), number)
     numbers.pop("", None)
     replies: dict[int, list[int]] = {}
     orphans: set[int] = set()
@@ -164,7 +164,7 @@ def group_page(
     page = min(query.page, pages)
     start = (page - 1) * query.size
     values = {
-        "heading": text_of(extra, "name") or bar.url,
+        "heading": get_text(extra, "name") or bar.url,
         "count": _describe_count(extra, shown, query.before),
         "warnings": tuple(findings),
         "threads": list(_make_threads(rows[start : start + query.size], bar)),
@@ -172,10 +172,10 @@ def group_page(
         "older": _link_older(extra, bar),
         "newer": bar.make_address(PageQuery(size=query.size)) if query.before else None,
         "filter": query.filter,
-        "filter_fields": fields_of(bar, query._replace(sort=""), omitted="q"),
+        "filter_fields": list_hidden_fields(bar, query._replace(sort=""), omitted="q"),
         "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": _explain_empty(query),
-        "paging": paging_of(bar, query._replace(sort=""), page, pages),
+        "paging": make_paging(bar, query._replace(sort=""), page, pages),
     }
     return WebPage("group.html", bar.url, 200, values)
 
@@ -195,8 +195,8 @@ def _make_article(node: ThreadNode, bar: PageAddressBar) -> GroupArticle:
         entry.name,
         None if entry.url is None else bar.href(entry.url),
         entry.title or "(no subject)",
-        author_of(text_of(entry.extra, "from")),
-        date_of(entry),
+        parse_author(get_text(entry.extra, "from")),
+        format_date(entry),
         "" if entry.modified is None else entry.modified.isoformat(),
         min(node.depth, _MAX_LEVEL),
         node.depth,
@@ -205,7 +205,7 @@ def _make_article(node: ThreadNode, bar: PageAddressBar) -> GroupArticle:
     )
 
 
-def author_of(text: str) -> str:
+def parse_author(text: str) -> str:
     """Return the name of the author in a From field, or else the mail address."""
     name, angle, _ = text.partition("<")
     if angle and name.strip():

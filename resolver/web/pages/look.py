@@ -13,7 +13,7 @@ from resolver.policy.subject import Decision, Verdict
 from resolver.transfer.plan import Plan, PlanStep
 from resolver.url.parsing import redact
 from resolver.web.pages.errors import CaretLine, point_at
-from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, line_of
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_line
 
 _VERDICTS: dict[Action, str] = {
     "allow": "Allowed by the policy.",
@@ -70,7 +70,7 @@ def look_page(
         "verdict": plan.verdict,
         "verdict_words": _VERDICTS[plan.verdict] if can_open or not obstacle else "The URL cannot be opened.",
         "obstacle": obstacle,
-        "rulings": list(rulings_of(verdict.decisions, text, plan.url)) or _list_findings(plan),
+        "rulings": list(list_rulings(verdict.decisions, text, plan.url)) or _list_findings(plan),
         "spelling": [finding.rule for finding in (() if url is None else url.spelling)],
         "parts": [] if url is None else list(_list_components(url)),
         "steps": [_make_step(step) for step in plan.steps],
@@ -82,7 +82,7 @@ def look_page(
     return WebPage("look.html", plan.url, 400 if url is None else 200, values)
 
 
-def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterator[RulingRow]:
+def list_rulings(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterator[RulingRow]:
     for decision in decisions:
         caret_line = None if decision.position is None else point_at(text, shown, decision.position)
         flag = decision.flag if decision.action == "refuse" else None
@@ -111,7 +111,7 @@ def _show_component(value: JsonValue) -> str:
     if isinstance(value, list):
         return ", ".join(map(_show_component, value))
     if isinstance(value, str):
-        return line_of(f'"{value}"')
+        return format_line(f'"{value}"')
     return _show_value(value)
 
 
@@ -122,7 +122,9 @@ def _make_step(step: PlanStep) -> SendingRow:
         target = f"{host} port {_show_value(step['port'])} ({_show_value(step['transport'])}{tls})"
         return SendingRow("connect", target, False)
     name, value = next((name, value) for name, value in step.items() if name != "action")
-    return SendingRow(_show_value(step["action"]), line_of(_show_value(value)), name in ("octets", "path"))
+    return SendingRow(
+        _show_value(step["action"]), format_line(_show_value(value)), name in ("octets", "path")
+    )
 
 
 def _show_value(value: JsonValue) -> str:

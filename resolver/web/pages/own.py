@@ -9,9 +9,9 @@ from typing import NamedTuple
 from protocols.text import Masked
 from resolver.transfer.response import Response, decode_as
 from resolver.url.parsing import redact
-from resolver.web.pages.article import parts_of
-from resolver.web.pages.gopher import command_of
-from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, show_size, text_of
+from resolver.web.pages.article import list_parts
+from resolver.web.pages.gopher import make_command
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, get_text, show_size
 
 #: Number of recent URLs on the start page.
 _MAX_RECENT = 10
@@ -195,7 +195,7 @@ def _format_rate(rate: float) -> str:
 def mail_page(response: Response, bar: PageAddressBar) -> WebPage:
     """Return the page of a mail draft: recipients, text, and ignored parts of the URL."""
     addresses = (response.extra or {}).get("addresses")
-    body = parts_of(response.content)[0].text
+    body = list_parts(response.content)[0].text
     values = {
         "addresses": [str(address) for address in addresses] if isinstance(addresses, list) else [],
         "fields": [FactRow(name.title(), value) for name, value in response.meta if name.lower() != "body"],
@@ -214,11 +214,11 @@ def service_page(response: Response, bar: PageAddressBar) -> WebPage:
     extra = response.extra or {}
     port = extra.get("port")
     values = {
-        "command": command_of(response.target or bar.url),
-        "service": text_of(extra, "service"),
-        "host": text_of(extra, "host"),
+        "command": make_command(response.target or bar.url),
+        "service": get_text(extra, "service"),
+        "host": get_text(extra, "host"),
         "port": port if isinstance(port, int) else None,
-        "login": text_of(extra, "login"),
+        "login": get_text(extra, "login"),
         "warnings": response.findings,
     }
     return WebPage("service.html", bar.url, 200, values)

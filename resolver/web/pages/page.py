@@ -183,14 +183,14 @@ class FactRow(NamedTuple):
     text: str
 
 
-def size_of(entry: Entry) -> str:
+def format_size(entry: Entry) -> str:
     """Return the size of an entry in bytes, with `~` if it is rounded, or a dash if it is unknown."""
     if entry.size is not None:
         return f"{entry.size:,}"
     return _describe_entry(entry, "size_text") or "–"
 
 
-def date_of(entry: Entry) -> str:
+def format_date(entry: Entry) -> str:
     """Return the date of an entry in UTC, or a dash if the date is unknown.
 
     A date in the unknown time zone of the server has the prefix `~`.
@@ -213,13 +213,13 @@ def format_count(count: int, one: str, many: str) -> str:
     return f"1 {one}" if count == 1 else f"{count:,} {many}"
 
 
-def text_of(extra: Mapping[str, JsonValue] | None, name: str) -> str:
+def get_text(extra: Mapping[str, JsonValue] | None, name: str) -> str:
     """Return a scheme-specific text value of an entry, or an empty text."""
     text = (extra or {}).get(name)
     return text if isinstance(text, str) else ""
 
 
-def facts_of(facts: Facts) -> Iterator[FactRow]:
+def list_facts(facts: Facts) -> Iterator[FactRow]:
     """Yield the metadata of a response as rows."""
     if facts.title:
         yield FactRow("title", facts.title)
@@ -232,7 +232,7 @@ def facts_of(facts: Facts) -> Iterator[FactRow]:
         yield FactRow("modified", f"{facts.modified:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def line_of(text: str) -> str:
+def format_line(text: str) -> str:
     """Return a text as one line, with line ends and tabs escaped."""
     return escape_line(text).replace("\t", "\\x09")
 
@@ -246,7 +246,7 @@ _MAX_CRUMBS = 12
 _MAX_CRUMB = 60
 
 
-def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
+def make_breadcrumbs(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     """Return the breadcrumbs from the server to the URL, without a password; none without a host."""
     row = registry.find(url.scheme)
     if not isinstance(url, HostUrl) or row is None:
@@ -265,9 +265,9 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     return tuple(crumbs)
 
 
-def parent_of(url: Url) -> str | None:
+def find_parent(url: Url) -> str | None:
     """Return the URL of the parent directory, or None for the root directory of a server."""
-    steps = [crumb.href for crumb in crumbs_of(url, str) if crumb.href is not None]
+    steps = [crumb.href for crumb in make_breadcrumbs(url, str) if crumb.href is not None]
     return steps[-1] if steps else None
 
 
@@ -284,7 +284,7 @@ def _make_crumbs(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[
         slash = text.find("/", at, end)
         stop = end if slash < 0 else slash
         if stop > at:
-            name = line_of(decode(text[at:stop]).decode("utf-8", "replace"))
+            name = format_line(decode(text[at:stop]).decode("utf-8", "replace"))
             yield Breadcrumb(name, _link_directory(text[:stop], tree, href))
         at = stop + 1
 

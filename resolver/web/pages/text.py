@@ -35,7 +35,7 @@ def part_values(text: str, query: PageQuery, bar: PageAddressBar) -> dict[str, o
     parts = len(cuts) - 1
     part = min(query.page, parts)
     return {
-        "runs": list(runs_of(text[cuts[part - 1] : cuts[part]], bar)),
+        "runs": list(split_runs(text[cuts[part - 1] : cuts[part]], bar)),
         "part": part,
         "parts": parts,
         "previous": bar.make_address(query._replace(page=part - 1)) if part > 1 else None,
@@ -43,7 +43,7 @@ def part_values(text: str, query: PageQuery, bar: PageAddressBar) -> dict[str, o
     }
 
 
-def runs_of(text: str, bar: PageAddressBar) -> Iterator[TextRun]:
+def split_runs(text: str, bar: PageAddressBar) -> Iterator[TextRun]:
     """Yield the runs of a text, with each URL in angle brackets as a link."""
     at = 0
     for link in extract(text):
@@ -89,7 +89,7 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
 
     Args:
         markup: The HTML document.
-        base: The result of `base_of`; if None, relative links are omitted.
+        base: The result of `find_base`; if None, relative links are omitted.
     """
     reader = _MarkupText(markup, base)
     reader.read()
@@ -97,7 +97,7 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
-def base_of(text: str, base: str | None = None) -> str | None:
+def find_base(text: str, base: str | None = None) -> str | None:
     """Return the base URL for relative links of a document.
 
     It comes from the `base` element or from the URL of the document.
@@ -169,7 +169,7 @@ class _MarkupText:
             self._links.append(_get_attribute("href", attributes))
         elif name == "base" and not self._has_base and (href := _get_attribute("href", attributes)):
             self._has_base = True  # the first <base> of a document counts (HTML 4.2.3)
-            self._base = self._base and (base_of(href, self._base) or self._base)
+            self._base = self._base and (find_base(href, self._base) or self._base)
 
     def _close(self, name: str) -> None:
         self._pre_depth = max(0, self._pre_depth - (name == "pre"))
@@ -232,11 +232,11 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 )
 
 
-def media_type_of(octets: bytes) -> str | None:
+def detect_media_type(octets: bytes) -> str | None:
     """Return the media type of content by its signature, or None if browsers cannot show it."""
     return next((media_type for signature, media_type in _SIGNATURES if signature.match(octets)), None)
 
 
 def media_type_of_picture(octets: bytes) -> str | None:
-    media_type = media_type_of(octets[:64])
+    media_type = detect_media_type(octets[:64])
     return media_type if media_type is not None and media_type.startswith("image/") else None

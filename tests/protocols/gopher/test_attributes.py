@@ -33,7 +33,7 @@ from protocols.gopher.attributes import (
     reduce_record,
 )
 from protocols.gopher.menu import LINE_LIMIT, kind_of_view, parse_item
-from protocols.gopher.records import FormEntries, RecordEntries, form_of, record_json
+from protocols.gopher.records import FormEntries, RecordEntries, find_form, record_json
 from protocols.gopher.request import encode_request
 from resolver import Entry, Finding, GopherUrl, Kind, LimitExceeded, Refused, parse
 from resolver.testing import CUTTERS, Cutter
@@ -387,7 +387,7 @@ def build_url(url: GopherUrl) -> str:
 def test_form_of_captured_record() -> None:
     exchanges = json.loads((CAPTURES / "ask-form-fetch-umn23.json").read_text())["exchanges"]
     reply = bytes.fromhex(exchanges[1]["hex"]).removeprefix(b"+-1\r\n").removesuffix(b".\r\n")
-    form = form_of(parse_records(reply)[0])
+    form = find_form(parse_records(reply)[0])
     assert form is not None
     assert [line.word for line in form.lines] == [
         "Note",

@@ -20,7 +20,7 @@ from protocols.gopher.reply import (
     shape_of_framed,
     shape_of_unframed,
 )
-from protocols.gopher.url import ITEM_TYPES, media_type_of
+from protocols.gopher.url import ITEM_TYPES, find_media_type
 from protocols.wire import run_reader
 from resolver import Declined, GopherUrl, Kind, NotFound, TryLater
 from resolver.testing import CUTTERS, Cutter
@@ -148,7 +148,7 @@ SNIFFED: list[tuple[str, bytes, str]] = [
 
 @pytest.mark.parametrize(("character", "first", "media_type"), SNIFFED)
 def test_media_type_of_ambiguous_type_uses_first_bytes(character: str, first: bytes, media_type: str) -> None:
-    assert media_type_of(ITEM_TYPES[character], first) == media_type
+    assert find_media_type(ITEM_TYPES[character], first) == media_type
 
 
 # Errors: framed errors by their code, unframed errors only by their shape.

@@ -11,7 +11,7 @@ from protocols.http.cookies import (
     BadLine,
     Cookie,
     Jar,
-    line_of,
+    format_line,
     merge_cookies,
     parse_cookie_date,
     parse_line,
@@ -210,7 +210,7 @@ def test_parse_line_of_cookie_roundtrips(line: str, differs: dict[str, object]) 
     found = parse_line(line.encode("latin-1") + b"\n", 0, installed())
     assert found == type(ONE)(**{**{name: getattr(ONE, name) for name in ONE._fields}, **differs})
     assert found is not None
-    assert parse_line(line_of(found), 0, installed()) == found, "what is written is read as the same"
+    assert parse_line(format_line(found), 0, installed()) == found, "what is written is read as the same"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_read_lines_of_any_bytes_keep_every_byte(octets: bytes) -> None:
             cookie = parse_line(line, number, None)
         except BadLine:
             continue
-        assert cookie is None or parse_line(line_of(cookie), number, None) == cookie
+        assert cookie is None or parse_line(format_line(cookie), number, None) == cookie
     assert b"".join(line for _, line in read_lines(octets)) == octets
 
 

@@ -13,10 +13,10 @@ from protocols.http.request import (
     compose,
     encode_basic,
     entity_tag,
-    host_of,
+    format_host,
+    format_target,
     prepare,
     range_headers,
-    target_of,
 )
 from protocols.http.response import BodyFraming, ResponseHead
 from protocols.wire import secret_parts
@@ -129,7 +129,7 @@ def test_compose_refuses_invalid_user_agent() -> None:
     ],
 )
 def test_target_and_host_of_url(text: str, target: bytes, host: bytes) -> None:
-    assert (target_of(url_of(text)), host_of(url_of(text))) == (target, host)
+    assert (format_target(url_of(text)), format_host(url_of(text))) == (target, host)
 
 
 @pytest.mark.parametrize("octet", [octet for octet in range(256) if not 0x21 <= octet <= 0x7E])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.url import build, names_of
+from protocols.http.url import build, list_names
 from resolver import HttpUrl, InvalidUrl
 from tests.protocols.url_rows import Good, check_good
 
@@ -71,7 +71,7 @@ def test_http_urls_are_built(url: HttpUrl, written: str) -> None:
     ],
 )
 def test_names_of_path_has_no_dot_segments(path: str | None, names: tuple[bytes, ...]) -> None:
-    assert names_of(http(path)) == names
+    assert list_names(http(path)) == names
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from protocols.news.response import (
     encode_message_id,
     encode_number,
     encode_range,
-    message_id_of,
+    find_message_id,
     parse_selected,
     read_block,
     read_status,
@@ -176,7 +176,7 @@ IDS = [
 
 @pytest.mark.parametrize(("text", "message_id"), IDS)
 def test_message_id_of_reads_answer(text: bytes, message_id: bytes | None) -> None:
-    assert message_id_of(NntpResponse(220, text)) == message_id
+    assert find_message_id(NntpResponse(220, text)) == message_id
 
 
 def test_response_shown_escapes_control_characters() -> None:

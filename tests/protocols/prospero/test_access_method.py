@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.access_method import AccessMethod, access_methods_of, find_first_url, kind_of
+from protocols.prospero.access_method import AccessMethod, find_first_url, find_kind, list_access_methods
 from protocols.prospero.objects import Attribute, ObjectPointer, RequestObject, pointer_to
 from protocols.prospero.resolution import guess_media_type
 from resolver import Kind, parse
@@ -15,7 +15,7 @@ LINK = ObjectPointer(b"INTERNET-D", b"ftp.example.org", b"ASCII", b"/pub/x")
 
 def methods(*values: tuple[bytes, ...], default: ObjectPointer = LINK) -> list[AccessMethod]:
     attributes = [Attribute(b"CACHED", b"ACCESS-METHOD", b"SEQUENCE", value) for value in values]
-    return access_methods_of(attributes, default, ASKED)
+    return list_access_methods(attributes, default, ASKED)
 
 
 def method(*value: bytes, default: ObjectPointer = LINK) -> AccessMethod:
@@ -98,7 +98,7 @@ def test_access_method_maps_to_url(
 ) -> None:
     arguments = () if argument is None else (argument,)
     found = named(method, host, hsoname, *arguments)
-    assert (found.url, kind_of(found), found.unusable) == (url, kind, "")
+    assert (found.url, find_kind(found), found.unusable) == (url, kind, "")
     assert parse(url).scheme == url.partition(":")[0]
 
 
@@ -194,7 +194,7 @@ def test_find_first_url_prefers_files_to_sessions(
 ) -> None:
     first = find_first_url(methods(*values))
     assert (first and first.url) == url
-    assert kind_of(None) is Kind.UNKNOWN
+    assert find_kind(None) is Kind.UNKNOWN
 
 
 def test_access_method_as_json_keeps_tokens() -> None:

@@ -10,7 +10,7 @@ import random
 
 from fixtures.prospero.transport import ReplyOptions, Transport, redirect_packet, refusal_packet, wait_packet
 from protocols.contract import Line
-from protocols.prospero.access_method import access_methods_of
+from protocols.prospero.access_method import list_access_methods
 from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
 from protocols.prospero.dialogue import LinkReader, name_lines
 from protocols.prospero.message import Inquirer, ProsperoReply, join_packets
@@ -79,7 +79,7 @@ def use(answer: ProsperoReply) -> None:
     for entry in entries:
         if entry.url is not None:
             assert parse(entry.url).scheme in ("prospero", "ftp", "gopher", "wais", "telnet")
-    for method in access_methods_of(answer.attributes, pointer_to(ASKED), ASKED):
+    for method in list_access_methods(answer.attributes, pointer_to(ASKED), ASKED):
         assert (method.mapped_url is not None) + (method.target is not None) + bool(method.unusable) == 1
         if method.url is not None:
             parse(method.url)

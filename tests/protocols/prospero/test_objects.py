@@ -16,6 +16,8 @@ from protocols.prospero.objects import (
     ServerAddress,
     describe,
     find_first_word,
+    list_values,
+    make_target,
     parse_attribute,
     parse_place,
     parse_pointer,
@@ -25,8 +27,6 @@ from protocols.prospero.objects import (
     read_modified,
     read_size,
     read_version,
-    target_of,
-    values_of,
 )
 from resolver import Declined, InvalidUrl, LimitExceeded, ProsperoUrl, ProtocolError, Refused, parse
 from tests.protocols.typed_url import parse_as
@@ -34,7 +34,7 @@ from tests.protocols.typed_url import parse_as
 
 def target(text: str) -> RequestObject:
     url = parse_as(ProsperoUrl, text)
-    return target_of(url)
+    return make_target(url)
 
 
 HEAD = b"VERSION 5 url-resolver\nAUTHENTICATE '' UNAUTHENTICATED anonymous\n"
@@ -263,8 +263,8 @@ def test_values_of_selects_by_attribute_kind(kinds: list[bytes], expected: list[
     attributes = attributes_of(
         *(b"%s FIELD N SEQUENCE %d" % (kind, index) for index, kind in enumerate(kinds))
     )
-    assert [values[0] for values in values_of(attributes, b"N")] == expected
-    assert values_of(attributes, b"M") == []
+    assert [values[0] for values in list_values(attributes, b"N")] == expected
+    assert list_values(attributes, b"M") == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from fixtures.wais.request import read_request
 from fixtures.wais.strictness import find_head_violations, find_violations
 from protocols.conversation.rehearsal import rehearse
 from protocols.step import Connect, EmitBody, PlanNote, Receive, Send, StartBody, Step
-from protocols.wais.dialogue import converse, count_of, document_of
+from protocols.wais.dialogue import choose_max_documents, converse, make_document
 from protocols.wais.retrieval import WaisDocument
 from resolver import InvalidUrl, Options, Refused, WaisUrl
 from tests.protocols.typed_url import parse_as
@@ -116,12 +116,12 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize(("path", "document_id", "wtype"), DOCUMENTS)
 def test_document_of_parses_path(path: str, document_id: bytes, wtype: bytes) -> None:
-    assert document_of(wais(f"wais://h/db/{path}")) == WaisDocument(b"db", document_id, wtype)
+    assert make_document(wais(f"wais://h/db/{path}")) == WaisDocument(b"db", document_id, wtype)
 
 
 @pytest.mark.parametrize(("hits", "most"), [(None, 40), (1, 1), (200, 200), (0, 1_000), (5_000, 1_000)])
 def test_entries_option_sets_number_of_hits(hits: int | None, most: int) -> None:
-    assert count_of(hits) == most
+    assert choose_max_documents(hits) == most
     (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), Options(entries=hits))))
     assert isinstance(search, Search)
     assert search.max_hits == most

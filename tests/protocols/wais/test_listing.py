@@ -10,9 +10,9 @@ from fixtures.wais.coding import write_element
 from protocols.wais.listing import (
     HitReader,
     find_catalog,
+    find_media_type,
     linked_url,
     make_results_reply,
-    media_type_of,
     parse_date,
 )
 from resolver import Entry, Kind, WaisUrl
@@ -271,4 +271,4 @@ TYPES = [
 
 @pytest.mark.parametrize(("wtype", "media_type"), TYPES)
 def test_media_type_of_wais_type(wtype: bytes, media_type: str) -> None:
-    assert media_type_of(wtype) == media_type
+    assert find_media_type(wtype) == media_type

@@ -19,7 +19,7 @@ from fixtures.http import ABOUT, Behavior, HttpServer, Page
 from resolver import HttpxTransport, Policy
 from resolver.adapters.httpx import mounts
 from resolver.adapters.httpx_errors import RequestRefused
-from resolver.adapters.httpx_family import family_of
+from resolver.adapters.httpx_family import find_family
 from tests.elsewhere import served
 from tests.fresh import run_alone
 from tests.resolver.adapters.conftest import TABLE, allowing
@@ -365,7 +365,7 @@ def test_request_of_neither_family_raises_type_error() -> None:
     class Request(httpx2.Request):
         """A subclass of a request."""
 
-    assert family_of(Request("GET", "http://h/")).__name__ == "httpx2"
+    assert find_family(Request("GET", "http://h/")).__name__ == "httpx2"
     with pytest.raises(TypeError, match=r"httpx\.Request or httpx2\.Request, got 'str'"):
         HttpxTransport().handle_request("http://h/")  # type: ignore[arg-type]
 

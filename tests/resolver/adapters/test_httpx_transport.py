@@ -22,7 +22,7 @@ from protocols.text import Masked
 from resolver import HttpxTransport, Limits, Options, Policy, ResolveError, Resolver
 from resolver.adapters.httpx_errors import RequestRefused, translate_error
 from resolver.adapters.httpx_family import HttpxFamily
-from resolver.adapters.httpx_transport import HttpxTimeouts, route_of
+from resolver.adapters.httpx_transport import HttpxTimeouts, find_route
 from resolver.network.clock import Clock
 from tests.resolver.network.peers import closed_port, no_lookup, seen, silent_listener
 
@@ -454,7 +454,7 @@ async def test_next_request_has_referrer_without_password(nursery: trio.Nursery)
     async with httpx.AsyncClient(transport=HttpxTransport()) as client:
         response = await client.get(here.url("/", "u:p@"))
     assert response.next_request is not None
-    route = route_of(response.next_request, "user")
+    route = find_route(response.next_request, "user")
     assert route.referrer == resolver.Referrer(here.url("/", "u:****@"), "127.0.0.1")
     assert (route.origin, route.hops) == ("derived", 1)
 

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from resolver.bulk import store as outcomes
 from resolver.bulk.messages import Format
-from resolver.bulk.store import table_of
+from resolver.bulk.store import encode_table
 from resolver.ledger.book import TABLES
 
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet")
@@ -52,7 +52,7 @@ def test_table_has_all_rows_sorted_by_url(
     count: int, format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outcomes, "_BATCH_SIZE", 3)
-    rows = rows_of(table_of(ledger(tmp_path, count), format, files=True), format)
+    rows = rows_of(encode_table(ledger(tmp_path, count), format, files=True), format)
     assert [row["url"] for row in rows] == [f"http://h.example/{number:06}" for number in range(count)]
     assert {row["path"] for row in rows} == {f"h.example/{number}" for number in range(count)}
     assert {row["bytes"] for row in rows} == {7} or not count
@@ -68,7 +68,7 @@ def test_table_memory_does_not_grow_with_rows(
     def most_held(path: str) -> tuple[int, int]:
         tracemalloc.start()
         try:
-            octets = len(table_of(path, format, files=True))
+            octets = len(encode_table(path, format, files=True))
             return tracemalloc.get_traced_memory()[1], octets
         finally:
             tracemalloc.stop()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import resolver
 from resolver import LocalError, SaveRequest
 from resolver.bulk.messages import BulkRequest, RequestSlice
-from resolver.bulk.plan import BulkPlan, assign_path, partition_of, request_of
+from resolver.bulk.plan import BulkPlan, assign_path, choose_partition, make_request
 from resolver.bulk.queue import MAX_REQUESTS, BulkScheduler, HostPace
 from resolver.transfer.verification import Checksum
 from tests.fresh import run_alone
@@ -101,7 +101,7 @@ def test_plan_yields_each_request_once_in_host_order_without_host_overlap(
             elif plan.waiting == 0:
                 break
         assert plan.take() is None
-        assert plan.ended == len({partition_of(host, partitions) for host in counts})
+        assert plan.ended == len({choose_partition(host, partitions) for host in counts})
     assert done == {host: [item(host, number) for number in range(count)] for host, count in counts.items()}
 
 
@@ -124,7 +124,7 @@ def test_plan_takes_partition_with_most_work_first(counts: dict[str, int], parti
     with filled(counts, partitions=partitions) as plan:
         rest = dict(counts)
         needs = [
-            max((rest[host] for host in rest if partition_of(host, partitions) == each), default=0)
+            max((rest[host] for host in rest if choose_partition(host, partitions) == each), default=0)
             for each in range(partitions)
         ]
         result = []
@@ -136,8 +136,10 @@ def test_plan_takes_partition_with_most_work_first(counts: dict[str, int], parti
 def test_partition_of_host_is_stable() -> None:
     """The files of other runs are found by these numbers, so that they must never change."""
     partitions = {"example.org": 437, "ftp.example.org": 292, "[::1]": 94}
-    assert {host: partition_of(host) for host in partitions} == partitions
-    program = "import sys; from resolver.bulk.plan import partition_of; print(partition_of(sys.argv[1]))"
+    assert {host: choose_partition(host) for host in partitions} == partitions
+    program = (
+        "import sys; from resolver.bulk.plan import choose_partition; print(choose_partition(sys.argv[1]))"
+    )
     assert int(run_alone(program, "example.org")) == partitions["example.org"]
 
 
@@ -423,7 +425,7 @@ def test_assign_path_keeps_options_through_pickling() -> None:
         referrer=("http://r.example/", None),
     )
     item = pickle.loads(pickle.dumps(assign_path(request).item))
-    assert request_of(item) == SaveRequest(
+    assert make_request(item) == SaveRequest(
         "http://h.example/a",
         "mine/a",
         mirrors=("http://m.example/a",),
@@ -432,4 +434,4 @@ def test_assign_path_keeps_options_through_pickling() -> None:
         origin="derived",
         referrer=("http://r.example/", None),
     )
-    assert request_of(assign_path(resolver.parse("http://h.example/a")).item).url == "http://h.example/a"
+    assert make_request(assign_path(resolver.parse("http://h.example/a")).item).url == "http://h.example/a"

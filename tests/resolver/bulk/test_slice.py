@@ -16,7 +16,7 @@ from resolver import Policy, Settings
 from resolver.bulk.messages import BulkJob, RequestSlice
 from resolver.bulk.plan import assign_path
 from resolver.bulk.slice import close_all, fetch_slice, is_running
-from resolver.bulk.store import store_of
+from resolver.bulk.store import open_store
 from resolver.files.atomic import LedgerFile, OutputFiles
 from tests.window.served import Sent, Site
 
@@ -55,7 +55,7 @@ def slice_of(site: Site, *names: str, last: bool = True) -> RequestSlice:
 
 
 def outcome_rows(out: str) -> list[dict[str, Any]]:
-    octets = store_of(out).read("outcomes/part-0007.jsonl")
+    octets = open_store(out).read("outcomes/part-0007.jsonl")
     assert octets is not None
     return [json.loads(line) for line in octets.splitlines()]
 
@@ -72,7 +72,7 @@ def test_fetch_slice_stores_bodies_outcomes_and_ledger(site: Site, out: str) -> 
         ("done", None, 3),
         ("failed", "NotFound", 0),
     ]
-    assert store_of(out).read(f"bodies/{rows[0]['path']}") == b"aaa"
+    assert open_store(out).read(f"bodies/{rows[0]['path']}") == b"aaa"
     assert rows[0]["path"] == slice.items[0].path
     assert rows[0]["media_type"] == "text/plain"
 
@@ -88,12 +88,12 @@ def test_fetch_slice_returns_requests_not_begun_in_time(site: Site, out: str) ->
     report = fetch_slice(job(out, max_seconds=0.0), slice)
     assert report.unstarted == slice.items
     assert not site.asked
-    assert store_of(out).read("outcomes/part-0007.jsonl") is None
+    assert open_store(out).read("outcomes/part-0007.jsonl") is None
 
 
 def test_fetch_slice_before_the_last_writes_no_outcomes(site: Site, out: str) -> None:
     fetch_slice(job(out), slice_of(site, "a.txt", last=False))
-    assert store_of(out).read("outcomes/part-0007.jsonl") is None
+    assert open_store(out).read("outcomes/part-0007.jsonl") is None
     fetch_slice(job(out), slice_of(site, "b.txt"))
     assert [row["url"].rpartition("/")[2] for row in outcome_rows(out)] == ["a.txt", "b.txt"]
 
@@ -112,7 +112,7 @@ def test_fetch_slice_with_warc_writes_no_body_files(site: Site, out: str) -> Non
     assert dict(report.counts) == {"done": 2}
     assert dict(fetch_slice(job(out, warc=True), slice_of(site, "a.txt", "b.txt")).counts) == {"skipped": 2}
     close_all()
-    store = store_of(out)
+    store = open_store(out)
     assert {row["path"] for row in outcome_rows(out)} == {None}
     assert store.read(f"bodies/{slice_of(site, 'a.txt').items[0].path}") is None
     if isinstance(store, OutputFiles):

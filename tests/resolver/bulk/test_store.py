@@ -9,7 +9,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from resolver import LocalError
-from resolver.bulk.store import RemoteStore, store_of
+from resolver.bulk.store import RemoteStore, open_store
 from resolver.files.atomic import OutputFiles
 
 
@@ -21,7 +21,7 @@ def memory() -> Iterator[str]:
 
 def test_output_files_are_written_atomically(tmp_path: Path) -> None:
     for out in (str(tmp_path), tmp_path.as_uri()):
-        store = store_of(out)
+        store = open_store(out)
         assert isinstance(store, OutputFiles)
         assert store.read("a/b") is None
         store.write("a/b", b"1")
@@ -49,7 +49,7 @@ def test_output_files_report_obstacles(tmp_path: Path) -> None:
 
 
 def test_remote_store_reads_writes_and_sends(memory: str, tmp_path: Path) -> None:
-    store = store_of(memory)
+    store = open_store(memory)
     assert isinstance(store, RemoteStore)
     assert store.read("a/b") is None
     store.write("a/b", b"1")
@@ -67,7 +67,7 @@ def test_remote_store_fetch_ignores_exists(
     memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`exists` of many file systems also returns False if the check failed."""
-    store = store_of(memory)
+    store = open_store(memory)
     assert isinstance(store, RemoteStore)
     store.write("a/b", b"1")
     monkeypatch.setattr(MemoryFileSystem, "exists", lambda *_: False)
@@ -80,7 +80,7 @@ def test_remote_store_fetch_failure_is_not_missing(
     fault: OSError, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With half a ledger, or without it, all files would be requested again."""
-    store = store_of(memory)
+    store = open_store(memory)
     assert isinstance(store, RemoteStore)
     store.write("a/b", b"1")
 
@@ -99,7 +99,7 @@ def test_remote_store_fetch_failure_is_not_missing(
 def test_remote_store_unreachable_is_a_local_error(
     memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = store_of(memory)
+    store = open_store(memory)
     assert isinstance(store, RemoteStore)
 
     def fail(*_: object) -> None:
@@ -139,7 +139,7 @@ def strict(memory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_remote_store_makes_missing_directories(strict: str, tmp_path: Path) -> None:
-    store = store_of(strict)
+    store = open_store(strict)
     assert isinstance(store, RemoteStore)
     store.write("a.json", b"1")
     (tmp_path / "x").write_bytes(b"x")
@@ -150,7 +150,7 @@ def test_remote_store_makes_missing_directories(strict: str, tmp_path: Path) -> 
 def test_remote_store_does_not_make_buckets(strict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An object store would make a bucket if a directory were created."""
     monkeypatch.setattr(MemoryFileSystem, "async_impl", True)
-    store = store_of(strict)
+    store = open_store(strict)
     assert isinstance(store, RemoteStore)
     with pytest.raises(LocalError, match="FileNotFoundError"):
         store.write("a.json", b"1")
@@ -158,14 +158,14 @@ def test_remote_store_does_not_make_buckets(strict: str, monkeypatch: pytest.Mon
 
 def test_store_of_error_does_not_show_password() -> None:
     with pytest.raises(LocalError, match=r"nothing://me:\*\*\*\*@there") as raised:
-        store_of("nothing://me:secret@there")
+        open_store("nothing://me:secret@there")
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("out", ["nothing://there", "memory:"])
 def test_store_of_unknown_protocol_is_a_local_error(out: str) -> None:
     if out == "memory:":
-        assert isinstance(store_of(out), OutputFiles)  # a directory of that name
+        assert isinstance(open_store(out), OutputFiles)  # a directory of that name
         return
     with pytest.raises(LocalError, match="nothing://there"):
-        store_of(out)
+        open_store(out)

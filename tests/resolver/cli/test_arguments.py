@@ -11,7 +11,7 @@ import trio
 from fixtures.http import serve
 from resolver.cli import main
 from resolver.cli.arguments import read
-from resolver.cli.session_settings import limits_of, policy_of
+from resolver.cli.session_settings import make_limits, make_policy
 from resolver.cli.values import BadValue, count, seconds, size
 from tests.resolver.cli.command import resolve
 
@@ -49,15 +49,15 @@ def test_read_accepts_options_in_any_position() -> None:
     command = read(["cat", "-q", "gopher://a/", "--max-size", "2k", "gopher://b/", "--allow-port", "7070"])
     assert command is not None
     assert command.urls == ("gopher://a/", "gopher://b/")
-    assert limits_of(command).body == 2048
-    assert limits_of(command).body_everywhere
-    assert policy_of(command).allow_port == frozenset({7070})
+    assert make_limits(command).body == 2048
+    assert make_limits(command).body_everywhere
+    assert make_policy(command).allow_port == frozenset({7070})
 
 
 def test_limit_option_sets_named_limits() -> None:
     command = read(["cat", "x:", "--limit", "line=100", "--limit", "idle=0.5", "--connect-timeout", "3"])
     assert command is not None
-    limits = limits_of(command)
+    limits = make_limits(command)
     assert (limits.line, limits.idle, limits.connect) == (100, 0.5, 3.0)
 
 
@@ -81,7 +81,7 @@ def test_duration_options_accept_units(text: str, value: float) -> None:
     options = [word for name in names for word in (name, text)]
     command = read(["cat", "telnet://h/", *options, "--limit", f"head={text}"])
     assert command is not None
-    limits = limits_of(command)
+    limits = make_limits(command)
     assert (limits.total, limits.connect, limits.idle, limits.head) == (value,) * 4
     assert (command.retry_delay, command.during) == (value, value)
 

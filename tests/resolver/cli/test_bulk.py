@@ -23,7 +23,7 @@ from resolver.bulk import BulkProgress, BulkSummary
 from resolver.cli import bulk as bulk_progress
 from resolver.cli import streams as below
 from resolver.cli.arguments import read
-from resolver.cli.bulk import PickledSecrets, settings_of
+from resolver.cli.bulk import PickledSecrets, make_settings
 from resolver.cli.config import HostSection
 from resolver.transfer.verification import Checksum
 from tests.begun import CLUSTERS, Program
@@ -66,7 +66,7 @@ def _stub(monkeypatch: pytest.MonkeyPatch) -> RunStub:
 def install_stub(stub: RunStub, monkeypatch: pytest.MonkeyPatch) -> RunStub:
     monkeypatch.setattr(resolver.bulk, "run", stub.run)
     clusters = ModuleType("resolver.cli.cluster")  # the real module imports Dask
-    vars(clusters)["client_of"] = stub.client_of
+    vars(clusters)["open_client"] = stub.client_of
     monkeypatch.setitem(sys.modules, clusters.__name__, clusters)
     return stub
 
@@ -205,7 +205,7 @@ def test_bulk_unreadable_list_exits_with_status_3(folder: Path, monkeypatch: pyt
 def command_settings(*words: str, carried: PickledSecrets | None = None) -> dict[str, Any]:
     command = read(["bulk", "-", "--out", "x", "--config", "none", *words])
     assert command is not None
-    return {**settings_of(command, carried or PickledSecrets({}, None))}
+    return {**make_settings(command, carried or PickledSecrets({}, None))}
 
 
 def test_worker_settings_can_be_pickled() -> None:
@@ -286,7 +286,7 @@ def test_bulk_sends_logins_only_to_safe_schedulers(
 def test_bulk_progress_line_fits_columns(
     progress: BulkProgress, elapsed: float, columns: int, line: str
 ) -> None:
-    assert bulk_progress.line_of(progress, elapsed, columns) == line
+    assert bulk_progress.format_line(progress, elapsed, columns) == line
 
 
 HALF = BulkProgress(10, 2, 5, {"done": 5}, 1_024, 1, 16)

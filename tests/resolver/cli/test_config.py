@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from resolver import Credentials, Host, Limits, NotConfigured, parse
 from resolver.cli.arguments import read
-from resolver.cli.config import Configuration, HostSection, default_path, hosts_of, load, mirrors_of
+from resolver.cli.config import (
+    Configuration,
+    HostSection,
+    default_path,
+    get_mirrors,
+    load,
+    make_host_settings,
+)
 from resolver.cli.secrets import CommandSecrets
 from resolver.cli.values import UsageError
 from tests.fresh import run_alone
@@ -498,7 +505,7 @@ def test_precedence_is_command_line_host_section_file(
     write(config_path, ALL)
     command = read(["cat", *argv, "http://h.example/"])
     assert command is not None
-    assert hosts_of(command.configuration) == {"h.example": host, "h.example:81": at_port}
+    assert make_host_settings(command.configuration) == {"h.example": host, "h.example:81": at_port}
 
 
 def test_host_section_limits_its_host_only(config_path: Path, at: dict[str, str], folder: Path) -> None:
@@ -584,7 +591,7 @@ def test_config_output_keeps_hosts_and_mirrors(config_path: Path, folder: Path) 
     after = read(["http://h.example/"])
     assert before is not None
     assert after is not None
-    assert hosts_of(after.configuration) == hosts_of(before.configuration)
-    assert mirrors_of(after.configuration) == mirrors_of(before.configuration)
-    assert len(mirrors_of(after.configuration)) == 2
-    assert len(hosts_of(after.configuration)) == 2
+    assert make_host_settings(after.configuration) == make_host_settings(before.configuration)
+    assert get_mirrors(after.configuration) == get_mirrors(before.configuration)
+    assert len(get_mirrors(after.configuration)) == 2
+    assert len(make_host_settings(after.configuration)) == 2

@@ -61,11 +61,11 @@ async def process_session(*options: str) -> AsyncIterator[ClientSession]:
 async def memory_session(*options: str) -> AsyncIterator[ClientSession]:
     """Start the server in this process, with memory streams: the messages are the same."""
     from resolver.adapters.mcp import server
-    from resolver.cli.mcp import grant_of
+    from resolver.cli.mcp import make_grant
 
     command = read(["mcp", "--config", "none", *options])
     assert command is not None
-    served = server(grant_of(command))
+    served = server(make_grant(command))
     with trio.fail_after(HANG):
         async with create_client_server_memory_streams() as (here, there), trio.open_nursery() as nursery:
             nursery.start_soon(served.run, *there, served.create_initialization_options())
@@ -403,12 +403,12 @@ def test_mcp_options_that_override_policy_are_refused(options: Sequence[str], wo
 
 
 def test_mcp_policy_is_always_untrusted(tmp_path: Path) -> None:
-    from resolver.cli.mcp import grant_of
+    from resolver.cli.mcp import make_grant
 
     (tmp_path / "config").write_text('policy = "default"\nallow_address = ["192.0.2.0/24"]\n')
     command = read(["mcp", "--config", str(tmp_path / "config"), "--allow-port", "8070", "--max-size", "1k"])
     assert command is not None
-    grant = grant_of(command)
+    grant = make_grant(command)
     assert grant.policy.name == "untrusted"
     assert (grant.policy.allow_address, grant.policy.allow_port) == ({"192.0.2.0/24"}, {8070})
     assert (grant.limits.body, grant.limits.body_everywhere) == (1024, True)
@@ -417,7 +417,7 @@ def test_mcp_policy_is_always_untrusted(tmp_path: Path) -> None:
         ["mcp", "--config", "none", "--allowed-hosts", "A.example", "--allowed-hosts", "b.example"]
     )
     assert command is not None
-    assert grant_of(command).policy.allowed_hosts == {"a.example", "b.example"}
+    assert make_grant(command).policy.allowed_hosts == {"a.example", "b.example"}
 
 
 def test_mcp_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:

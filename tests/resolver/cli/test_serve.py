@@ -16,7 +16,7 @@ import pytest
 
 from resolver import check
 from resolver.cli.arguments import read
-from resolver.cli.serve import make_serve_options, settings_of
+from resolver.cli.serve import make_serve_options, make_settings
 from resolver.cli.values import UsageError
 from tests.begun import WINDOWS, Program
 from tests.fresh import environment
@@ -92,7 +92,7 @@ def test_serve_requests_detailed_listings() -> None:
     """Kinds, sizes and dates, as in `ls -l`."""
     command = read(["serve", "--config", "none"])
     assert command is not None
-    options = settings_of(command).get("options")
+    options = make_settings(command).get("options")
     assert options is not None
     assert options.detailed
 

@@ -6,7 +6,7 @@ import pytest
 
 from resolver import LocalError, NotConfigured, ResolveError
 from resolver.cli.arguments import Command, read
-from resolver.cli.targets import CommandTarget, status_of, targets
+from resolver.cli.targets import CommandTarget, choose_status, targets
 
 
 def command(*argv: str) -> Command:
@@ -126,4 +126,4 @@ def test_unsupported_option_raises_not_configured() -> None:
     [([], 0), ([0, 0], 0), ([8], 8), ([0, 8, 8], 8), ([8, 9], 1), ([1, 0], 1)],
 )
 def test_status_of_several_urls(statuses: list[int], status: int) -> None:
-    assert status_of(statuses) == status
+    assert choose_status(statuses) == status

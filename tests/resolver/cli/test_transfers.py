@@ -149,7 +149,7 @@ def test_shown_name_is_last_part_escaped(url: str, shown: str) -> None:
 )
 def test_amount_of_bytes_has_unit(count: int, shown: str) -> None:
     assert amounts.octets(count) == shown
-    assert len(amounts.octets_of(count, count)) <= 13 + (count == 2**70)
+    assert len(amounts.format_sizes(count, count)) <= 13 + (count == 2**70)
 
 
 @pytest.mark.parametrize(

@@ -50,25 +50,25 @@ async def test_connector_does_not_look_up_literals_and_localhost(
 async def test_lookup_cache_keeps_answer_for_a_minute(mock_clock: trio.testing.MockClock) -> None:
     names = Names(["192.0.2.1"], ["192.0.2.2"])
     cache = LookupCache(names)
-    assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
+    assert await cache.find_addresses("h.example", 70) == ("192.0.2.1",)
     mock_clock.jump(59)
-    assert await cache.addresses_of("h.example", 21) == ("192.0.2.1",)
+    assert await cache.find_addresses("h.example", 21) == ("192.0.2.1",)
     mock_clock.jump(2)
-    assert await cache.addresses_of("h.example", 70) == ("192.0.2.2",)
+    assert await cache.find_addresses("h.example", 70) == ("192.0.2.2",)
     assert names.asked == [("h.example", 70), ("h.example", 70)]
 
 
 async def test_lookup_cache_drops_zones_duplicates_and_non_addresses() -> None:
     names = Names(["fe80::1%eth0", "192.0.2.1", "192.0.2.1", "elsewhere.example"])
-    assert await LookupCache(names).addresses_of("h.example", 70) == ("fe80::1", "192.0.2.1")
+    assert await LookupCache(names).find_addresses("h.example", 70) == ("fe80::1", "192.0.2.1")
 
 
 async def test_lookup_cache_does_not_keep_empty_answer() -> None:
     names = Names([], ["192.0.2.1"])
     cache = LookupCache(names)
     with pytest.raises(Unreachable, match=r"no address .*h\.example"):
-        await cache.addresses_of("h.example", 70)
-    assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
+        await cache.find_addresses("h.example", 70)
+    assert await cache.find_addresses("h.example", 70) == ("192.0.2.1",)
 
 
 async def test_lookup_cache_evicts_oldest_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ async def test_lookup_cache_evicts_oldest_answer(monkeypatch: pytest.MonkeyPatch
     names = Names(["192.0.2.1"], ["192.0.2.2"], ["192.0.2.3"], ["192.0.2.4"])
     cache = LookupCache(names)
     for host in ("a.example", "b.example", "c.example", "b.example", "a.example"):
-        await cache.addresses_of(host, 70)
+        await cache.find_addresses(host, 70)
     assert [host for host, _ in names.asked] == ["a.example", "b.example", "c.example", "a.example"]
 
 

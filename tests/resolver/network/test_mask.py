@@ -10,7 +10,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Reply, facts_of
+from protocols.contract import Reply, copy_facts
 from protocols.location import Kind
 from protocols.text import Masked
 from resolver import Credentials
@@ -117,7 +117,7 @@ def test_mask_facts_hides_each_text_and_leaves_out_names() -> None:
     )
     facts = mask.facts(reply)
     assert facts == {
-        **facts_of(Reply(kind=Kind.DOCUMENT)),
+        **copy_facts(Reply(kind=Kind.DOCUMENT)),
         "media_type": "text/****",
         "title": "open ****",
         "meta": (("X-****", "****"), ("Set-Cookie", "****=sesame; Path=/****"), ("Set-Cookie", "x")),
@@ -128,7 +128,7 @@ def test_mask_facts_hides_each_text_and_leaves_out_names() -> None:
 
 def test_mask_facts_without_secrets_are_the_same() -> None:
     reply = Reply(kind=Kind.DOCUMENT, etag='"1"', suggested=b"a.txt", meta=(("X", "y"),), size=7)
-    assert Mask().facts(reply) == facts_of(reply)
+    assert Mask().facts(reply) == copy_facts(reply)
 
 
 GIVEN = (

@@ -13,7 +13,7 @@ from resolver.policy.environment import (
     find_setting,
     first_word,
     needs_server,
-    server_of,
+    parse_server,
 )
 from resolver.policy.subject import NewsServer
 
@@ -73,7 +73,7 @@ SERVERS = [
 
 @pytest.mark.parametrize(("text", "scheme", "server"), SERVERS)
 def test_server_of_parses_host_and_port(text: str, scheme: str, server: NewsServer) -> None:
-    assert server_of(NewsServerSetting(text, "NNTPSERVER"), scheme) == server
+    assert parse_server(NewsServerSetting(text, "NNTPSERVER"), scheme) == server
 
 
 BAD = [
@@ -96,13 +96,13 @@ BAD = [
 @pytest.mark.parametrize("text", BAD)
 def test_server_of_invalid_text_is_not_configured(text: str) -> None:
     with pytest.raises(NotConfigured, match="NNTPSERVER") as caught:
-        server_of(NewsServerSetting(text, "NNTPSERVER"), "news")
+        parse_server(NewsServerSetting(text, "NNTPSERVER"), "news")
     assert caught.value.exit_code == 2
 
 
 def test_server_of_none_is_not_configured() -> None:
     with pytest.raises(NotConfigured) as caught:
-        server_of(None, "news")
+        parse_server(None, "news")
     assert all(way in caught.value.message for way in ("--news-server", "NNTPSERVER", SYSTEM_FILE))
 
 

@@ -17,7 +17,7 @@ import protocols
 import resolver
 from protocols.news.article import declared_charset, decode_field
 from protocols.news.listing import matches
-from protocols.text import codec_of
+from protocols.text import find_codec
 from resolver import Policy
 from resolver.policy.addresses import classify
 from resolver.terminal.text import TerminalText
@@ -125,7 +125,7 @@ def test_untrusted_charset_is_not_passed_to_codecs(monkeypatch: pytest.MonkeyPat
             "a/b",
             "a\0b",
         ):
-            for feed in (codec_of, lambda name: decode_as(b"\xe9", name), TerminalText):
+            for feed in (find_codec, lambda name: decode_as(b"\xe9", name), TerminalText):
                 feed(name)
     finally:
         codecs.unregister(watch)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Reply, facts_of
+from protocols.contract import Reply, copy_facts
 from protocols.step import Dialogue, EmitBody, StartBody
 from resolver import GopherUrl, Kind, Limits, Options, Resolver, Response, Saved
 from tests.resolver.transfer.test_retrieval import answer_with
@@ -40,26 +40,26 @@ def told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sample_reply_sets_every_fact() -> None:
-    silent = facts_of(Reply(kind=Kind.UNKNOWN))
-    assert [name for name, value in facts_of(TOLD).items() if value == silent[name]] == []
+    silent = copy_facts(Reply(kind=Kind.UNKNOWN))
+    assert [name for name, value in copy_facts(TOLD).items() if value == silent[name]] == []
 
 
 async def test_results_have_all_facts(tmp_path: Path) -> None:
     url = "gopher://h.example/0x"
     async with Resolver() as session:
         async with session.stream(url) as streaming:
-            assert facts_of(streaming) == facts_of(TOLD)
+            assert copy_facts(streaming) == copy_facts(TOLD)
         response, saved = await session.fetch(url), await session.save(url, tmp_path / "x")
     assert (response.content, saved.bytes) == (b"abc", 3)
     for value in (response, saved):
-        assert facts_of(value) == facts_of(TOLD)
+        assert copy_facts(value) == copy_facts(TOLD)
         record = value.as_json()
         assert (record["title"], record["suggested"], record["extra"]) == ("A title", "\xffname", {"more": 1})
-        assert facts_of(TOLD).keys() <= record.keys()
+        assert copy_facts(TOLD).keys() <= record.keys()
 
 
 @pytest.mark.parametrize("kind", [Reply, Response, Saved])
 def test_results_declare_facts_first(kind: type[Reply | Response | Saved]) -> None:
     declared = [item.name for item in fields(kind)]
-    facts = list(facts_of(TOLD))
+    facts = list(copy_facts(TOLD))
     assert declared[: len(facts)] == facts

@@ -29,7 +29,7 @@ from resolver import (
 from resolver.cli.summary import make_done_record
 from resolver.ledger import report
 from resolver.transfer import many
-from resolver.transfer.many import outcome_of
+from resolver.transfer.many import make_outcome
 from tests.hang import HANG
 from tests.resolver.transfer.test_saving import Tagged
 
@@ -139,7 +139,7 @@ async def test_outcome_is_picklable_and_equals_command_record(server: HttpServer
         assert again.as_json() == outcome.as_json()
         json.dumps(outcome.as_json())
     assert isinstance(saved, Saved)
-    assert outcome_of(saved, "http", saved.path).as_json() == make_done_record(saved, "http")
+    assert make_outcome(saved, "http", saved.path).as_json() == make_done_record(saved, "http")
     assert good.as_json().keys() == bad.as_json().keys() == make_done_record(saved, "http").keys()
     assert bad.as_json()["error"] == {"code": "NotFound", "message": bad.error and bad.error.message}
 

@@ -12,10 +12,10 @@ from resolver import Validators
 from resolver.files.part_state import (
     Ranges,
     clip_ranges,
+    count_bytes,
     join_ranges,
-    octets_of,
+    measure_prefix,
     parse_ranges,
-    prefix_of,
 )
 from resolver.transfer.segments import (
     MIN_OPEN_SEGMENT,
@@ -85,11 +85,11 @@ def test_ranges_behave_like_sets(ranges: list[tuple[int, int]]) -> None:
     result = join_ranges(ranges)
     assert parse_ranges([list(item) for item in result]) == result
     assert {item for begin, end in result for item in range(begin, end)} == octets
-    assert octets_of(result) == len(octets)
-    assert prefix_of(result) == next(item for item in range(61) if item not in octets)
+    assert count_bytes(result) == len(octets)
+    assert measure_prefix(result) == next(item for item in range(61) if item not in octets)
     gaps = {item for begin, end in find_missing(result, 60) for item in range(begin, end)}
     assert gaps == set(range(60)) - octets
-    assert octets_of(clip_ranges(result, 30)) == len([item for item in octets if item < 30])
+    assert count_bytes(clip_ranges(result, 30)) == len([item for item in octets if item < 30])
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ from resolver.trees.lists import (
     MetalinkReader,
     is_metalink,
     parse_sum,
-    parts_of,
     safe_path,
+    split_name,
 )
 
 SHA1, SHA256, SHA512 = (new(name, b"octets").hexdigest() for name in ("sha1", "sha256", "sha512"))
@@ -394,7 +394,7 @@ def test_parse_sum_other_line_is_none(line: str) -> None:
     [("a", "a"), ("./a/b", "a/b"), ("././a", "a"), ("a.part", "a.part_"), ("con/.x", "_con/_x")],
 )
 def test_safe_path_stays_below_directory(name: str, path: str) -> None:
-    assert safe_path(parts_of(name)) == path
+    assert safe_path(split_name(name)) == path
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_safe_path_stays_below_directory(name: str, path: str) -> None:
 )
 def test_parts_of_unsafe_name_is_bad(name: str) -> None:
     with pytest.raises(BadItem):
-        parts_of(name)
+        split_name(name)
 
 
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="no sha256sum here")
@@ -452,7 +452,7 @@ def test_parse_sum_any_line_is_never_a_url(line: str) -> None:
         with pytest.raises(InvalidUrl):
             parse(line)
         try:
-            path = safe_path(parts_of(found.name))
+            path = safe_path(split_name(found.name))
         except BadItem:
             return
         assert ".." not in path.split("/")

@@ -23,7 +23,7 @@ from fixtures.nntp import Article, Behavior, Group, NewsServer, Spool, serve
 from resolver import Declined, LocalError, Options, Outcome, ResolveError, Resolver, RetryPolicy, Saved, parse
 from resolver.files.mailbox import Maildir, Mbox
 from resolver.ledger.report import read
-from resolver.trees.saving import GroupMailbox, source_of
+from resolver.trees.saving import GroupMailbox, format_source
 from tests.hang import HANG
 from tests.resolver.trees.mirrors import contents, plant
 from tests.resolver.trees.test_walk import index
@@ -211,7 +211,7 @@ def as_file(article: bytes) -> bytes:
 async def gather(server: NewsServer, path: Path, form: type[Mbox] | type[Maildir] = Mbox) -> Saved:
     url = parse(server.url("comp.misc"))
     async with Resolver(options=Options(entries=0)) as session:
-        return await GroupMailbox(session, url, form(str(path), source_of(url)), str(path)).run()
+        return await GroupMailbox(session, url, form(str(path), format_source(url)), str(path)).run()
 
 
 def in_mbox(path: Path) -> list[bytes]:
@@ -269,7 +269,7 @@ async def test_mailbox_articles_present_are_not_fetched(
     few, all_ = await serve(nursery, spool(1, 2, 5)), await serve(nursery, spool())
     held = {1, 2, 5}
     path = tmp_path / "box"
-    box = form(str(path), source_of(parse(all_.url("comp.misc"))))
+    box = form(str(path), format_source(parse(all_.url("comp.misc"))))
     box.open()
     for number in held:
         box.add(number, MOMENT, ARTICLES[number])

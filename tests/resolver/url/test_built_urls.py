@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from protocols.contract import BuiltUrl, FileStatus
 from protocols.file.dialogue import DirectoryReader
 from protocols.ftp.listing import MlsdReader, NlstReader
-from protocols.gopher.menu import MenuReader, link_of, parse_item
+from protocols.gopher.menu import MenuReader, make_link, parse_item
 from protocols.news.listing import article_urls, group_urls
-from protocols.prospero.objects import ObjectPointer, target_of
+from protocols.prospero.objects import ObjectPointer, make_target
 from protocols.wais.apdu import encode_element
 from protocols.wais.listing import document_url, libwww_url
 from protocols.wais.record import DocumentHeader
@@ -131,7 +131,7 @@ def test_gopher_item_url_has_the_received_fields(
     line = what + b"\t" + selector + b"\t" + host + b"\t" + port + tag
     for entry in MenuReader(menu).feed(line + b"\n"):
         item = parse_item(entry.raw or b"")
-        url = link_of(item, item.character, menu).url
+        url = make_link(item, item.character, menu).url
         if isinstance(url, BuiltUrl) and item.character != "+":  # "+" has the type of the item before
             assert entry.url == url
             check_item(read(url), item)
@@ -213,12 +213,12 @@ def test_prospero_target_url_has_the_object_name(
 ) -> None:
     asked: Any = parse("prospero://h/x")
     try:
-        target = ObjectPointer(b"INTERNET-D", host, hsoname_type, hsoname, version).target(target_of(asked))
+        target = ObjectPointer(b"INTERNET-D", host, hsoname_type, hsoname, version).target(make_target(asked))
     except InvalidUrl:
         return
     child: Any = read(target.url)
     assert components(child, "host", "effective_port", "hsoname") == (target.host, target.port, hsoname)
-    assert target_of(child)._replace(via=target.via) in (
+    assert make_target(child)._replace(via=target.via) in (
         target,
         target._replace(hsoname_type=b"ASCII"),  # an empty type is unspecified
     )

@@ -25,7 +25,7 @@ from resolver import (
     explain,
     parse,
 )
-from resolver.url.parsing import strip_user, url_of, zone_of
+from resolver.url.parsing import find_zone, make_url, strip_user
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_zone_is_accepted_from_user(scheme: str, zone: str) -> None:
 
 def test_zone_is_accepted_in_news_url() -> None:
     url = parse("news://[fe80::1%25eth0]/comp.misc", origin="user")
-    assert zone_of(url) == "eth0"
+    assert find_zone(url) == "eth0"
     assert parse(build(url), origin="user") == url
 
 
@@ -130,7 +130,7 @@ def test_zone_is_refused_from_links(origin: Origin) -> None:
     """Neither as text nor as a URL that was parsed from the user's input."""
     for named in (ZONED, read(ZONED)):
         with pytest.raises(InvalidUrl) as raised:
-            url_of(named, origin=origin)
+            make_url(named, origin=origin)
         assert raised.value.kind == "bad-host"
     assert check(ZONED, origin=origin).action == explain(ZONED, origin=origin).verdict == "refuse"
     with pytest.raises(InvalidUrl):

@@ -33,9 +33,9 @@ from resolver.url.parsing import (
     UrlLike,
     display,
     join,
+    make_url,
     redact,
     strip_user,
-    url_of,
 )
 from resolver.url.registry import SCHEMES
 from tests.fresh import environment
@@ -510,19 +510,19 @@ async def test_path_object_is_checked_by_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [b"http://h.example/", None, 7, urlsplit("http://h.example/"), ["http:"]])
 def test_url_of_unsupported_type_raises_type_error(wrong: UrlLike) -> None:
     with pytest.raises(TypeError, match=rf"^a URL .* {type(wrong).__name__!r}$"):
-        url_of(wrong)
+        make_url(wrong)
 
 
 def test_url_of_strict_applies_to_text_and_httpx_urls() -> None:
-    assert url_of("HTTP://h.example/").findings == ()
+    assert make_url("HTTP://h.example/").findings == ()
     for text in ("http://h.example/{", httpx.URL("http://h.example/")):
-        url_of(text)
+        make_url(text)
     with pytest.raises(resolver.InvalidUrl):
-        url_of("http://h.example/{", strict=True)
+        make_url("http://h.example/{", strict=True)
 
 
 def test_url_of_does_not_import_httpx() -> None:
-    use = "from resolver.url.parsing import url_of; url_of('http://h/')"
+    use = "from resolver.url.parsing import make_url; make_url('http://h/')"
     code = f"import sys; {use}; assert not sys.modules.keys() & {{'httpx', 'httpx2'}}"
     subprocess.run([sys.executable, "-c", code], check=True, env=environment())
 

@@ -14,7 +14,7 @@ import trio
 from fixtures.http.server import serve
 from fixtures.http.site import Page
 from resolver.web import headers
-from resolver.web.pages.text import media_type_of
+from resolver.web.pages.text import detect_media_type
 from resolver.web.session import ContentDocument
 from tests.resolver.web.client import Answer, Browser, running
 
@@ -271,7 +271,7 @@ def test_media_type_of_text_has_charset(name: str) -> None:
     ],
 )
 def test_media_type_of_picture_depends_on_first_bytes(octets: bytes, media_type: str | None) -> None:
-    assert media_type_of(octets) == media_type
+    assert detect_media_type(octets) == media_type
 
 
 #: File name sent by a server -> name in Content-Disposition. Chromium changes all these names when it saves.

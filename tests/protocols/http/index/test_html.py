@@ -16,7 +16,7 @@ from protocols.contract import EntryReader
 from protocols.http.index import html, index_reader
 from protocols.http.index.entries import IndexDirectory
 from protocols.http.index.html import MAX_UNDECIDED, MarkupReader
-from protocols.http.index.markup import LxmlParser, StandardParser, parser_of
+from protocols.http.index.markup import LxmlParser, StandardParser, make_parser
 from protocols.http.response import ResponseHead
 from resolver import Declined, Entry, Finding, HttpUrl, LimitExceeded, Limits, ProtocolError, parse
 from tests.protocols.http.index.recorded import answer_of, expected, read, reader_of
@@ -48,7 +48,7 @@ HOSTILE = (
 def parser(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run each test with both parsers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(html, "parser_of", request.param)
+        patch.setattr(html, "make_parser", request.param)
         yield
 
 
@@ -203,9 +203,9 @@ def test_markup_end_inside_tag_is_a_finding() -> None:
 
 def test_parser_of_without_lxml_is_the_standard_one(monkeypatch: pytest.MonkeyPatch) -> None:
     page = html.IndexPage(IndexDirectory(URL), 9)
-    assert isinstance(parser_of(page), LxmlParser)
+    assert isinstance(make_parser(page), LxmlParser)
     monkeypatch.setitem(sys.modules, "lxml", None)
-    assert isinstance(parser_of(page), StandardParser)
+    assert isinstance(make_parser(page), StandardParser)
 
 
 def test_markup_unclosed_long_comment_is_a_finding() -> None:

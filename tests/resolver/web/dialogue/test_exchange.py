@@ -9,11 +9,11 @@ from resolver.web.dialogue.exchange import (
     LINES,
     escape_text,
     format_count,
-    lines_of,
     make_preview,
     mask_logins,
     measure_width,
     show_note,
+    split_message,
     truncate,
     wrap_text,
 )
@@ -62,17 +62,17 @@ def test_mask_logins_keeps_text_without_secret(octets: bytes) -> None:
 
 
 def test_lines_of_long_secret_masks_before_truncation() -> None:
-    assert lines_of(b"Cookie: " + b"s3cret" * 100) == ("Cookie: ****",)
+    assert split_message(b"Cookie: " + b"s3cret" * 100) == ("Cookie: ****",)
     assert make_preview(b"\0\1token=abcdefgh") == ("token=****",)
 
 
 def test_lines_of_long_text_are_truncated_and_counted() -> None:
-    assert lines_of(b"a\r\nb\nc\r\n\r\n") == ("a", "b", "c")
-    assert lines_of(b"\r\n") == ("(empty line)",)
-    lines = lines_of(b"x\r\n" * 1000)
+    assert split_message(b"a\r\nb\nc\r\n\r\n") == ("a", "b", "c")
+    assert split_message(b"\r\n") == ("(empty line)",)
+    lines = split_message(b"x\r\n" * 1000)
     assert len(lines) == LINES
     assert lines[-1] == f"… {1000 - LINES + 1} more lines"
-    assert measure_width(lines_of(b"y" * 10_000)[0]) == CELLS
+    assert measure_width(split_message(b"y" * 10_000)[0]) == CELLS
 
 
 @pytest.mark.parametrize(

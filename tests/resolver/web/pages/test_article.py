@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.web.pages import article as mime
-from resolver.web.pages.article import QuotedLines, article_page, parts_of, split
+from resolver.web.pages.article import QuotedLines, article_page, list_parts, split
 from resolver.web.pages.page import PageQuery
 from tests.resolver.web.pages.facts import PNG, response
 from tests.resolver.web.pages.skeleton import place, rendered, skeleton
@@ -48,7 +48,7 @@ iVBORw0KGgo=
 
 
 def test_parts_of_multipart_are_leaves_in_order() -> None:
-    parts = parts_of(MIXED)
+    parts = list_parts(MIXED)
     assert [(part.number, part.depth, part.media_type, part.name) for part in parts] == [
         (1, 1, "text/plain", ""),
         (2, 2, "text/plain", ""),
@@ -90,7 +90,7 @@ def deep(layers: int) -> bytes:
     ],
 )
 def test_parts_of_malformed_message_are_bounded(octets: bytes) -> None:
-    parts = parts_of(octets)
+    parts = list_parts(octets)
     assert 1 <= len(parts) <= mime.MAX_LISTED
     page = article_page(response("x", content=octets), PageQuery(), place(), lambda part, shown: "/d/x")
     assert skeleton(rendered(page)).elements
@@ -111,15 +111,15 @@ def test_article_page_accepts_any_bytes(octets: bytes) -> None:
 
 def test_parts_of_many_are_limited() -> None:
     many = b"Content-Type: multipart/mixed; boundary=B\r\n\r\n" + b"--B\r\n\r\nx\r\n" * 5_000 + b"--B--"
-    assert len(parts_of(many)) == mime.MAX_LISTED
+    assert len(list_parts(many)) == mime.MAX_LISTED
     page = article_page(response("x", content=many), PageQuery(), place(), lambda part, shown: "/d/x")
     assert page.values["more"]
 
 
 def test_parts_of_more_than_limit_is_one_text() -> None:
     head, part = b"Content-Type: multipart/mixed; boundary=B\r\n\r\n", b"--B\r\n\r\nx\r\n"
-    assert len(parts_of(head + part * mime.MAX_PARTS)) == mime.MAX_LISTED
-    (whole,) = parts_of(head + part * (mime.MAX_PARTS + 1))
+    assert len(list_parts(head + part * mime.MAX_PARTS)) == mime.MAX_LISTED
+    (whole,) = list_parts(head + part * (mime.MAX_PARTS + 1))
     assert len(whole.octets) == len(part) * (mime.MAX_PARTS + 1)
 
 

@@ -11,13 +11,13 @@ from protocols.contract import JsonValue
 from resolver import Entry, Kind, Response, Url, check, parse
 from resolver.transfer.forms import AskForm, AskLine, AskQuestion
 from resolver.web.pages.article import MAX_LISTED
-from resolver.web.pages.document import document_page, page_of, shape_of
+from resolver.web.pages.document import choose_shape, document_page, make_page
 from resolver.web.pages.gopher import answers_from, form_page, menu_page
 from resolver.web.pages.page import PageQuery, WebPage, pieces
 from resolver.web.pages.text import (
     PART,
-    base_of,
-    media_type_of,
+    detect_media_type,
+    find_base,
     media_type_of_picture,
     text_of_markup,
 )
@@ -56,7 +56,7 @@ def reply(
     ],
 )
 def test_page_of_response_has_template_of_kind(pair: tuple[Response, Url], template: str) -> None:
-    page = page_of(*pair, PageQuery(), place(), keep)
+    page = make_page(*pair, PageQuery(), place(), keep)
     assert page.template == template
     assert rendered(page)
 
@@ -81,7 +81,7 @@ def test_page_of_response_has_template_of_kind(pair: tuple[Response, Url], templ
     ],
 )
 def test_shape_of_document_depends_on_its_bytes(content: bytes, media_type: str, shape: str) -> None:
-    assert shape_of(response("x", content=content, media_type=media_type)) == shape
+    assert choose_shape(response("x", content=content, media_type=media_type)) == shape
 
 
 def test_page_of_document_never_repeats_declared_type() -> None:
@@ -94,7 +94,7 @@ def test_page_of_document_never_repeats_declared_type() -> None:
     for media_type in ("text/html; charset=utf-7", "image/svg+xml", "multipart/x-mixed-replace"):
         for content in (b"caf\xe9", PNG):
             document = response("x", content=content, media_type=media_type)
-            page_of(document, parse("http://h.example/a.html"), PageQuery(view="page"), place(), keeping)
+            make_page(document, parse("http://h.example/a.html"), PageQuery(view="page"), place(), keeping)
     assert {media_type for _, media_type, shown in stored if not shown} == {"application/octet-stream"}
     assert {(octets, media_type) for octets, media_type, shown in stored if shown} == {
         (PNG, "image/png"),
@@ -145,12 +145,12 @@ def test_text_of_markup_returns_readable_text(markup: str, text: str) -> None:
     ],
 )
 def test_text_of_markup_resolves_relative_links(markup: str, text: str) -> None:
-    assert text_of_markup(markup, base_of("http://me:secret@h.example/d/a?b#f")) == text
+    assert text_of_markup(markup, find_base("http://me:secret@h.example/d/a?b#f")) == text
 
 
 def test_text_of_markup_limits_relative_links() -> None:
     """The rest of a huge page is shown without relative links; the work and the text are bounded."""
-    text = text_of_markup("<a href=b>x</a>" * 50_000, base_of(f"http://h.example/{'d' * 1_000}/"))
+    text = text_of_markup("<a href=b>x</a>" * 50_000, find_base(f"http://h.example/{'d' * 1_000}/"))
     assert text.count("<http:") == 10_000
     assert text.endswith("xx")
 
@@ -161,7 +161,7 @@ def test_relative_link_of_page_leads_through_own_address() -> None:
         content=b"<a href=b>x</a> <a href=javascript:1>y</a>",
         media_type="text/html",
     )
-    page = page_of(document, parse(document.url), PageQuery(), place(), keep)
+    page = make_page(document, parse(document.url), PageQuery(), place(), keep)
     href = place().href("http://h.example/d/b")
     assert f'&lt;<a href="{href}">http://h.example/d/b</a>&gt;' in rendered(page)
     assert 'href="javascript' not in rendered(page)
@@ -180,7 +180,7 @@ def multipart(content: bytes, media_type: str | None = "multipart/mixed; boundar
 
     document = response("http://h.example/x", content=content, media_type="multipart/mixed")
     meta = () if media_type is None else (("Content-Type", media_type),)
-    return page_of(
+    return make_page(
         replace(document, meta=meta, charset=None), parse(document.url), PageQuery(), place(), keep
     )
 
@@ -381,7 +381,7 @@ SIGNATURES = {
     ("media_type", "octets"), [(each, octets) for each, found in SIGNATURES.items() for octets in found]
 )
 def test_media_type_of_signature_names_the_type(media_type: str, octets: bytes) -> None:
-    assert media_type_of(octets + b"...") == media_type
+    assert detect_media_type(octets + b"...") == media_type
     is_picture = media_type.startswith("image/")
     assert media_type_of_picture(octets + b"...") == (media_type if is_picture else None)
 
@@ -390,4 +390,4 @@ def test_media_type_of_signature_names_the_type(media_type: str, octets: bytes) 
     "octets", [b"", b"<!DOCTYPE html>", b" %PDF-", b"RIFF\0\0\0\0AVI ", b"GIF88a", b"\xff\xf1"]
 )
 def test_media_type_of_unknown_signature_is_none(octets: bytes) -> None:
-    assert media_type_of(octets) is None
+    assert detect_media_type(octets) is None

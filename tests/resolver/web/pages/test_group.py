@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Entry, Kind
-from resolver.web.pages.group import author_of, group_page, threads
+from resolver.web.pages.group import group_page, parse_author, threads
 from resolver.web.pages.page import PageQuery
 from tests.resolver.web.pages.skeleton import place, rendered
 
@@ -120,4 +120,4 @@ def test_group_page_lists_missing_numbers() -> None:
     ],
 )
 def test_author_of_returns_display_name(text: str, name: str) -> None:
-    assert author_of(text) == name
+    assert parse_author(text) == name

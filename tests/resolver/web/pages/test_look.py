@@ -8,7 +8,7 @@ from protocols import errors
 from protocols.text import Masked
 from resolver import LimitExceeded, NotFound, Refused, ResolveError, parse
 from resolver.web.pages.errors import ROWS, error_page, point_at
-from resolver.web.pages.page import crumbs_of, parent_of
+from resolver.web.pages.page import find_parent, make_breadcrumbs
 from tests.resolver.web.pages.facts import preview_page
 from tests.resolver.web.pages.skeleton import place, rendered, skeleton
 
@@ -137,6 +137,6 @@ def test_error_page_quotes_server_once() -> None:
 )
 def test_crumbs_of_url_are_its_parents(text: str, steps: list[str | None], parent: str | None) -> None:
     url = parse(text)
-    assert [crumb.href for crumb in crumbs_of(url, str)] == steps
-    assert parent_of(url) == parent
-    assert not any("pw" in f"{crumb}" for crumb in crumbs_of(url, str))
+    assert [crumb.href for crumb in make_breadcrumbs(url, str)] == steps
+    assert find_parent(url) == parent
+    assert not any("pw" in f"{crumb}" for crumb in make_breadcrumbs(url, str))
