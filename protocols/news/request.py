@@ -296,16 +296,13 @@ def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]
         numbers: deque[int] = deque(maxlen=last - first + 1)
         while not block.ended:
             content = yield from block.read(buffer)
-            numbers.extend(number for number in _integers(lines.feed(content)) if first <= number <= last)
+            integers = (int(line) for line in map(bytes.strip, lines.feed(content)) if is_number(line))
+            numbers.extend(number for number in integers if first <= number <= last)
             if block.received > SKIP_LIMIT:
                 raise LimitExceeded("lines", f"a list of numbers is longer than {SKIP_LIMIT} bytes")
         return sorted(set(numbers))
 
     return reader
-
-
-def _integers(lines: Iterable[bytes]) -> Iterator[int]:
-    return (int(line) for line in map(bytes.strip, lines) if is_number(line))
 
 
 # -- groups

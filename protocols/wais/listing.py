@@ -281,10 +281,8 @@ def _hit_findings(
         yield Finding(
             "wais:more", "allow", f"{hits} hits received, as many as requested (entries); there may be more"
         )
-    elif max_size - len(records.octets) < max(_MIN_UNUSED * max_size, _find_largest(records)):
-        yield Finding("wais:dropped", "warn", "the answer has its maximum size; there may be more hits")
-
-
-def _find_largest(records: WaisRecords) -> int:
-    # `itemgetter` is faster than an attribute; a response may have thousands of records.
-    return max(map(len, map(itemgetter(0), records.headers)))
+    else:
+        # `itemgetter` is faster than an attribute; a response may have thousands of records.
+        largest = max(map(len, map(itemgetter(0), records.headers)))
+        if max_size - len(records.octets) < max(_MIN_UNUSED * max_size, largest):
+            yield Finding("wais:dropped", "warn", "the answer has its maximum size; there may be more hits")

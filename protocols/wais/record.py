@@ -229,7 +229,7 @@ def _parse_header(group: bytes, octets: bytes) -> DocumentHeader:
         best_match=_get_number(fields, _BEST_MATCH),
         length=_get_number(fields, _LENGTH),
         lines=_get_number(fields, _LINES),
-        types=_parse_types(fields.get(_TYPE_BLOCK, b"")),
+        types=tuple(part.content for part in elements(fields.get(_TYPE_BLOCK, b"")) if part.tag == _TYPE),
         source=fields.get(_SOURCE),
         date=fields.get(_DATE),
         headline=fields.get(_HEADLINE_TEXT),
@@ -254,7 +254,3 @@ def _require_element(fields: dict[int, bytes], tag: int) -> bytes:
 
 def _get_number(fields: dict[int, bytes], tag: int) -> int | None:
     return parse_number(fields[tag]) if tag in fields else None
-
-
-def _parse_types(block: bytes) -> tuple[bytes, ...]:
-    return tuple(element.content for element in elements(block) if element.tag == _TYPE)

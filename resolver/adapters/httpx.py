@@ -132,7 +132,8 @@ class Transport(TransportBase):
             words = f"extension {name!r} is not supported (nothing was sent)"
             raise unsupported(words, request=cast("httpx.Request", request))
         try:
-            login = find_login(str(request.url), request.headers.multi_items(), _make_agent(family))
+            agent = f"python-{family.__name__}/{family.__version__}"  # the default of its clients
+            login = find_login(str(request.url), request.headers.multi_items(), agent)
         except ValueError as error:
             raise unsupported(str(error), request=cast("httpx.Request", request)) from error
         if login is not None:
@@ -179,11 +180,6 @@ class _AsyncBody:
 
     async def aclose(self) -> None:
         await self._opened.aclose()
-
-
-def _make_agent(family: HttpxFamily) -> str:
-    """Return the default `User-Agent` of the clients of httpx or httpx2."""
-    return f"python-{family.__name__}/{family.__version__}"
 
 
 def _response(

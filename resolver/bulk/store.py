@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from protocols.errors import LocalError
-from protocols.location import JsonValue
 from resolver.bulk.messages import Format
 from resolver.files.atomic import OutputFiles, forget
 from resolver.ledger.report import FinishedRow, list_finished
@@ -161,15 +160,13 @@ def encode_table(ledger: str, format: Format, *, files: bool) -> bytes:
         LedgerFault: The ledger cannot be read.
     """
     rows = (_row(row if files else row._replace(path=None)) for row in list_finished(ledger))
-    return _encode_lines(rows) if format == "jsonl" else _encode_parquet(rows)
+    if format == "jsonl":
+        return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    return _encode_parquet(rows)
 
 
 def _row(row: FinishedRow) -> dict[str, Any]:
     return {"bytes" if name == "size" else name: value for name, value in row._asdict().items()}
-
-
-def _encode_lines(rows: Iterable[dict[str, JsonValue]]) -> bytes:
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def _schema() -> pyarrow.Schema:

@@ -138,7 +138,7 @@ def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[
     label = min(longest, max(_MIN_LABEL, room // 2)) if count else min(longest, room)
     return [
         (
-            f"  {_fit_label(row.label, label, glyphs)}{figures}"
+            f"  {fit(row.label, label).replace(BLOCKS.cut, glyphs.cut).ljust(label)}{figures}"
             + ("  " + _bar(row, room - label - len("  "), glyphs) if count else "")
         ).rstrip()
         for row, figures in zip(rows, _figures(rows, count or 1), strict=True)
@@ -157,10 +157,6 @@ def _figures(rows: Sequence[BarRow], count: int) -> list[str]:
     return [
         "".join(f"  {figure:>{width}}" for figure, width in zip(row, widths, strict=True)) for row in figures
     ]
-
-
-def _fit_label(label: str, width: int, glyphs: BarGlyphs) -> str:
-    return fit(label, width).replace(BLOCKS.cut, glyphs.cut).ljust(width)
 
 
 def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:

@@ -11,7 +11,6 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -295,7 +294,8 @@ def list_archived_urls(
                 if isinstance(record, DamagedSpan):
                     report(IntegrityError(f"{path}: byte {record.offset}: {record.message}"))
                     continue
-                digest = None if end is not None and _is_later(record, end) else _digest_url(record)
+                is_later = end is not None and record.head.date is not None and record.head.date > end
+                digest = None if is_later else _digest_url(record)
                 if digest is None or digest in digests:
                     continue
                 digests.add(digest)
@@ -310,10 +310,6 @@ def list_archived_urls(
         streams.complain(
             Masked(f"{own_text(path)}: {text} not extracted (show entries with resolve ls --from-warc)")
         )
-
-
-def _is_later(record: ListedRecord, at: datetime) -> bool:
-    return record.head.date is not None and record.head.date > at
 
 
 def _digest_url(record: ListedRecord) -> bytes | None:

@@ -261,13 +261,9 @@ def write_output(octets: bytes) -> None:
     """Write bytes to standard output, with a buffer unless it is a terminal. Raises `BrokenPipeError`."""
     output_descriptor()
     _buffer.extend(octets)
-    if len(_buffer) >= _BUFFER_SIZE or _is_unbuffered():
+    # PYTHONUNBUFFERED sets `write_through`.
+    if len(_buffer) >= _BUFFER_SIZE or output_is_terminal() or getattr(sys.stdout, "write_through", False):
         flush()
-
-
-def _is_unbuffered() -> bool:
-    """Return whether output is flushed after each write: on a terminal, or with PYTHONUNBUFFERED."""
-    return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
 def take_buffered(octets: bytes) -> bytes:

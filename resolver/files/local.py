@@ -52,7 +52,8 @@ class FileRoot:
     def __init__(self, path: str) -> None:
         configured = os.fsencode(os.path.abspath(path))
         self._real = os.path.realpath(configured)
-        self._spellings = tuple(_parts(spelling) for spelling in (configured, self._real))
+        spellings = (configured.split(b"/"), self._real.split(b"/"))
+        self._spellings = tuple([part for part in parts if part] for parts in spellings)
 
     def strip_root(self, parts: Sequence[bytes]) -> list[bytes]:
         """Return the path components below the root.
@@ -144,10 +145,6 @@ class RootedWalk:
         while len(self._fds) > 1:
             os.close(self._fds.pop())
         return below
-
-
-def _parts(path: bytes) -> list[bytes]:
-    return [part for part in path.split(b"/") if part]
 
 
 def _make_outside_error() -> Refused:

@@ -166,6 +166,7 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
     """
     scheme = subject.url.scheme
     missing = registry.explain_missing(scheme)
+    can_map = missing or scheme in registry.RESERVED or scheme.startswith("x-")
     if missing is None and subject.row is not None:
         return ()
     if scheme in gateways:
@@ -175,14 +176,10 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
             rule="S19",
             action="refuse",
             detail=missing or _explain_no_handler(scheme),
-            flag=f"--gateway {scheme}=URL" if missing or _is_reserved(scheme) else None,
+            flag=f"--gateway {scheme}=URL" if can_map else None,
             position=0,
         ),
     )
-
-
-def _is_reserved(scheme: str) -> bool:
-    return scheme in registry.RESERVED or scheme.startswith("x-")
 
 
 def _explain_no_handler(scheme: str) -> str:

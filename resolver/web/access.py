@@ -330,11 +330,7 @@ def _read_rows(table: str, port: int) -> list[list[bytes]]:
     except OSError:
         return []
     rows = [line.split() for line in lines if b":%04X " % port in line]
-    return [row for row in rows if len(row) > _INODE and _parse_port(row[_LOCAL]) == port]
-
-
-def _parse_port(column: bytes) -> int:
-    return int(column.rpartition(b":")[2], 16)
+    return [row for row in rows if len(row) > _INODE and int(row[_LOCAL].rpartition(b":")[2], 16) == port]
 
 
 Scope: TypeAlias = MutableMapping[str, Any]

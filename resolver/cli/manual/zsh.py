@@ -57,7 +57,8 @@ def _lines() -> Iterator[str]:
         for row in list_options(verb.name):
             yield from (f"            {spec}" for spec in _specs(row))
         yield "        ) ;;"
-    described = " ".join(f"{verb.name}\\:{_quoted(_described(verb.purpose))}" for verb in VERBS)
+    purposes = [(verb.name, _described(verb.purpose).replace('"', "")) for verb in VERBS]
+    described = " ".join(f'{name}\\:"{purpose}"' for name, purpose in purposes)
     yield from _TAIL.format(verbs=described, topics=" ".join(topics()), shells=" ".join(SHELLS)).splitlines()
 
 
@@ -90,7 +91,3 @@ def _value(row: Option) -> str:
 def _described(text: str) -> str:
     """Escape colons, brackets and backslashes, which have a special meaning in a spec."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', "") + '"'

@@ -314,7 +314,8 @@ def article_page(
         "id": get_text(response.extra, "message_id"),
     }
     if query.view == "source":
-        values |= {"runs": _make_runs(response, bar), "bodies": [], "parts": [], "more": False, "cut": False}
+        runs = list(split_runs(response.content[:PART].decode("latin-1"), bar))
+        values |= {"runs": runs, "bodies": [], "parts": [], "more": False, "cut": False}
     else:
         values |= describe_parts(list_parts(response.content, response.charset), bar, make_url)
     return WebPage("article.html", response.title or bar.url, 200, values)
@@ -325,10 +326,6 @@ def _list_first_fields(response: Response) -> list[FactRow]:
     for name, value in response.meta:
         values.setdefault(name.lower(), value)
     return [FactRow(name.title(), values[name]) for name in _FIRST if values.get(name)]
-
-
-def _make_runs(response: Response, bar: PageAddressBar) -> list[TextRun]:
-    return list(split_runs(response.content[:PART].decode("latin-1"), bar))
 
 
 def describe_parts(
