@@ -31,7 +31,8 @@ def test_skipped(): pytest.skip("for a reason")
 
 def test_guests_are_pinned_and_give_reasons() -> None:
     guests = list(read_guests())
-    assert [guest.name for guest in guests] == ["requests", "httpx", "httpx2", "fsspec", "airflow", "pywb"]
+    names = ["requests", "httpx", "httpx2", "fsspec", "airflow", "inspector", "pywb"]
+    assert [guest.name for guest in guests] == names
     for guest in guests:
         assert guest.budget > 0
         assert all(guest.not_applicable.values())
