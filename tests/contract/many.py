@@ -148,7 +148,12 @@ async def _groups(nursery: trio.Nursery, folder: Path, count: int) -> str:
 
 def _ftp(line: Callable[[int], bytes], path: str) -> Callable[[trio.Nursery, Path, int], Awaitable[str]]:
     async def start(nursery: trio.Nursery, folder: Path, count: int) -> str:
+        request, requests = trio.open_memory_channel[bytes](1)
+
         async def send_names(peer: Peer) -> None:
+            if await requests.receive() == b"LIST":
+                await read_to_end(peer)  # the server refuses the command, so it sends no data
+                return
             for piece in lines(line, count):
                 await peer.send_all(piece)
             await leave(peer)
@@ -164,7 +169,10 @@ def _ftp(line: Callable[[int], bytes], path: str) -> Callable[[trio.Nursery, Pat
         }
 
         def reply_to(said: bytes) -> Iterator[bytes] | None:
-            return iter([replies.get(said.partition(b" ")[0], b"500 what?\r\n")])
+            command = said.partition(b" ")[0]
+            if command in (b"LIST", b"NLST", b"MLSD"):
+                request.send_nowait(command)
+            return iter([replies.get(command, b"500 what?\r\n")])
 
         async def attend(peer: Peer) -> None:
             await _converse(peer, b"220 hello\r\n", reply_to)
