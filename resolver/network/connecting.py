@@ -230,8 +230,7 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         OSError: the system reports a failure.
         ConnectTimeout: the connection is not established at the time `until`.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    sock = socket.socket(find_family(address), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         check_spare(sock.fileno())
         # Nagle's algorithm would only delay the commands, because each small command waits for a reply
@@ -264,3 +263,7 @@ def check_peer(peer: tuple[Any, ...], address: str) -> None:
     reached = format_peer(peer) if "%" in address else str(peer[0]).partition("%")[0]
     if reached != address and ipaddress.ip_address(reached) != ipaddress.ip_address(address):
         raise refusal("S09", f"connected to {reached} instead of the checked address {address}")
+
+
+def find_family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -18,6 +18,7 @@ from protocols.contract import Datagram, Line
 from protocols.errors import Unreachable
 from resolver.files.faults import reason
 from resolver.network.clock import ResponseRateCheck
+from resolver.network.connecting import find_family
 from resolver.network.events import Received, Sent
 from resolver.network.lookup import format_peer, socket_address
 from resolver.network.stream_settings import StreamSettings, TappedConnection
@@ -120,7 +121,7 @@ class UdpSocket:
     def redirect_to(self, address: str, port: int) -> None:
         self._check(self.peer, address, port)
         self.addresses = (canonical(address),)
-        if _family_of(self.addresses[0]) is not self._sock.family:
+        if find_family(self.addresses[0]) is not self._sock.family:
             self._sock.close()
             self._sock = _open_socket(self.addresses)
         self.peer, self.port = self.addresses[0], port
@@ -140,13 +141,9 @@ def canonical(address: str) -> str:
     return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
-def _family_of(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
-
-
 def _open_socket(addresses: Sequence[str]) -> socket.socket:
     """Open one dual-stack socket, or an IPv4 socket if this machine has no IPv6."""
-    families = {_family_of(address) for address in addresses}
+    families = {find_family(address) for address in addresses}
     try:
         sock = socket.socket(max(families), socket.SOCK_DGRAM)
     except OSError:
