@@ -71,7 +71,10 @@ def make_directory(path: str, below: str) -> None:
 
 def is_directory(path: str) -> bool:
     """Return whether the path is a directory and not a symbolic link."""
-    return os.path.isdir(path) and not os.path.islink(path)
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (OSError, ValueError):  # a name outside the locale raises ValueError
+        return False
 
 
 def is_taken(path: str) -> bool:
