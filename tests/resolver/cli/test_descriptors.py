@@ -22,6 +22,19 @@ CHECKOUT = Path(__file__).parents[3]
 COUNT = 120
 
 
+def resolve_with_descriptors(limit: int, *arguments: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run the command with at most `limit` file descriptors."""
+    command = shlex.join([sys.executable, "-m", "resolver", *arguments])
+    return subprocess.run(
+        ["sh", "-c", f"ulimit -n {limit}; exec {command}"],
+        cwd=folder,
+        env={"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        timeout=HANG,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("more", [["--ledger", "L"], ["--segments", "4"], ["--warc", "a.warc.gz"]])
 def test_get_with_few_descriptors_fetches_all_and_warns_once(more: list[str], tmp_path: Path) -> None:
     site = {f"/{number}": Page(b"x" * 2_000) for number in range(COUNT)}
@@ -29,15 +42,7 @@ def test_get_with_few_descriptors_fetches_all_and_warns_once(more: list[str], tm
         (tmp_path / "list").write_text("".join(f"{server.url(path)}\n" for path in site))
         words = ["get", "-j", "16", "--per-host", "16", "-i", "list", "-d", "out", *more]
         words += ["--allow-port", str(server.port)]
-        command = shlex.join([sys.executable, "-m", "resolver", *words])
-        done = subprocess.run(
-            ["sh", "-c", f"ulimit -n 40; exec {command}"],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(CHECKOUT)},
-            capture_output=True,
-            timeout=HANG,
-            check=False,
-        )
+        done = resolve_with_descriptors(40, *words, folder=tmp_path)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
     assert done.stderr.count(b"descriptors are all in use") == 1
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(map(str, range(COUNT)))
@@ -45,15 +50,7 @@ def test_get_with_few_descriptors_fetches_all_and_warns_once(more: list[str], tm
 
 def test_ledger_without_free_descriptor_names_the_limit(tmp_path: Path) -> None:
     """With 10 descriptors, the event loop starts, but SQLite cannot open its files."""
-    command = shlex.join([sys.executable, "-m", "resolver", "get", "--ledger", "L", "file:///nowhere"])
-    done = subprocess.run(
-        ["sh", "-c", f"ulimit -n 10; exec {command}"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = resolve_with_descriptors(10, "get", "--ledger", "L", "file:///nowhere", folder=tmp_path)
     assert done.returncode == 3
     assert b"ulimit -n" in done.stderr or b"too many open files" in done.stderr
 
