@@ -26,7 +26,7 @@ packages_of() {
         zsh) echo zsh zsh-common ;;
         fish) echo fish fish-common ;;
         groff) echo groff-base ;;
-        squid) echo squid-openssl ;;
+        squid) echo squid-openssl squid-common squid-langpack ;;
         apache) echo apache2-bin ;;
         aria2) echo aria2 ;;  # with lftp for bench and tests/test_coming_from.py; wget2 for bench
         wget2) echo wget2 ;;
@@ -41,7 +41,8 @@ packages_of() {
 }
 
 # apt finds the missing dependencies; --reinstall downloads the named packages even if they are
-# installed. Nothing is installed.
+# installed. So packages_of names each package whose files a test looks for below the root; a dependency
+# that is installed is not downloaded. Nothing is installed.
 download() {
     local archives=$1 sandbox=()
     shift
