@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from protocols.contract import Reply
-from protocols.errors import ResolveError
+from protocols.errors import ProtocolError, ResolveError
 from protocols.http.auth import UNAUTHORIZED, HttpLogin
 from protocols.http.call import HttpAnswer, perform
 from protocols.http.codings import ALWAYS, Decoding, choose
-from protocols.http.request import HttpRequest, check_part, compose, entity_tag, is_part
+from protocols.http.request import HttpRequest, check_part, compose, entity_tag
 from protocols.http.response import (
     SWITCHING,
     BodyFraming,
@@ -56,7 +56,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
             continue
         if request.method == b"HEAD" and head.status in _NO_HEAD:
             request = request._replace(method=b"GET")
-        elif resumes and not _continues_copy(head, options.start):
+        elif resumes and not _continues_copy(head, options):
             resumes = False
             request = compose(url, replace(options, start=0), choose_codings(options))
         else:
@@ -176,14 +176,19 @@ def _choose_decoding(codings: list[str], options: Options, limits: Limits) -> De
     return choose(codings, {**ALWAYS, **options.codings()}, DecodingBudget(limits.ratio, options.most))
 
 
-def _continues_copy(head: ResponseHead, start: int) -> bool:
+def _continues_copy(head: ResponseHead, options: Options) -> bool:
     """Return whether the body of the response continues the partial copy.
 
-    The result is False for 416 (Range Not Satisfiable) and for a response with another range.
+    The result is False for 416 (Range Not Satisfiable) and for a response with another range. It is also
+    False if the size is unknown, because a range may end before the object (RFC 9110 15.3.7).
     """
-    if head.status == _PARTIAL:
-        return is_part(head, start)
-    return head.status != _NO_SUCH_PART
+    if head.status != _PARTIAL:
+        return head.status != _NO_SUCH_PART
+    try:
+        size = check_part(head, options.start)
+    except ProtocolError:
+        return False
+    return size is not None or options.known.size is not None
 
 
 def choose_codings(options: Options) -> tuple[str, ...]:

@@ -320,15 +320,6 @@ def entity_tag(head: ResponseHead) -> str | None:
     return tag if _ENTITY_TAG.fullmatch(tag) else None
 
 
-def is_part(head: ResponseHead, start: int) -> bool:
-    """Return whether `check_part` accepts the response."""
-    try:
-        check_part(head, start)
-    except ProtocolError:
-        return False
-    return True
-
-
 def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int | None:
     """Check that the response has the requested range.
 

@@ -262,14 +262,17 @@ class Retrier:
             self._source = location
             # A later run resumes from the first location. There, only the size of a mirror's object is valid.
             reported = reply.validators if location is self._first else Validators(size=reply.size)
-            await store.remember(known.completed_by(reported) if position and store.position else reported)
+            if position and store.position:
+                reported = known.completed_by(reported)
+            await store.remember(reported)
             try:
                 await self._fill(reply)
             except Changed as error:  # the server reported during the transfer that the object has changed
                 self._restart_changed(error.message)
                 raise
-            if begin and reply.size is not None and store.position != reply.size:  # a different object
-                reason = f"got {store.position} bytes after resuming, expected {reply.size}"
+            # A range may end before the object, and `Content-Range` may lack the size (RFC 9110 14.4).
+            if begin and reported.size is not None and store.position != reported.size:
+                reason = f"got {store.position} bytes after resuming, expected {reported.size}"
                 self._stop_resuming(location, reason)
         return reply
 

@@ -446,6 +446,29 @@ async def test_retry_of_changed_object_restarts(nursery: trio.Nursery, tmp_path:
     assert server.requests[1].values("if-range") == ['"1"']
 
 
+class EarlyEnd:
+    """A server with ranges that end before the object, without the size in `Content-Range`."""
+
+    def answer(self, _request: Request, page: Page) -> Page:
+        if page.status != 206:
+            return page
+        first = len(DATA) - len(page.content)
+        content_range = f"bytes {first}-{first + 4_999}/*"
+        return replace(page, content=page.content[:5_000], headers=(("Content-Range", content_range),))
+
+
+@pytest.mark.parametrize("is_cut", [True, False], ids=["size known", "size unknown"])
+async def test_range_that_ends_early_restarts(is_cut: bool, nursery: trio.Nursery, tmp_path: Path) -> None:
+    page = replace(EXAMPLE["/data"], guard=EarlyEnd())
+    server = await serve(nursery, {"/data": page}, {"/data": Behavior(cut_at=DATA_CUT, times=int(is_cut))})
+    if not is_cut:
+        (tmp_path / "file").write_bytes(DATA[:10_000])
+    async with Resolver(patience=RetryPolicy(tries=3, delay=0.0)) as session:
+        saved = await session.save(server.url("/data"), tmp_path / "file", exists="resume")
+    assert (tmp_path / "file").read_bytes() == DATA
+    assert [finding.rule for finding in saved.findings] == ["save:restarted"]
+
+
 async def test_tls_without_close_notify_is_truncated(nursery: trio.Nursery, tmp_path: Path) -> None:
     tls, cafile = server_tls(tmp_path)
     server = await serve(nursery, behaviors={"/data/close": Behavior(no_notify=True)}, ssl_context=tls)
