@@ -5,8 +5,9 @@ The URLs of the command line and of the lists are the roots of the trees.
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -230,8 +231,11 @@ class _TreeTask(NamedTuple):
 # The option `--delete` of `get -r`. Local files that are not at the source anymore are listed, and removed if
 # the user agrees.
 
-#: Options that name files of this program. `--delete` never removes these files, even inside a tree.
-_OWN_FILE_OPTIONS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
+#: Options that name a file of the run. `--delete` never removes these files, even inside a tree.
+_FILE_OPTIONS = (
+    *("failed", "trace", "trace_html", "ledger", "cookies"),
+    *("config", "netrc_file", "password_file"),
+)
 
 Removal = tuple[Pruner, SurplusFile, str]
 
@@ -271,8 +275,7 @@ async def remove_surplus(
 
 
 def _list_removals(roots: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Removal]:
-    paths = (getattr(command, name, None) for name in _OWN_FILE_OPTIONS)
-    excluded = [numbers for path in paths if path and (numbers := find_inode(path)) is not None]
+    excluded = [numbers for path in _list_own_files(command) if (numbers := find_inode(path)) is not None]
     removals: list[Removal] = []
     for root in roots:
         if is_directory(root.path):
@@ -280,6 +283,16 @@ def _list_removals(roots: Sequence[WalkRequest], inventory: Inventory, command: 
             files = pruner.list_surplus()
             removals += [(pruner, surplus, f"{root.path}/{'/'.join(surplus.parts)}") for surplus in files]
     return removals
+
+
+def _list_own_files(command: Command) -> Iterator[str]:
+    """Yield the files that the options name, and all files and indexes of the archive."""
+    yield from filter(None, (getattr(command, name) for name in _FILE_OPTIONS))
+    yield from (*command.lists, *command.warc_dedup)
+    if command.warc is not None:
+        stem = glob.escape(command.warc.removesuffix(".gz").removesuffix(".warc"))
+        for ending in (".warc*", ".cdxj"):
+            yield from (*glob.iglob(stem + ending), *glob.iglob(f"{stem}-[0-9]*{ending}"))
 
 
 def _remove(removals: Sequence[Removal], report: Callable[[LocalError], None]) -> list[Removal]:

@@ -377,6 +377,20 @@ def test_delete_keeps_ledger_in_tree(delete_source: Path, folder: Path) -> None:
     assert set(os.listdir(folder / "top")) == {*names, "a.txt"}
 
 
+def test_delete_keeps_archive_and_lists_in_tree(delete_source: Path, folder: Path) -> None:
+    """`--warc-size` starts a file for each capture, and each file has an index."""
+    (folder / "top").mkdir()
+    (folder / "top" / "list").write_text(delete_source.as_uri())
+    words = ("get", "-r", "-q", "--exists", "newer", "--delete", "--yes", "-i", "top/list")
+    kept = {"a.txt", "list", "x.warc", "x.cdxj", "x-00001.warc", "x-00001.cdxj"}
+    for _ in range(2):
+        (folder / "top" / "x-ray.warc").write_bytes(b"")
+        assert resolve(*words, "--warc", "top/x.warc", "--warc-size", "1").status == 0
+        files = set(os.listdir(folder / "top"))
+        assert (kept - files, files & {"x-ray.warc"}) == (set(), set())
+        kept = files
+
+
 # `get --glob`: the files of one directory that match the pattern in a URL.
 
 
