@@ -419,7 +419,10 @@ class PartFile:
         return fd
 
     def _restart_adopted(self) -> None:
-        """Rename the adopted file to its final name, and create a new NAME.part."""
+        """Rename the adopted file to its final name without new bytes, and create a new NAME.part."""
+        assert self.adopted is not None
+        if self.position > self.adopted:
+            self.truncate(self.adopted)
         self.restore_name()
         if not (self._adopt or self.can_replace):
             self.can_resume = False

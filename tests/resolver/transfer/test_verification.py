@@ -18,6 +18,7 @@ from fixtures.gopher import Flavor, Item
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Behavior, HttpServer, Page, moved, serve
 from resolver import ChecksumMismatch, Resolver, RetryPolicy, Saved
+from resolver.transfer.saving import Exists
 from resolver.transfer.verification import Checksum, find_digest, header_checksums
 
 OCTETS = b"octets"
@@ -204,19 +205,22 @@ async def test_save_with_digest_matching_on_retry(nursery: trio.Nursery, tmp_pat
     assert [finding.rule for finding in saved.findings] == ["save:mismatch"]
 
 
-async def test_wrong_digest_keeps_existing_file(nursery: trio.Nursery, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("exists", "old"), [("replace", b"old"), ("resume", OBJECT[:9_000])])
+async def test_wrong_digest_keeps_existing_file(
+    exists: Exists, old: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     server = await serve(nursery, {"/pub/object": PAGE})
-    (tmp_path / "object").write_bytes(b"old")
+    (tmp_path / "object").write_bytes(old)
     async with Resolver() as session:
         with pytest.raises(ChecksumMismatch):
             await session.save(
                 server.url("/pub/object"),
                 tmp_path / "object",
-                exists="replace",
+                exists=exists,
                 checksum=f"sha256:{digest('sha256', WRONG)}",
             )
     assert os.listdir(tmp_path) == ["object"]
-    assert (tmp_path / "object").read_bytes() == b"old"
+    assert (tmp_path / "object").read_bytes() == old
 
 
 # Checksum `auto`.
