@@ -26,12 +26,9 @@ from tests.faults.cell import CONTENT, NAME, Came, Result, came_of, limits_of, p
 from tests.faults.rows import ROWS, SECURED, Row, is_raced
 from tests.faults.test_matrix import check
 from tests.loops.test_contract import rows
-from tests.loops.test_matrix import secured
 from tests.loops.waited import BlockingSetting
 from tests.resolver.blocking.test_session import tasks
 from tests.sampled import FULL, sampled
-
-__all__ = ["secured"]  # a fixture
 
 
 def kind_of(row: tuple[Case, ContractCheck]) -> Hashable:
@@ -124,9 +121,9 @@ def save(row: Row, url: str, folder: Path, port: int) -> Came:
 
 
 @pytest.mark.parametrize("row", CELLS, ids=lambda row: row.name)
-def test_cell(row: Row, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path) -> None:
-    tls = secured if row.scheme in SECURED else None
-    server = elsewhere.run(serve, elsewhere.nursery, row.scheme, CONTENT, row.manner, tls)
+def test_cell(row: Row, elsewhere: Elsewhere, tls: ssl.SSLContext, tmp_path: Path) -> None:
+    secured = tls if row.scheme in SECURED else None
+    server = elsewhere.run(serve, elsewhere.nursery, row.scheme, CONTENT, row.manner, secured)
     url = server.url("user:word@" if row.manner.login else "")
 
     def once() -> Came:

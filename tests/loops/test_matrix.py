@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fixtures.__main__ import server_tls
 from fixtures.faulty import serve
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import CONTENT, Came, Result, limits_of, patience_for, save
@@ -61,24 +59,14 @@ async def result_of(row: Row, folder: Path, tls: ssl.SSLContext, elsewhere: Else
     return Result(first, await asyncio.wait_for(once(), HANG))
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
-    folder = tmp_path_factory.mktemp("authority")
-    context, authority = server_tls(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SSL_CERT_FILE", str(authority))
-        patch.setenv("SSL_CERT_DIR", str(folder))
-        yield context
-
-
 @pytest.mark.parametrize("row", PROMPT, ids=lambda row: row.name)
-def test_cell(row: Row, either: Run, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path) -> None:
-    check(row, either(result_of(row, tmp_path, secured, elsewhere)))
+def test_cell(row: Row, either: Run, elsewhere: Elsewhere, tls: ssl.SSLContext, tmp_path: Path) -> None:
+    check(row, either(result_of(row, tmp_path, tls, elsewhere)))
 
 
 @pytest.mark.parametrize("first", range(0, len(SILENT), _PORTION))
 def test_cells_with_silent_peers(
-    first: int, either: Run, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path
+    first: int, either: Run, elsewhere: Elsewhere, tls: ssl.SSLContext, tmp_path: Path
 ) -> None:
     rows = SILENT[first : first + _PORTION]
     places = [tmp_path / str(at) for at in range(len(rows))]
@@ -86,9 +74,7 @@ def test_cells_with_silent_peers(
         place.mkdir()
 
     async def main() -> list[Result]:
-        under_way = (
-            result_of(row, place, secured, elsewhere) for row, place in zip(rows, places, strict=True)
-        )
+        under_way = (result_of(row, place, tls, elsewhere) for row, place in zip(rows, places, strict=True))
         return await asyncio.gather(*under_way)
 
     for row, place, result in zip(rows, places, either(main()), strict=True):
@@ -99,6 +85,6 @@ def test_cells_with_silent_peers(
             except AssertionError:
                 again = place.with_name(f"{place.name} again {number}")
                 again.mkdir()
-                result = either(result_of(row, again, secured, elsewhere))
+                result = either(result_of(row, again, tls, elsewhere))
         else:
             check(row, result)
