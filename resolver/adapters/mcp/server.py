@@ -1,8 +1,9 @@
 """The MCP server: the tools as a server of the official SDK, and a transport over newline-delimited JSON.
 
-If a line is not JSON, the server responds with the error -32700 (JSON-RPC 2.0, 5.1). The SDK ignores JSON
-that is not an MCP message, and the session continues. If the client cancels a tool call, the server closes
-the connections of the tool call. If a tool call has a progress token, the server reports the received bytes.
+If a line is not JSON, the server responds with the error -32700, and with -32600 to an invalid request
+(JSON-RPC 2.0, 5.1). Other JSON that is not an MCP message is ignored, and the session continues. If the
+client cancels a tool call, the server closes the connections of the tool call. If a tool call has a progress
+token, the server reports the received bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     PARSE_ERROR,
     BlobResourceContents,
     CallToolRequestParams,
@@ -311,11 +313,13 @@ async def _receive(
     async with requests, replies:
         async for line in lines:
             try:
-                message = _message(line)
-                if message is None:
-                    await replies.send(SessionMessage(_NOT_JSON))
-                else:
-                    await requests.send(message)
+                try:
+                    await requests.send(
+                        SessionMessage(jsonrpc_message_adapter.validate_json(line or b"", by_name=False))
+                    )
+                except ValueError:  # not JSON, or JSON that is not an MCP message
+                    if (error := _make_error(line)) is not None:
+                        await replies.send(SessionMessage(error))
             except anyio.BrokenResourceError:  # the SDK's server no longer reads messages
                 return
 
@@ -327,22 +331,22 @@ _NOT_JSON = JSONRPCError(
 )
 
 
-def _message(line: bytes | None) -> SessionMessage | Exception | None:
-    """Return the MCP message in a line, or None if the line is not JSON or exceeds the size limit."""
-    if line is None:
-        return None
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:  # not JSON, or JSON that is not an MCP message
-        return error if _is_json(line) else None
+def _make_error(line: bytes | None) -> JSONRPCError | None:
+    """Return the answer to a line that is not an MCP message, or None if no answer is expected.
 
-
-def _is_json(line: bytes) -> bool:
+    A client waits for the answer to each request. So a request that the SDK cannot read, for example with a
+    lone surrogate, gets the error -32600 (JSON-RPC 2.0, 5.1).
+    """
     try:
-        json.loads(line)
+        members = json.loads(line or b"")
     except (ValueError, RecursionError):
-        return False
-    return True
+        return _NOT_JSON
+    match members:
+        case {"method": _, "id": number}:
+            known = type(number) is int or (isinstance(number, str) and number.isprintable())
+            error = ErrorData(code=INVALID_REQUEST, message="expected an MCP request in valid Unicode")
+            return JSONRPCError(jsonrpc="2.0", id=number if known else None, error=error)
+    return None
 
 
 async def _send(queue: ObjectReceiveStream[SessionMessage], put: Callable[[bytes], Awaitable[None]]) -> None:

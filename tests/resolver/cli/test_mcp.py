@@ -302,6 +302,26 @@ def test_mcp_invalid_json_is_answered_and_session_continues() -> None:
         assert program.stderr.read() == b""
 
 
+#: JSON texts of IDs, and of URLs, with which the SDK cannot read a request; and the ID in the answer.
+INVALID_REQUESTS = [
+    ("7", '"http://h.example/\\ud800"', 7),
+    ('"a"', '"\\udfff"', "a"),
+    ('"a\\ud800"', '""', None),
+    ("true", '"\\ud800"', None),
+]
+
+
+def test_mcp_invalid_request_is_answered() -> None:
+    with start() as program:
+        for sent, url, expected in INVALID_REQUESTS:
+            arguments = b'{"name": "check", "arguments": {"url": %b}}' % url.encode()
+            head = b'{"jsonrpc": "2.0", "id": %b, "method": "tools/call", "params": ' % sent.encode()
+            program.stdin.write(head + arguments + b"}\n")
+            program.stdin.flush()
+            (answer,) = answers(program, 1)
+            assert (answer["id"], answer["error"]["code"]) == (expected, -32600)
+
+
 def test_mcp_with_closed_stdout_exits_silently() -> None:
     with start() as program:
         program.stdout.close()
