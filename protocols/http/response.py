@@ -166,13 +166,12 @@ def content_length(value: str) -> int:
 # obsolete formats.
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-_IMF_FIXDATE = re.compile(
-    rf"(?a)[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT"
-)
+_NUMBERS = {name: f"{number:02}" for number, name in enumerate(MONTHS, 1)}
+_TIME = r"((?:[01]\d|2[0-3]):\d\d:\d\d)"
+_IMF_FIXDATE = re.compile(rf"(?a)[A-Z][a-z]{{2}}, (\d\d) ([A-Z][a-z]{{2}}) (\d{{4}}) {_TIME} GMT")
 # `re` compiles the obsolete formats on first use.
-_RFC_850 = rf"(?a)[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT"
-_ASCTIME = rf"(?a)[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})"
+_RFC_850 = rf"(?a)[A-Z][a-z]+, (\d\d)-([A-Z][a-z]{{2}})-(\d\d) {_TIME} GMT"
+_ASCTIME = rf"(?a)[A-Z][a-z]{{2}} ([A-Z][a-z]{{2}}) ([ \d]\d) {_TIME} (\d{{4}})"
 #: The first two-digit year of the 20th century in dates of RFC 850. By RFC 9110, a year far in the future
 #: means a year in the past. Web servers have no dates before 1970, so 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
@@ -190,17 +189,18 @@ def format_date(moment: datetime) -> str:
 
 def parse_date(text: str) -> datetime | None:
     """Parse a date, and return it in UTC, or None for an invalid date."""
-    match = _IMF_FIXDATE.fullmatch(text) or re.fullmatch(_RFC_850, text) or re.fullmatch(_ASCTIME, text)
-    if match is None:
+    if match := _IMF_FIXDATE.fullmatch(text) or re.fullmatch(_RFC_850, text):
+        day, month, year, time = match.groups()
+    elif match := re.fullmatch(_ASCTIME, text):
+        month, day, time, year = match.groups()
+    else:
         return None
-    day, month, year, hour, minute, second = match.group("day", "month", "year", "hour", "minute", "second")
     if len(year) == 2:
         year = f"19{year}" if int(year) >= _CENTURY_TURN else f"20{year}"
-    # `datetime` does not support second 60 (a leap second).
-    clock = int(hour), int(minute), min(int(second), 59)
+    clock = time[:6] + min(time[6:], "59")  # `datetime` does not support second 60 (a leap second).
     try:
-        return datetime(int(year), MONTHS.index(month) + 1, int(day), *clock, tzinfo=UTC)
-    except ValueError:
+        return datetime.fromisoformat(f"{year}-{_NUMBERS[month]}-{day.replace(' ', '0')}T{clock}+00:00")
+    except (KeyError, ValueError):
         return None
 
 
