@@ -150,6 +150,17 @@ def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Lin
     return Line(head, shown, secret_parts(secrets))
 
 
+def begin_head(start: bytes, fields: Line) -> Line:
+    """Return a complete request head: its first line, and its fields, which `encode_head` checked.
+
+    Raises:
+        Refused: The first line contains CR, LF or NUL (S02, command injection).
+    """
+    check_word(start)
+    start += _CRLF
+    return Line(start + fields.octets, start + fields.shown, fields.secrets)
+
+
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
     """Return the secret parts of header values.
 

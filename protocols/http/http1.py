@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError
-from protocols.http.request import HttpRequest
+from protocols.http.request import Headers, HostFields, HttpRequest
 from protocols.http.response import BodyFraming, ResponseHead, check_head_size
 from protocols.options import Limits
-from protocols.wire import Buffer, encode_head, encode_payload, join_head
+from protocols.wire import Buffer, begin_head, encode_head, encode_payload, join_head
 
 if TYPE_CHECKING:
     from protocols.http.h11_machine import Answered, H11Machine
@@ -34,9 +35,10 @@ _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 #: CR LF. Therefore a mismatch takes linear time, like a match (ReDoS).
 _VALUE = r"(?:[!-~][\t -~]*(?<![\t ]))?"
 
-#: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.
-_REQUEST = re.compile(
-    rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\r\nHost: {_VALUE}\r\n(?:"
+_START = re.compile(rb"(?:GET|HEAD) [!-~]+ HTTP/1\.1")
+#: The fields of a request, without framing fields. The only accepted `Connection` field is keep-alive.
+_REQUEST_FIELDS = re.compile(
+    rf"Host: {_VALUE}\r\n(?:"
     r"(?:(?i:connection: keep-alive)|"
     r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)"
     rf"{_TOKEN}: {_VALUE})\r\n)*\r\n".encode("ascii")
@@ -48,18 +50,25 @@ _FIELDS = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
 _LENGTH = re.compile(r"[0-9]{1,19}")
 
 
-def write_plain(request: HttpRequest) -> bytes | None:
-    """Return the head of a plain request.
-
-    The result is `None` if the request has a body or is not plain.
+def write_plain(request: HttpRequest, secrets: Headers) -> Line | None:
+    """Return the head of a plain request, or None if the request has a body or is not plain.
 
     The head is then the complete request.
     """
-    if request.body != b"":
+    start = b"%b %b HTTP/1.1" % (request.method, request.target)
+    if request.body != b"" or not _START.fullmatch(start):
         return None
-    line = b"%b %b HTTP/1.1" % (request.method, request.target)
-    head = join_head([line, *map(b": ".join, request.headers)])
-    return head if _REQUEST.fullmatch(head) else None
+    write = _write_host_fields if type(request.headers) is HostFields else _write_fields
+    fields = write(request.headers, secrets)
+    return None if fields is None else begin_head(start, fields)
+
+
+def _write_fields(headers: Headers, secrets: Headers) -> Line | None:
+    lines = join_head([*map(b": ".join, headers)])
+    return encode_head(lines, secrets) if _REQUEST_FIELDS.fullmatch(lines) else None
+
+
+_write_host_fields = lru_cache(maxsize=256)(_write_fields)
 
 
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
@@ -113,13 +122,12 @@ class Http1Exchange:
         self._response: ResponseHead | None = None
         self._is_cut_off = False
         self.ended = False
-        head = write_plain(request)
-        self.is_plain = head is not None
         self.secrets = request.secrets
-        self.line = encode_head(head or self._start_h11().head, self.secrets)
+        line = write_plain(request, self.secrets)
+        self.is_plain = line is not None
+        self.line = line or encode_head(self._start_h11().head, self.secrets)
 
     def _start_h11(self) -> H11Machine:
-
         # lazy import: h11 takes 25 ms to import, and a plain head does not need h11
         from protocols.http.h11_machine import H11Machine
 

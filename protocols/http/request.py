@@ -22,6 +22,11 @@ from protocols.step import Source
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
+
+class HostFields(tuple[tuple[bytes, bytes], ...]):
+    """The header fields of most requests to a host. They contain no secret, so their lines are cached."""
+
+
 #: Header fields whose names contain these strings are displayed with the value `****` (S17, privacy).
 _SECRET = rb"(?i)auth|cookie|key|passw|secret|session|signature|token"
 
@@ -86,6 +91,8 @@ class HttpRequest(NamedTuple):
     @property
     def secrets(self) -> Headers:
         """Return the header fields whose values must not be displayed."""
+        if type(self.headers) is HostFields:
+            return ()
         return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
     def route_through(self, place: bytes) -> HttpRequest:
@@ -143,8 +150,8 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
 @lru_cache(maxsize=256)
 def _collect_own_fields(
     host: str, port: int | None, default_port: int, user_agent: bytes, codings: tuple[str, ...]
-) -> Headers:
-    """Return the header fields that depend only on the host and port. The fields are not secret."""
+) -> HostFields:
+    """Return the header fields that depend only on the host and port."""
     check_headers(((b"User-Agent", user_agent),))
     headers = {
         b"Host": _host(host, port, default_port),
@@ -152,7 +159,7 @@ def _collect_own_fields(
         b"Accept": b"*/*",
         b"Accept-Encoding": ", ".join(codings).encode("ascii") or b"identity",
     }
-    return prepare(b"GET", b"/", [(name, value) for name, value in headers.items() if value]).headers
+    return HostFields(prepare(b"GET", b"/", [pair for pair in headers.items() if pair[1]]).headers)
 
 
 def _make_conditional_fields(options: Options) -> dict[bytes, bytes]:
