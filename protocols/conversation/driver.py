@@ -218,7 +218,11 @@ class Conversation:
                 return step
             self._cancelled = step
             try:
-                advance = partial(self._dialogue.send, await self._performer.perform(step))
+                if type(step) is Receive or type(step) is Peek:
+                    result = await self._performer.receive(step)
+                else:
+                    result = await self._performer.perform(step)
+                advance = partial(self._dialogue.send, result)
             except ResolveError as error:
                 advance = partial(self._dialogue.throw, error)
             self._cancelled = None

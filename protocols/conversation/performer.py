@@ -412,10 +412,8 @@ class Performer:
                 await opened.__aexit__(None, None, None)
 
     async def perform(self, step: Step) -> object:
-        """Perform a step, except one of the body, and return its result. Frequent steps come first."""
+        """Perform a step that is not a read or of the body, and return its result; frequent steps first."""
         match step:
-            case Receive(reader=reader):
-                return await self._receive(reader)
             case Send(lines=lines, unless=None):
                 await self.stream.send(*lines)
             case Acquire():
@@ -430,8 +428,6 @@ class Performer:
                 return await self._gate.credentials(user, challenged=challenged)
             case Connect(tls=tls):
                 self.stream = await self._open(self._gate.connect(tls=tls))
-            case Peek(reader=reader):
-                return await self._peek(reader)
             case ReleaseToPool(state=state):
                 return self.release(state)
             case OpenData(port=port, tls=tls):
@@ -473,8 +469,8 @@ class Performer:
                 return await self.exchanges.open_datagrams(route)
             case ExchangeDatagrams(exchange=exchange):
                 return await self.exchanges.run_exchange(exchange)
-            case StartBody() | EmitBody() | CopyBody():
-                raise AssertionError("the driver performs the steps of the body")
+            case Receive() | Peek() | StartBody() | EmitBody() | CopyBody():
+                raise AssertionError("the driver reads, and performs the steps of the body")
             case _:
                 assert_never(step)
         return None
@@ -590,7 +586,7 @@ class Performer:
         """
         while self._early_result is None:
             try:
-                value = await self._receive(unless.reader)
+                value = await self.receive(unless)
             except TimedOut:
                 continue
             except ResolveError as error:
@@ -607,14 +603,15 @@ class Performer:
             lines = ()
         await self.stream.send(*lines, step.encode(b""))
 
-    async def _receive(self, reader: Reader[T]) -> T:
+    async def receive(self, step: Receive[T] | Peek[T] | AwaitData[T] | StopCondition[T]) -> T:
+        """Read one value with the reader of the step."""
         if self._early_result is not None:
             early, self._early_result = self._early_result, None
             if isinstance(early.value, ProtocolError):
                 raise early.value
             return cast(T, early.value)
         if self._reader is None:
-            self._reader = reader(self.buffer)
+            self._reader = step.reader(self.buffer)
         while True:
             try:
                 needs = next(self._reader)
@@ -625,30 +622,21 @@ class Performer:
             except ResolveError:
                 self._reader = None
                 raise
-            await self._fill_buffer(needs)
-
-    async def _peek(self, reader: Reader[T]) -> T:
-        parsing = reader(self.buffer)
-        while True:
+            if needs is REST:
+                await self.rest()
+                continue
             try:
-                needs = next(parsing)
-            except StopIteration as done:
-                value: T = done.value
-                return value
-            assert needs is REST or not self.buffer.is_all, "a reader asked for more after the end"
-            try:
-                await self._fill_buffer(needs)
+                if self.buffer.broken is not None:
+                    raise self.buffer.broken
+                receive = self.stream.receive
+                octets = await (receive() if self._timer is None else self._timer.run(receive))
             except (Disconnected, TimedOut) as error:
+                if type(step) is not Peek:
+                    raise
+                assert not self.buffer.is_all, "a reader asked for more after the end"
                 self.buffer.broken = error
-
-    async def _fill_buffer(self, needs: Rest | None) -> None:
-        if needs is REST:
-            await self.rest()
-        elif self.buffer.broken is not None:
-            raise self.buffer.broken
-        else:
-            receive = self.stream.receive
-            self.buffer.feed(await (receive() if self._timer is None else self._timer.run(receive)))
+            else:
+                self.buffer.feed(octets)
 
     async def rest(self) -> None:
         """Let other tasks run during a long computation (S16, resource limits)."""
@@ -661,7 +649,7 @@ class Performer:
             try:
                 expectation = DataExpectation.MORE
                 while expectation is DataExpectation.MORE:
-                    values.append(await self._receive(step.reader))
+                    values.append(await self.receive(step))
                     expectation = step.weigh(values)
             # The errors are stored. If they were raised, data that arrived at the same time would be lost.
             except ProtocolError as error:
@@ -676,7 +664,7 @@ class Performer:
         data = self.data
         outcome, received = await self._gate.first_of(receive_replies, data.receive)
         if received is None and self._early_result is not None:
-            await self._receive(step.reader)
+            await self.receive(step)
         broken = None
         if received is not None:
             broken = received.value
@@ -687,7 +675,7 @@ class Performer:
         return BodyStarted(tuple(values), len(data.buffer), broken, data.stream.close_notify_seen)
 
     async def _await_announced(self, step: AwaitData[T]) -> BodyStarted[T]:
-        values, data, broken = (await self._receive(step.reader),), self.data, None
+        values, data, broken = (await self.receive(step),), self.data, None
         match step.weigh(values):
             case DataExpectation.MORE | DataExpectation.LAST:
                 broken = await data.receive()
