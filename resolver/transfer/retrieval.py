@@ -6,13 +6,13 @@ of `Resolver` read the body and return completed responses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
-from protocols.contract import Alternative, Finding, Moved, Reply, Url
+from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
 from protocols.conversation.driver import hold
 from protocols.errors import (
     IntegrityError,
@@ -143,10 +143,13 @@ class Retrieval(OpenRetrieval):
             request, earlier = self._request, self.earlier
             try:
                 if alternative is None or isinstance(alternative, str):
-                    url_gate, reply = await self._open_request(clock)
+                    url_gate, dialogue, reported = self._make_dialogue(clock)
                 else:  # the server that sent the redirect also serves this location
                     url_gate, self.shown = self._points[-1].url_gate, request.url.shown
-                    reply = await self._enter(url_gate, alternative(), clock)
+                    dialogue, reported = alternative(), len(url_gate.findings)
+                reply = await self._enter(url_gate, dialogue, clock)
+                if url_gate.findings:
+                    self._warn(url_gate, reported)
                 if reply.moved is None:
                     if reply.failure is not None and not request.options.refusals:
                         max_recorded = None if self._recording is None else self._limits.body
@@ -162,7 +165,8 @@ class Retrieval(OpenRetrieval):
                 self._end_record(error, clock)
                 alternative = self._find_alternative(self._locate_error(error, request, earlier))
 
-    async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
+    def _make_dialogue(self, clock: Clock) -> tuple[UrlGate, Dialogue[object], int]:
+        """Return the gate and the dialogue of the next request, and the number of reported warnings."""
         request = self._request
         if self._network.quota is not None:
             self._network.quota.check(0)
@@ -179,10 +183,7 @@ class Retrieval(OpenRetrieval):
             raise no_handler(request.url)
         reported = self._warn(url_gate, 0) if url_gate.findings else 0
         dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
-        reply = await self._enter(url_gate, dialogue, clock)
-        if url_gate.findings:
-            self._warn(url_gate, reported)
-        return url_gate, reply
+        return url_gate, dialogue, reported
 
     def _end_record(self, error: BaseException | None, clock: Clock | None = None) -> None:
         if self._recording is not None:
@@ -194,7 +195,7 @@ class Retrieval(OpenRetrieval):
         else:
             self._end_record(error, self._clock)
 
-    async def _enter(self, url_gate: UrlGate, dialogue: Dialogue[object], clock: Clock) -> Reply:
+    def _enter(self, url_gate: UrlGate, dialogue: Dialogue[object], clock: Clock) -> Awaitable[Reply]:
         """Start the protocol exchange, recorded in or replayed from an archive, and return the response.
 
         If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise, a server
@@ -207,22 +208,21 @@ class Retrieval(OpenRetrieval):
             via = self.earlier[-1].shown if self.earlier else None
             self._recording.begin(self._request, url_gate, via)
             dialogue = self._recording.watch_dialogue(dialogue)
-        conversation = hold(dialogue, url_gate)
+        conversation = self._conversation = hold(dialogue, url_gate)
         if limits.min_rate is None and self._head_clock is None and not clock.is_bound:
-            reply = await conversation.__aenter__()
-            self._conversation = conversation
-            return reply
+            return conversation.__aenter__()
+        return self._enter_in_time(conversation, limits, clock)
+
+    async def _enter_in_time(
+        self, conversation: AbstractAsyncContextManager[Reply], limits: Limits, clock: Clock
+    ) -> Reply:
         with clock.limit_time(), nullcontext() if self._head_clock is None else self._head_clock.limit_time():
             if limits.min_rate is None:
-                reply = await conversation.__aenter__()
-            else:
-                with clock.loop.move_on_after(limits.idle) as scope:
-                    reply = await conversation.__aenter__()
-                if scope.cancelled_caught:
-                    words = f"timed out: no body within {limits.idle:g} s, with a minimum rate"
-                    raise TimedOut(words).with_setting("idle_timeout")
-        self._conversation = conversation
-        return reply
+                return await conversation.__aenter__()
+            with clock.loop.move_on_after(limits.idle):
+                return await conversation.__aenter__()
+            words = f"timed out: no body within {limits.idle:g} s, with a minimum rate"
+            raise TimedOut(words).with_setting("idle_timeout")
 
     def _admit(self, request: RetrievalRequest, clock: Clock) -> UrlGate:
         limits, options = self._limits, request.options
