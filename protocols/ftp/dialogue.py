@@ -342,6 +342,7 @@ def retrieve(
         try:
             try:
                 yield from _reuse(session)
+                yield from _inquire(session)
             except (NotFound, EmptyListing):
                 if not session.can_repeat:
                     raise
@@ -351,6 +352,7 @@ def retrieve(
                 control.begin(limits, options.keep)
                 session = FtpSession(control, url, options)
                 yield from _reuse(session)
+                yield from _inquire(session)
             return control if control.idle else None
         except ConnectionNotReusable:
             continue
@@ -379,7 +381,7 @@ def retrieve(
 
 
 def _reuse(session: FtpSession) -> Dialogue[None]:
-    """Retrieve on a pooled connection, and send the first commands in one write if the server permits it.
+    """Change the directory on a pooled connection. Send the commands in one write if the server permits it.
 
     The server must process commands in order. If a command before the transfer is refused, the data of the
     transfer is discarded with the connection. If the data port is not known yet, EPSV is sent instead of the
@@ -403,7 +405,6 @@ def _reuse(session: FtpSession) -> Dialogue[None]:
     if route is DirectoryRoute.HOME:
         yield from return_home(control)
         yield from change_directory(control, cwds)
-    yield from _inquire(session)
 
 
 def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[partial[Control], Options]]:
