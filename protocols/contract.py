@@ -91,10 +91,7 @@ class StreamCodec(Protocol):
         ...
 
     def read(self, most: int) -> bytes:
-        """Return the next decompressed bytes, at most `most`.
-
-        The result is empty if more input is needed.
-        """
+        """Return the next decompressed bytes, at most `most`; empty if more input is needed."""
         ...
 
 

@@ -7,10 +7,7 @@ from datetime import UTC, datetime
 
 
 def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
-    """Return the UTC time from the digits of year, month, day, hour, minute and second.
-
-    For an invalid date or time, the result is `None`.
-    """
+    """Return the UTC time from the digits of year to second, or None for an invalid date or time."""
     year, month, day, hour, minute, second = map(int, digits)
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)

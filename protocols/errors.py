@@ -95,10 +95,7 @@ class ResolveError(Exception):
         vars(self).update(facts, message=Masked(message), url=url, attempts=1)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute once (write-once).
-
-        Only dunder attributes such as `__cause__` can be set again.
-        """
+        """Set an attribute once (write-once); only dunder attributes such as `__cause__` can change."""
         if name in vars(self) and not name.startswith("_"):
             raise AttributeError(f"{name} of an error cannot be changed after it was made (raise a copy)")
         super().__setattr__(name, value)
@@ -254,10 +251,7 @@ class NetworkError(ResolveError):
         super().__init__(message, url=url, retryable=retryable)
 
     def passing(self) -> Self:
-        """Return a copy without `lasting`.
-
-        The failure may then be temporary.
-        """
+        """Return a copy without `lasting`, because the failure may be temporary."""
         return self._but({"lasting": False})
 
 
@@ -299,10 +293,7 @@ class TlsError(NetworkError):
         super().__init__(message, url=url, retryable=retryable, lasting=lasting)
 
     def without_certificate(self) -> Self:
-        """Return a copy without the digest.
-
-        The certificate of this server cannot be pinned.
-        """
+        """Return a copy without the digest, because this server's certificate cannot be pinned."""
         return self._but({"certificate": None})
 
 

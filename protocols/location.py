@@ -437,10 +437,7 @@ class Headers:
         return ", ".join(values) if (values := self.get_list(name)) else default
 
     def get_list(self, name: str) -> list[str]:
-        """Return all values of a name in order.
-
-        The list is empty if the name is absent.
-        """
+        """Return all values of a name in order, or an empty list."""
         key = name.lower()
         return [value for field, value in self.pairs if field.lower() == key]
 

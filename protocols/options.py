@@ -115,10 +115,7 @@ class ProxyAuth(Protocol):
     """The authentication to an HTTP proxy that forwards requests with absolute URLs."""
 
     def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the proxy login as header fields for a request.
-
-        Before the proxy has requested a login, the result is empty.
-        """
+        """Return the proxy login as header fields, or nothing before the proxy requested a login."""
         ...
 
     @property

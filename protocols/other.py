@@ -38,10 +38,7 @@ def parse(text: UrlText, status: Status) -> OtherUrl:
 
 
 def place_password(text: UrlText) -> None:
-    """Record the position of a password by the generic syntax.
-
-    If the parser of the scheme has recorded the position, nothing changes.
-    """
+    """Record the position of a password by the generic syntax, unless the scheme's parser recorded it."""
     if any(place.name == "password" for place in text.places):
         return
     start, at = _find_userinfo(text)
@@ -63,10 +60,7 @@ def _find_userinfo(text: UrlText) -> tuple[int, int]:
 
 
 def has_user_information(url: Url) -> bool:
-    """Return whether the URL has user information by the generic syntax (RFC 3986 3.2.1).
-
-    The function ignores the scheme's own grammar.
-    """
+    """Return whether the URL has user information by the generic syntax alone (RFC 3986 3.2.1)."""
     return "@" in _authority(url)
 
 

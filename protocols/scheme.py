@@ -16,10 +16,7 @@ _NO_REFINEMENTS: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})
 
 
 class Extra(NamedTuple):
-    """An optional dependency of a dialogue.
-
-    `name` is the extra of the distribution that installs the top-level `modules`.
-    """
+    """An optional dependency of a dialogue: the extra `name` installs the top-level `modules`."""
 
     name: str
     modules: tuple[str, ...]

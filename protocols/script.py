@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 class Prompt(Protocol):
-    """A text pattern, such as a shell prompt. The script of a telnet session waits for this text.
-
-    `str` returns the pattern for display.
-    """
+    """A text pattern, such as a shell prompt, for which a telnet script waits; `str` returns the pattern."""
 
     def end_in(self, window: bytes) -> int | None:
         """Return the end index of the first match in `window`, or None without a match.

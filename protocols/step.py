@@ -146,10 +146,7 @@ class ReleaseToPool(NamedTuple):
 
 
 class OpenFile(NamedTuple):
-    """Open a local file or directory by its path segments, starting at the root directory.
-
-    The result is a `LocalFile`.
-    """
+    """Open a local file or directory by its path segments from the root, and return a `LocalFile`."""
 
     segments: tuple[bytes, ...]
     ideal: LocalFile
@@ -198,10 +195,7 @@ class SendBody(NamedTuple):
 
 
 class Receive(NamedTuple, Generic[T]):
-    """Read one value.
-
-    `what` is the name of the value for display. `ideal` is the expected reply.
-    """
+    """Read one value. `what` is its name for display, and `ideal` the expected reply."""
 
     reader: Reader[T]
     what: str
@@ -221,10 +215,7 @@ class Peek(NamedTuple, Generic[T]):
 
 
 class StartTimer(NamedTuple):
-    """Limit the time of the following steps to `seconds`.
-
-    When the time has elapsed, a waiting `Receive` raises `TimerElapsed`.
-    """
+    """Limit the following steps to `seconds`; then a waiting `Receive` raises `TimerElapsed`."""
 
     seconds: float
 

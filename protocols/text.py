@@ -97,10 +97,7 @@ def _shorten(text: str, max_length: int) -> str:
 
 
 def instant(moment: datetime | None) -> str | None:
-    """Return a time in the format of RFC 3339, in UTC and whole seconds.
-
-    A time without a time zone counts as UTC.
-    """
+    """Return a time in RFC 3339 format, in UTC and whole seconds. Without a time zone, it counts as UTC."""
     if moment is None:
         return None
     from datetime import UTC  # lazy import: `explain` formats no time

@@ -184,10 +184,7 @@ def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
 
 
 def encode_payload(octets: bytes) -> Line:
-    """Return a request body that the caller composed.
-
-    The body contains no text of a URL (S05, no side effects).
-    """
+    """Return a request body that the caller composed, without text of a URL (S05, no side effects)."""
     return Line(octets, octets)
 
 
@@ -241,10 +238,7 @@ def encode_negotiation(verb: int, option: int) -> Line:
 
 
 def encode_subnegotiation(option: int, octets: bytes) -> Line:
-    """Return a subnegotiation (RFC 855): IAC SB, the option, its data, IAC SE.
-
-    Each byte 255 of the data is doubled.
-    """
+    """Return a subnegotiation (RFC 855): IAC SB, the option, its data with each 255 doubled, IAC SE."""
     sent = bytes((_IAC, 0xFA, option)) + octets.replace(b"\xff", b"\xff\xff") + b"\xff\xf0"
     return Line(sent, sent)
 

@@ -74,10 +74,7 @@ PRELIMINARY_LIMIT = 100
 
 
 class ServiceClosing(TryLater):
-    """A 421 reply, which announces that the server closes the connection (RFC 959 5.4).
-
-    A retry on a new connection may succeed.
-    """
+    """A 421 reply: the server closes the connection (RFC 959 5.4), and a new connection may succeed."""
 
 
 class UnansweredCommand(TimedOut):
@@ -229,10 +226,7 @@ class Control:
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """Send a command and receive its reply. `ideal` is the code and text of the expected reply.
-
-        Secrets in the text of the reply are masked.
-        """
+        """Send a command and receive its reply with masked secrets. `ideal` is the expected reply."""
         yield from self.say(verb, *arguments)
         reply: ControlReply = yield Receive(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))

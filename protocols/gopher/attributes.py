@@ -423,10 +423,7 @@ class AskForm(NamedTuple):
 
 
 def parse_form(lines: Iterable[bytes]) -> AskForm:
-    """Parse the lines of an ASK block.
-
-    Blank lines are skipped. A line with an unknown keyword becomes an `AskLine` of an unknown kind.
-    """
+    """Parse the lines of an ASK block; skip blank lines. An unknown keyword gives an unknown kind."""
     return AskForm(tuple(_parse_line(line) for line in lines if line.strip()))
 
 

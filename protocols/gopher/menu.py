@@ -112,10 +112,7 @@ def make_link(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
 
 
 def linked_url(selector: bytes) -> bytes | None:
-    """Return the text after `URL:` in the selector of an item of type h.
-
-    The result is `None` if the selector does not begin with `URL:`.
-    """
+    """Return the text after `URL:` at the start of the selector of an item of type h, or None."""
     for mark in (b"URL:", b"/URL:"):
         if selector.startswith(mark):
             return selector[len(mark) :]
@@ -253,7 +250,6 @@ class MenuItems:
         self._last_type = "+"
 
     def entry(self, item: MenuItem) -> Entry:
-        """Return the entry of the next item."""
         character = self._last_type if item.character == "+" else item.character
         if character not in _NO_ITEM:
             self._last_type = character

@@ -58,7 +58,6 @@ class GopherPlusCommand(NamedTuple):
 
     @property
     def requests_records(self) -> bool:
-        """Return whether attribute records are requested."""
         return self.requested in ("attributes", "directory", "form")
 
 

@@ -58,10 +58,7 @@ class HttpAnswer(NamedTuple):
     secured: bool
 
     def skip_body(self, findings: list[Finding]) -> Dialogue[None]:
-        """Skip an unwanted body without waiting for more bytes.
-
-        The connection can be reused only if the complete body is already buffered.
-        """
+        """Skip an unwanted body without waiting. Only a completely buffered body permits the reuse."""
         if (yield ParseBuffered(cast("Reader[bool]", self.exchange.skip_body))):
             self._note_surplus((yield ReleaseToPool(self.exchange.state)), findings)
 

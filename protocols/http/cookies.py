@@ -265,10 +265,7 @@ _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def has_passed(expires: str, now: str) -> bool:
-    """Return whether a cookie has expired: the date `expires` is before `now`, the Date of the response.
-
-    For a date that cannot be parsed, the result is False.
-    """
+    """Return whether the date `expires` of a cookie is valid and before `now`, the Date of the response."""
     date = parse_cookie_date(expires)
     return date is not None and date <= (parse_cookie_date(now) or _LONG_AGO)
 

@@ -51,10 +51,7 @@ _LENGTH = re.compile(r"[0-9]{1,19}")
 
 
 def write_plain(request: HttpRequest, secrets: Headers) -> Line | None:
-    """Return the head of a plain request, or None if the request has a body or is not plain.
-
-    The head is then the complete request.
-    """
+    """Return the head of a plain request, which is the complete request, or None for any other request."""
     start = b"%b %b HTTP/1.1" % (request.method, request.target)
     if request.body != b"" or not _START.fullmatch(start):
         return None
@@ -136,10 +133,7 @@ class Http1Exchange:
 
     @property
     def _machine(self) -> H11Machine:
-        """Return the h11 machine.
-
-        For a plain request, h11 is used only if the response is not plain.
-        """
+        """Return the h11 machine; a plain request needs it only if the response is not plain."""
         if self._h11 is None:
             self._start_h11().encode_end()
         assert self._h11 is not None
@@ -275,10 +269,6 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state of the connection for the pool after the body, or None.
-
-        The result is `None` if the connection cannot be reused (keep-alive). Client and server must both
-        allow the reuse.
-        """
+        """Return the state for the pool, or None if client or server excludes reuse (keep-alive)."""
         has_sent_all = self._h11 is None or self._h11.has_sent_all
         return True if has_sent_all and not self._is_cut_off else None

@@ -457,10 +457,7 @@ def make_group_reply(url: NewsUrl | NntpUrl, span: GroupRange, limits: Limits) -
 
 
 def make_groups_reply(url: NewsUrl | NntpUrl, count: int | None, limits: Limits) -> Reply:
-    """Return the reply for a URL that lists groups.
-
-    `count` is the number of matching groups. It is `None` unless the caller requested only metadata.
-    """
+    """Return the reply for a list of groups; `count` is set only if the caller requested only metadata."""
 
     pattern = url.group or b"*"
     extra: dict[str, JsonValue] = {"pattern": decode_text(pattern), "count": count}

@@ -58,10 +58,7 @@ class Precondition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NewsLogin:
-    """The user name and password of a login.
-
-    If the password is absent, the user is asked when the server requires a password.
-    """
+    """The user name and password of a login. If the server requires an absent password, the user is asked."""
 
     user: bytes
     password: bytes | None = field(repr=False)
@@ -116,10 +113,7 @@ class NewsNegotiation:
             raise TlsError("TLS is required, but the server does not offer STARTTLS")
 
     def fulfill(self, precondition: Precondition) -> Dialogue[None]:
-        """Discard the outstanding responses, and fulfill the precondition.
-
-        If the precondition cannot be fulfilled, the exception for the response is raised.
-        """
+        """Discard the outstanding responses; fulfill the precondition or raise the response's exception."""
         state, code = self._state, precondition.response.code
         try:
             yield from self._session.discard_all_responses()
@@ -266,10 +260,7 @@ class NewsNegotiation:
             raise refusal(command, response)
 
     def _start_tls(self) -> Dialogue[bool]:
-        """Send STARTTLS; return False if the server does not offer STARTTLS.
-
-        A failed TLS handshake raises `TlsError`.
-        """
+        """Send STARTTLS; return False if it is not offered. A failed handshake raises `TlsError`."""
         state = self._state
         self._check_uncompressed()
         yield from self._request_capabilities()

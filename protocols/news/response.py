@@ -301,10 +301,7 @@ def refusal(action: NntpCommand | str, response: NntpResponse) -> Declined | Pro
 def make_declined(
     kind: type[Declined], action: NntpCommand | str, response: NntpResponse, meaning: str
 ) -> Declined:
-    """Return the exception for a refusal.
-
-    The caller chooses the class of the exception and the meaning of the refusal.
-    """
+    """Return the exception for a refusal, with the class and meaning that the caller chose."""
     text = decode_text(response.text)
     return kind(f"{action}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)
 

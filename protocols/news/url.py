@@ -80,10 +80,7 @@ class NntpUrl(HostUrl):
 
 
 def parse_news(text: UrlText) -> NewsUrl:
-    """Parse a `news:` or `snews:` URL.
-
-    A URL with a server and without a path names all groups (RFC 5538 2.2).
-    """
+    """Parse a `news:` or `snews:` URL. A server without a path names all groups (RFC 5538 2.2)."""
     if not text.text.startswith("//", text.start, text.end):
         group, message_id = _parse_article(text, text.start)
         return NewsUrl(
@@ -96,12 +93,7 @@ def parse_news(text: UrlText) -> NewsUrl:
 
 
 def _parse_article(text: UrlText, start: int) -> tuple[bytes | None, bytes | None]:
-    """Parse a group or a message-id.
-
-    Exactly one of the two results is set.
-
-    A URL with an `@` that is not percent-encoded has a message-id.
-    """
+    """Return a group or a message-id, and None for the other. A plain `@` marks a message-id."""
     at = find(text, "@", start)
     if at < text.end:
         return None, _parse_message_id(text, start, at)
@@ -211,7 +203,6 @@ def _build_group(octets: bytes, allowed: re.Pattern[bytes]) -> str:
 
 
 def is_article(number: int) -> bool:
-    """Return whether the number is a valid article number."""
     return 0 <= number <= _MAX_NUMBER
 
 

@@ -275,10 +275,7 @@ def _explain_local_path(path: bytes) -> str:
 
 
 def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
-    """Return the first method with a URL that the client can follow.
-
-    Without such a method, the first service for the user is returned.
-    """
+    """Return the first method with a URL that the client can follow, or else the first service."""
     choices = [method for method in methods if method.mapped_url is not None]
     return next((method for method in choices if not method.is_session), choices[0] if choices else None)
 

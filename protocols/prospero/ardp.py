@@ -513,9 +513,7 @@ class _Request:
         return self._acknowledged > previous
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
-        """Return the packets in the send window.
-
-        With `only_new`, only packets that were never sent are returned.
+        """Return the packets in the send window, or with `only_new` those never sent.
 
         `received_through` is the number of the last packet before the first gap in the received reply.
         """

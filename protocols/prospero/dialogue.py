@@ -200,10 +200,7 @@ _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 
 
 def emit_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
-    """Emit the names of the directory's links, including the links of expanded union links.
-
-    If `raw` is set, the body has the received LINK lines instead of the names.
-    """
+    """Emit the names of the links, with expanded union links. With `raw`, emit the received LINK lines."""
     members = yield from expand_unions(inquiry, directory)
     referrers = {place.identity: inquiry.referrer(place) for place in members.places if place.via is not None}
     links = LinkReader(members.members, referrers)

@@ -151,7 +151,6 @@ class ProsperoReply:
 
 
 def join_packets(texts: Sequence[bytes]) -> bytes:
-    """Join the texts of the packets to the text of the reply."""
     if _ENDS_WITH_NUL.match(b"".join(texts[:2])):
         texts = [text.removesuffix(b"\0") for text in texts]
     return b"".join(texts)
@@ -438,12 +437,7 @@ class Inquirer:
     def _find_redirect(
         self, target: RequestObject, addresses: Sequence[str]
     ) -> RedirectAddress | SwitchAddress | None:
-        """Return the permanent redirect of a server.
-
-        Without a redirect, the address of its last response is returned.
-
-        Before the first response of the server, the result is `None`.
-        """
+        """Return a server's permanent redirect, or else the address of its last response, or None."""
         if target.server in self._redirects:
             return self._redirects[target.server]
         address = self._responders.get(target.server)

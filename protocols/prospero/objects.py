@@ -370,12 +370,7 @@ def describe(attributes: Iterable[Attribute]) -> Iterator[tuple[str, str]]:
 
 
 def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | None:
-    """Return the first token of the first attribute that has a token.
-
-    Only the attributes in `names` are searched.
-
-    The attributes of links are searched, too.
-    """
+    """Return the first token of the first attribute in `names` that has one, including links' attributes."""
     for name in names:
         for attribute in attributes:
             if attribute.name == name and attribute.values:

@@ -54,7 +54,7 @@ CONTENTS = b"CONTENTS"
 
 
 def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
-    """Join the values of CONTENTS in order, and return None if CONTENTS does not have a value.
+    """Join the values of CONTENTS, or return None.
 
     A DATA value is copied unchanged. A TAGGED value becomes a line `tag: octets`.
     """
@@ -85,13 +85,7 @@ def check_length(octets: bytes, size: int | None) -> None:
 
 
 def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | None:
-    """Guess the media type.
-
-    The result is text/plain if an access method declares text. Otherwise the file extension determines the
-    media type.
-
-    Return None if the file extension is unknown.
-    """
+    """Return text/plain if an access method declares text, else the type of the extension, or None."""
     if any(method.mapped_url is not None and method.mapped_url.is_text for method in methods):
         return "text/plain"
     name = hsoname.rpartition(b"/")[2]

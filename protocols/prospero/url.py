@@ -71,7 +71,6 @@ def as_directory(url: ProsperoUrl) -> ProsperoUrl:
 
 
 def build(url: ProsperoUrl) -> str:
-    """Return the URL as text."""
     fields = "".join(map(_build_field, url.fields))
     return build_url(url, f"{build_login(url)}/{encode(url.hsoname, _NAME_DATA)}{fields}")
 

@@ -235,10 +235,7 @@ class TelnetScanner:
 
 
 class NvtText:
-    """A decoder that converts data into text whose lines end with LF.
-
-    A carriage return at the end of a block is stored until the next block.
-    """
+    """A decoder to text with LF line ends; it keeps a carriage return at the end of a block."""
 
     def __init__(self) -> None:
         self._buffer = b""

@@ -248,10 +248,7 @@ class NvtTerminal:
 
     @property
     def sends_characters(self) -> bool:
-        """Return whether each character is sent when it is typed, without line editing in the client.
-
-        The result is True if the server suppresses go-ahead (RFC 858).
-        """
+        """Return whether each character is sent when typed: the server suppresses go-ahead (RFC 858)."""
         return self.server.is_on(TelnetOption.SGA)
 
     @property
@@ -309,7 +306,6 @@ class NvtTerminal:
             self._send_size()
 
     def encode_typed(self, octets: bytes) -> Line:
-        """Encode typed bytes."""
         return encode_typed(octets, binary=self.client.is_on(TelnetOption.BINARY))
 
     def encode_keys(self, octets: bytes) -> Line:

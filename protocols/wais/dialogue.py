@@ -123,10 +123,7 @@ def _describe_database(url: WaisUrl, request: bytes, max_size: int, options: Opt
 
 
 def _fetch_description(url: WaisUrl, records: WaisRecords, max_size: int) -> Dialogue[JsonValue]:
-    """Return the parsed source description of a database.
-
-    The result is `None` if the description is missing or too long for a response.
-    """
+    """Return the parsed source description of a database, or None if it is missing or too long."""
     try:
         return describe((yield from _find_source(url, records, max_size).fetch_first()))
     except Declined:

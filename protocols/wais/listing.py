@@ -127,10 +127,7 @@ def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
 
 
 def _url_in(hit: DocumentHeader, wtype: bytes, search: WaisUrl) -> str | None:
-    """Return the URL of a hit.
-
-    For a hit of type URL, the URL is in the headline. Otherwise it names the document of type `wtype`.
-    """
+    """Return the URL of a hit: its headline for type URL, or else the URL of the document of type `wtype`."""
     return _link_in(hit, wtype) or document_url(hit, wtype, search)
 
 
@@ -189,10 +186,7 @@ def _build_database(search: WaisUrl) -> str:
 
 
 def parse_date(date: bytes) -> datetime | None:
-    """Parse a date; return None for invalid text.
-
-    Servers send `yymmdd`; the specification requires `yyyymmdd`. Both formats are accepted.
-    """
+    """Parse a date as `yymmdd` (servers) or `yyyymmdd` (specification); return None for invalid text."""
     if not (date.isdigit() and len(date) in (6, 8)):
         return None
     year = int(date[:-4])

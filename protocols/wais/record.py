@@ -107,8 +107,7 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
 def refusal(diagnostics: Sequence[Diagnostic], action: str) -> Declined:
     """Return the exception for diagnostics.
 
-    The first diagnostic other than `SF` (out of range) determines the exception, because servers send `SF` in
-    addition to other diagnostics.
+    Servers send `SF` (out of range) in addition to others, so the first other diagnostic has priority.
     """
     cause = next((diagnostic for diagnostic in diagnostics if not diagnostic.is_out_of_range), diagnostics[0])
     kind = _ERRORS.get(cause.code, Declined)

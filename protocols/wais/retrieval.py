@@ -68,10 +68,7 @@ def negotiate_size() -> Dialogue[int]:
 
 
 def search(request: bytes, max_size: int, ideal: WaisRecords) -> Dialogue[WaisRecords]:
-    """Send a search for terms, and return the records of the response.
-
-    A diagnostic in the response raises an error, even if the response also has records.
-    """
+    """Send a search for terms, and return the records. A diagnostic is an error, even beside records."""
     yield Send((encode_message(request),))
     expected: WaisRecords | None = ideal
     records = yield from receive(read_records(max_size), "Search-Response: records of the hits", expected)
@@ -268,10 +265,7 @@ def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEndi
 
 
 def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
-    """Return the kind of ending that a response without text shows.
-
-    An error is raised if the response reports a failure or a missing document.
-    """
+    """Return the ending that a response without text shows, or raise its error."""
     if any(not diagnostic.is_out_of_range for diagnostic in diagnostics):
         raise refusal(diagnostics, f"the document from byte {at} on")
     if any(diagnostic.reports_end for diagnostic in diagnostics):

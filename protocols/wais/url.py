@@ -164,10 +164,7 @@ def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
 
 
 def write_fields(document_id: bytes, length: int | None) -> str | None:
-    """Return a document id in the browsers' form.
-
-    The result is `None` if the id has no such form, or if the length of the document is unknown.
-    """
+    """Return a document id in the browsers' form, or None without such a form or without a length."""
     fields = parse_fields(document_id)
     if fields is None or length is None:
         return None

@@ -228,10 +228,7 @@ class BulkPlan:
         return [(self._requests.name(host), requests, seconds) for host, requests, seconds in hosts]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return a histogram of the requests per host, as pairs (minimum, number of hosts).
-
-        For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
-        """
+        """Return a histogram of the hosts: (10, 3) means that 3 hosts have 10 to 99 requests each."""
         return self._scheduler.histogram()
 
     def copy_scheduler(self) -> BulkScheduler:
@@ -260,10 +257,7 @@ class PlannedRequest(NamedTuple):
 
 
 def assign_path(request: UrlLike | SaveRequest) -> PlannedRequest:
-    """Return the request with the path of the saved file.
-
-    A request with an invalid URL also gets a path, because the failure is reported like other failures.
-    """
+    """Return the request with the path of the saved file, also for an invalid URL, which is reported."""
     if not isinstance(request, SaveRequest):
         request = SaveRequest(request)
     text, host, scheme = _text(request.url), "", ""

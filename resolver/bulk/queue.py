@@ -343,10 +343,7 @@ class BulkScheduler:
     # -- figures
 
     def find_slowest(self, count: int) -> list[tuple[int, int, float]]:
-        """Return the slowest hosts by the initial estimate, with number of requests and duration.
-
-        Hosts without a rate limit and without a concurrency limit are omitted.
-        """
+        """Return the slowest limited hosts by the initial estimate, with requests and duration."""
         numbers = (host for host, cap in enumerate(self._cap) if cap and self._totals[host])
         hosts = heapq.nsmallest(count, numbers, key=lambda host: (-self._seconds_of_all(host), host))
         return [(host, self._totals[host], self._seconds_of_all(host)) for host in hosts]
@@ -355,10 +352,7 @@ class BulkScheduler:
         return self._totals[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return a histogram of the requests per host, as pairs (minimum, number of hosts).
-
-        For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
-        """
+        """Return a histogram of the hosts: (10, 3) means that 3 hosts have 10 to 99 requests each."""
         lengths = Counter(
             len(str(total)) for host, total in enumerate(self._totals) if total and self._cap[host]
         )

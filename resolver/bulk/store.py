@@ -108,8 +108,7 @@ class RemoteStore:
     def _make(self, directory: str) -> None:
         """Create a directory, with retries.
 
-        Other workers may create a parent directory concurrently, and each file system reports this conflict
-        with a different exception.
+        Other workers may create a parent directory concurrently; each file system raises another exception.
         """
         for _ in range(_MAX_MAKES):
             self._system.invalidate_cache()

@@ -47,10 +47,7 @@ class Command(CommandOptions):
 
     @property
     def is_silent(self) -> bool:
-        """Return whether error messages about a URL are suppressed.
-
-        The result is also true if JSON records on standard error already contain these error messages.
-        """
+        """Return whether error messages about a URL are suppressed, or are in JSON on standard error."""
         return self.silent or self._has_records_on_stderr
 
     @property
@@ -119,10 +116,7 @@ def _make_extraction(words: list[str], options: dict[str, Any]) -> Command:
 
 
 def _make_help(words: list[str]) -> Command:
-    """Return the help command, without other options.
-
-    The configuration file is not read, because help must be available if the file is invalid.
-    """
+    """Return the help command. The configuration file is not read, because it may be invalid."""
     return _make_command("help", words, {"config": "none"})
 
 
@@ -358,12 +352,7 @@ def _check_urls(command: Command) -> None:
 
 
 def _check_output(command: Command) -> None:
-    """Check the output options.
-
-    `-O FILE` and `-d` are only for `get` and `explain`.
-
-    `explain` accepts these options because it describes the effect of `get`.
-    """
+    """Check the output options. `-O FILE` and `-d` are for `get`, and for `explain` to describe `get`."""
     verb, options = command.verb, command.configuration.options
     to_file = command.output is not None and command.output != "-"
     to_directory = command.directory is not None and not options.keys().isdisjoint(("directory", "output"))
@@ -412,10 +401,7 @@ def _check_attachments(command: Command) -> None:
 
 
 def _check_trees(command: Command) -> None:
-    """Check that options of recursive retrieval are used with `-r`. Raises `UsageError`.
-
-    Without `-r`, a configured value of such an option is ignored.
-    """
+    """Check that tree options have `-r`; without `-r`, a configured value is ignored."""
     if command.configuration.options.get("recursive") and command.verb in ("cat", "ls", "info"):
         raise UsageError(f"-r is for get: {command.verb} does not read the directories below a URL")
     if command.recursive and command.output is not None and command.format is None:

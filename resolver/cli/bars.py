@@ -95,10 +95,7 @@ class Bars:
         return Text.assemble((self._fit(words, columns - len(figures)), "bold"), figures)
 
     def _fit(self, text: str, width: int) -> str:
-        """Pad or shorten a text to a width.
-
-        Characters are removed in the middle, because similar names often differ at the end.
-        """
+        """Pad a text, or shorten it in the middle, because similar names often differ at the end."""
         if cell_len(text) <= width:
             return set_cell_size(text, width)
         if width < 5:

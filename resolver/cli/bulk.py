@@ -60,10 +60,7 @@ class PickledSecrets(CommandSecrets):
         return self._default is not None or bool(self._sections)
 
     def admit(self, url: Url) -> None:
-        """Permit the use of a configured login for the host of a URL.
-
-        Other hosts are not stored, because a list may contain any number of hosts.
-        """
+        """Permit a configured login for the URL's host. Others are not stored: a list may name any number."""
         if isinstance(url, HostUrl) and self._has_login(url):
             super().admit(url)
 
@@ -115,10 +112,7 @@ class BulkDisplay:
         self._drawn = self._began
 
     def watch(self, requests: Iterable[T]) -> Iterator[T]:
-        """Yield the requests unchanged, and report the number of requests read so far.
-
-        The elapsed time starts after the last request was read.
-        """
+        """Yield the requests, and report the number read so far; the elapsed time starts after the last."""
         for count, request in enumerate(requests, 1):
             yield request
             if (now := self._clock()) - self._drawn >= self._READ_INTERVAL:

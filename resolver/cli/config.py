@@ -392,12 +392,7 @@ class _ConfigurationFile:
         return self._path if line is None else f"{self._path}, line {line}"
 
     def _lines(self) -> Iterator[tuple[int, str | None, str]]:
-        """Yield the line number, table and key of each line.
-
-        Only error messages need these values.
-
-        A key whose text spans several lines is not found.
-        """
+        """Yield the line, table and key of each line, for error messages; multi-line keys are not found."""
         table, mirrors = None, 0
         for number, line in enumerate(self._text.splitlines(), 1):
             if match := re.match(r"\s*\[\s*([\"']?)(.*?)\1\s*\]\s*(#.*)?$", line):

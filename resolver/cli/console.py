@@ -50,10 +50,7 @@ class Mode(NamedTuple):
 
 
 class Console:
-    """A context manager that restores all terminal settings at the end of its block.
-
-    The start of the block does not change the settings.
-    """
+    """A context manager that restores all terminal settings at its end, and changes none at its start."""
 
     def __init__(self) -> None:
         self._input = self._output = -1
@@ -213,8 +210,6 @@ class Console:
 
 def _reopen_terminal(fd: int, flags: int) -> int:
     """Open the terminal of a descriptor again.
-
-    If possible, it is opened as /dev/tty.
 
     After `su`, the terminal device may belong to another user, but all users can open /dev/tty.
     """

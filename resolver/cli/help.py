@@ -33,12 +33,7 @@ def show(command: Command) -> int:
 
 
 def page(words: tuple[str, ...], columns: int) -> str:
-    """Return the help page of the given topics.
-
-    Without topics, the page lists all commands and options.
-
-    Raises `UsageError` for an unknown topic.
-    """
+    """Return the help page of the topics, or of all commands. An unknown topic raises `UsageError`."""
     width = min(columns, _MAX_WIDTH)
     pages = [_find_topic(word, width) for word in words] or [_format_index(width)]
     topics = [page for page in pages if page is not None]

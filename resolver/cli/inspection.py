@@ -62,10 +62,7 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
 
 
 def explain(command: Command) -> int:
-    """Print the plan for each URL and return the exit status.
-
-    Raises `LocalError` if the page of `--html` cannot be written.
-    """
+    """Print each URL's plan and return the exit status. Raises `LocalError` if the page is not writable."""
     if not command.html:
         return _inspect_each(_explain, command)
     from resolver.cli import trace as diagrams  # lazy import: few users need a page

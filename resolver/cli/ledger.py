@@ -96,9 +96,7 @@ class LedgerInput:
             raise fault
 
     async def _read_next(self) -> tuple[list[Part], LocalError | None]:
-        """Return the next targets.
-
-        The second value is the error that ended the input, or None.
+        """Return the next targets, and the error that ended the input, or None.
 
         A thread reads the lists, because a list from a pipe may be idle for hours.
         """

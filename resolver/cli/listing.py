@@ -102,10 +102,7 @@ _MAX_LS_COLORS = 65_536
 
 
 class EntryColors(NamedTuple):
-    """The colors of names from LS_COLORS, by kind of entry and by file extension.
-
-    If `colors` is empty, names are not colored.
-    """
+    """The colors of names from LS_COLORS, by kind of entry and by file extension. Empty: no colors."""
 
     colors: Mapping[str, str]
 

@@ -190,9 +190,7 @@ _MAX_FINDINGS = 5
 def select_mirrors(
     urls: Iterable[str], source: ListSource, command: Command
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Return the URLs that the policy permits, in order.
-
-    The second value has the findings about the refused URLs.
+    """Return the URLs that the policy permits, and findings about the others.
 
     If the policy refuses all URLs, all URLs are returned without findings.
     """

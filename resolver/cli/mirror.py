@@ -103,12 +103,7 @@ class Trees:
         self._is_notice_sent = command.is_quiet or not command.ignore_robots
 
     async def start_tree(self, target: CommandTarget) -> None:
-        """Start a tree.
-
-        If the maximum number of concurrent trees is running, the method first waits for the end of one.
-
-        An error of the root URL is reported, and is not raised.
-        """
+        """Start a tree when fewer than the maximum run. An error of the root URL is reported, not raised."""
         await self._walk.wait_for_room(_MAX_TREES)
         number = self._tally.add_tree(target)
         try:

@@ -500,9 +500,7 @@ async def fetch_form(session: Resolver, url: HostUrl, target: CommandTarget) -> 
 async def fill_in(
     form: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    """Ask the questions of a form, send the form and print the reply.
-
-    Return the findings.
+    """Ask the questions of a form, send it, print the reply, and return the findings.
 
     Raises `Refused` before the first question if the policy does not permit sending the form.
     """

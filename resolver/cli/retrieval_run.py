@@ -302,10 +302,7 @@ class _RetrievalRun:
         )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
-        """Return the batch that runs the tasks of the URLs concurrently.
-
-        If bodies are written to standard output, the URLs are processed sequentially, in list order.
-        """
+        """Return the batch that runs the tasks concurrently, or in list order for standard output."""
         command = self._command
         if command.verb == "get" and command.output != "-":
             max_flushing = MAX_FLUSHING if command.jobs > 1 else 0  # a sequential run must report in order

@@ -105,12 +105,7 @@ class CommandSecrets:
         return await streams.request_secret(prompt)
 
     def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _LoginSection:
-        """Return the login section of the host and port.
-
-        Without such a section, the section of the host is returned.
-
-        A section with another user name is skipped.
-        """
+        """Return the login section of the host and port, or else of the host, for this user."""
         user_name = user or self._user
         default = self._default if find_rules(scheme).logs_in else None
         sections = [self._sections[name] for name in format_names(host, port) if name in self._sections]
@@ -154,12 +149,7 @@ class _LoginSection:
         return None if self._section.user is None else _encode(self._section.user)
 
     async def find_password(self, host: str, user: bytes) -> bytes | None:
-        """Return the password.
-
-        The result is `None` if the section has no source for a password.
-
-        Raises `NotConfigured` if the source fails.
-        """
+        """Return the password, or None without a source. A failed source raises `NotConfigured`."""
         if self._section.password is not None:
             return _encode(self._section.password)
         if self._section.command:

@@ -65,10 +65,7 @@ def _make_transcript(command: CommandOptions) -> Transcript | None:
 
 
 def parse_header(text: str) -> tuple[bytes, bytes]:
-    """Split a header into name and value.
-
-    Raises `UsageError`; the message does not contain the header, because its value is often a secret.
-    """
+    """Split a header into name and value. The error omits the header, because its value may be a secret."""
     name, colon, value = text.partition(":")
     if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
         raise UsageError(

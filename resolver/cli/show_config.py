@@ -76,12 +76,7 @@ def _print(rows: list[EffectiveSetting]) -> None:
 
 
 def _format_table_name(table: str) -> str:
-    """Format the name of a table for the configuration file.
-
-    A host name is quoted.
-
-    A host may have a table `"host".limits`.
-    """
+    """Format the name of a table for the configuration file: `"host"` or `"host".limits`."""
     host, dot, last = table.rpartition(".")
     if dot and last == "limits":
         return f"{_format_toml(host)}.limits"
@@ -119,12 +114,7 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
 def _proxy_for(
     scheme: str, endpoint: Endpoint, host_proxy: ConfiguredValue | None, command: Command
 ) -> dict[str, ConfiguredValue]:
-    """Return the setting of the proxy for a URL.
-
-    The result is empty without a proxy.
-
-    Exceptions, such as `no_proxy`, are taken into account.
-    """
+    """Return the setting of the proxy for a URL, or an empty text, also for exceptions (`no_proxy`)."""
     variables = variables_at(read_proxies(command.proxy), None if host_proxy is None else host_proxy.value)
     proxy = proxy_for(scheme, endpoint, variables)
     if proxy is None:

@@ -115,9 +115,7 @@ def print_above(text: str) -> None:
 
 
 def draw(lines: Sequence[str]) -> None:
-    """Replace the progress lines.
-
-    If `lines` is empty, the progress lines are removed.
+    """Replace the progress lines; with empty `lines`, remove them.
 
     Each line must be narrower than the terminal. A line may contain the control sequences of colors, but no
     others.
@@ -408,9 +406,7 @@ def input_lines() -> Iterator[bytes]:
 
 
 def read_first_line(name: str, max_size: int) -> bytes:
-    """Return the first line without its line end.
-
-    At most `max_size` bytes are returned.
+    """Return the first line, at most `max_size` bytes, without its line end.
 
     Bytes after the first line are not read, because another reader of standard input may need them.
     """

@@ -113,9 +113,7 @@ class RunSummary:
         self._has_all_lists = True
 
     def close(self, *, is_shown: bool) -> LocalError | None:
-        """Print the summary and write the list of failed targets.
-
-        Return the write error, or None.
+        """Print the summary, write the list of failed targets, and return the write error or None.
 
         The summary is printed only if `is_shown` is true and the run has several targets.
         """
@@ -196,9 +194,7 @@ def is_plain(url: str) -> bool:
 
 
 def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
-    """Return the record of a successful retrieval.
-
-    With `dry_run`, the retrieval is only planned.
+    """Return the record of a successful retrieval, or with `dry_run` of a planned retrieval.
 
     The member `path` is null for output to standard output, and for a skipped target without a file.
     """
@@ -209,10 +205,7 @@ def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dic
 
 
 def make_removed_record(path: str, *, is_done: bool) -> dict[str, JsonValue]:
-    """Return the record of a local file or directory that `--delete` removes.
-
-    If `is_done` is false, the file would be removed.
-    """
+    """Return the record of a file or directory that `--delete` removes, or would remove without `is_done`."""
     nulls = dict.fromkeys(("url", "final_url", "scheme"))
     record: dict[str, JsonValue] = {**nulls, "status": "done" if is_done else "skipped", "exit": 0}
     record |= {"error": None, "path": path, "bytes": 0, "resumed_from": 0, "media_type": None}

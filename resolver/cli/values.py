@@ -256,9 +256,7 @@ def checksum(text: str) -> Checksum:
 
 
 def suggest_nearest(word: str, names: Iterable[str]) -> str:
-    """Return a suggestion of the keyword that is most similar to `word`.
-
-    Without a similar keyword, the result is empty.
+    """Return a suggestion of the keyword most similar to `word`, or an empty text.
 
     A keyword that starts with `word` is preferred.
     """

@@ -53,9 +53,7 @@ Verb: TypeAlias = Callable[[Resolver, CommandTarget, Command], Awaitable[Saved |
 
 
 async def get(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
-    """Save a resource and report the outcome.
-
-    The file name comes from the URL or from `-O`.
+    """Save a resource under the name of its URL or of `-O`, and report the outcome.
 
     Returns None for a directory of a tree.
     """
@@ -95,10 +93,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
 async def _get_attachments(
     session: Resolver, target: CommandTarget, command: Command, directory: str
 ) -> Saved:
-    """Save the attachments of an article, and report an outcome for each of them.
-
-    After all outcomes were reported, the error of the first failed attachment is raised.
-    """
+    """Save the attachments of an article, report an outcome for each, and then raise the first error."""
     assert target.reservation is not None
     started = trio.current_time()
     try:
@@ -179,10 +174,7 @@ def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
 
 
 async def _save_mailbox(session: Resolver, target: CommandTarget, command: Command) -> Saved:
-    """Save the articles of a newsgroup as messages of a mailbox (mbox or Maildir).
-
-    Raises `ResolveError`. Articles that were received before the error are saved.
-    """
+    """Save a newsgroup's articles in a mailbox (mbox or Maildir); after an error, earlier articles stay."""
     # lazy import: only `-r --format` needs a mailbox, and `resolver.trees` loads many modules
     from resolver.files.mailbox import Maildir, Mbox
     from resolver.trees.saving import GroupMailbox, format_source
@@ -242,10 +234,7 @@ async def list_directory(
 
 
 def _checksum(target: CommandTarget, command: Command) -> Checksum | None:
-    """Return the expected checksum, from the command line or from the list.
-
-    The command line has precedence, except for `--checksum auto`.
-    """
+    """Return the expected checksum: `--checksum` overrides the list, except `--checksum auto`."""
     option: Checksum | None = command.checksum
     return target.checksum if option is None or (option.algorithm == "auto" and target.checksum) else option
 

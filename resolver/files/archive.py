@@ -196,9 +196,9 @@ _SPOOL_CHUNK = 262_144
 
 
 class ByteSpool:
-    """A buffer that moves its bytes from memory to a temporary file if they exceed `IN_MEMORY`.
+    """A buffer that moves its bytes to a temporary file in `directory` if they exceed `IN_MEMORY`.
 
-    The temporary file is in `directory`. Methods raise `LocalError` if the disk is full.
+    Methods raise `LocalError` if the disk is full.
     """
 
     def __init__(self, directory: str) -> None:
@@ -232,7 +232,6 @@ class ByteSpool:
             raise writing_fault(error, self._directory) from error
 
     def read_first(self, max_size: int) -> bytes:
-        """Return at most the first `max_size` bytes."""
         try:
             self._file.seek(0)
             octets = self._file.read(max_size)

@@ -103,10 +103,7 @@ def _group_by_device(fds: Sequence[int]) -> dict[int, list[int]]:
 
 @cache
 def _sync_file_system() -> Callable[[int], bool] | None:
-    """Return syncfs(2), which Python does not provide.
-
-    Return None if the system lacks syncfs, or if syncfs does not report write errors.
-    """
+    """Return syncfs(2), which Python lacks, or None if the system lacks it or hides its write errors."""
     if not _reports_errors():
         return None
     try:

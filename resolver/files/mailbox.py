@@ -140,10 +140,7 @@ class Mbox:
             self._write(b"\n" if end.endswith(b"\n") else b"\n\n")
 
     def _messages(self, start: int) -> Iterator[tuple[bytes | None, int]]:
-        """Yield the source and the article number of each message after the offset `start`.
-
-        For a message that another program wrote, the result is (None, 0).
-        """
+        """Yield source and number of each message after `start`: (None, 0) for another program's message."""
         with open(os.dup(self._fd), "rb") as file:
             file.seek(start)
             is_line_start = True

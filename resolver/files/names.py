@@ -105,7 +105,6 @@ class NameTaken(LocalError):
 
 
 def make_taken_error(path: str) -> NameTaken:
-    """Return the error for a name that is taken."""
     return NameTaken(f"{path!r} exists already and stays unchanged").with_setting("exists")
 
 

@@ -215,10 +215,7 @@ class PartFile:
     # -- existing files
 
     def _was_killed_after_rename(self, status: os.stat_result, state: PartState | None) -> bool:
-        """Return whether an earlier run was killed after it had renamed the file to its final name.
-
-        If so, the method performs the remaining steps of that run.
-        """
+        """Return whether a run was killed after its final rename, and perform its remaining steps."""
         if state is None or state.url != self._source or not (state.complete and state.mark.matches(status)):
             return False
         if self.directory.has(self._part, status):

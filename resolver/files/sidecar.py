@@ -38,10 +38,7 @@ _MAX_SIZE = 1_048_576
 
 
 def read_sidecar(path: str) -> bytes | None:
-    """Return the content of the sidecar of the file `path`, or None.
-
-    Return None if the sidecar is missing or not readable, or if another program created the sidecar.
-    """
+    """Return this program's sidecar of the file `path`, or None if it is missing or not readable."""
     directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()
@@ -108,10 +105,7 @@ class Sidecar:
             self._forget(self._temporary)
 
     def publish(self) -> None:
-        """Rename the temporary file of the sidecar to its final name, if the temporary file exists.
-
-        The caller must rename the saved file first.
-        """
+        """Rename the temporary sidecar, if it exists, after the caller has renamed the saved file."""
         if self._exists(self._temporary):
             self._directory.sync()
             try:

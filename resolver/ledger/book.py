@@ -272,8 +272,6 @@ class RequestRow(NamedTuple):
 
 
 class StoredRow(NamedTuple):
-    """A row of the ledger."""
-
     number: int
     key: bytes
     url: Masked
@@ -296,10 +294,7 @@ NO_TAG = RowTag()
 
 
 class LedgerEntry:
-    """The row of an object during its request.
-
-    `is_done` is true if an earlier run saved the object and the file still exists.
-    """
+    """The row of an object during its request; `is_done` if an earlier run saved it and the file exists."""
 
     def __init__(
         self,

@@ -68,10 +68,7 @@ def _find_running() -> Loop:
 
 
 def is_cancel(kind: type[BaseException]) -> bool:
-    """Return whether `kind` is the cancellation exception of an event loop.
-
-    The function also works after the run of the loop has ended.
-    """
+    """Return whether `kind` is a loop's cancellation exception, even after the run of the loop."""
     for name in ("on_thread", "on_trio", "on_asyncio"):
         # A module that another thread is importing has no `LOOP` yet, and so no run.
         loop = getattr(sys.modules.get(f"resolver.loops.{name}"), "LOOP", None)

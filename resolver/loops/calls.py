@@ -546,7 +546,6 @@ class Call(Generic[T]):
             self._end_wait(fd, event, value=False, error=DescriptorClosed("the descriptor was closed"))
 
     def cancel(self) -> None:
-        """Cancel the operation."""
         with self.home.lock:
             self._cancel_tasks()
 

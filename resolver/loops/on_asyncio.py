@@ -107,8 +107,6 @@ async def checkpoint_if_cancelled() -> None:
 
 
 class AsyncioBackground:
-    """The asyncio implementation of `Background`."""
-
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
         self._task = asyncio.get_running_loop().create_task(function())
 
@@ -144,7 +142,6 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
 
 
 async def getaddrinfo(host: bytes, port: int, *, type: int) -> AddrInfo:
-    """Implement `GetAddrInfo`."""
     return await _begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True)
 
 

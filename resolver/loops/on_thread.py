@@ -76,8 +76,6 @@ class ThreadNursery:
 
 
 class ThreadEvent:
-    """The implementation of `Event`."""
-
     __slots__ = ("_is_set", "_waiting")
 
     def __init__(self) -> None:
@@ -223,7 +221,6 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
 
 
 async def getaddrinfo(host: bytes, port: int, *, type: int) -> AddrInfo:
-    """Implement `GetAddrInfo`."""
     await checkpoint_if_cancelled()
     info: AddrInfo = await suspend(_begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True))
     return info

@@ -86,8 +86,6 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
 
 
 class TrioBackground:
-    """The trio implementation of `Background`."""
-
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
         self._scope = trio.CancelScope()
         self._waiting: list[trio.lowlevel.Task] = []

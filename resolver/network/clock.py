@@ -197,9 +197,7 @@ class Bucket:
             self._run, self._paid_until = run, now
 
     def pay(self, octets: int, now: float) -> float:
-        """Add bytes to the debt.
-
-        Return the time at which the debt is paid.
+        """Add bytes to the debt, and return the time of its payment.
 
         Idle time gives no credit for a later burst.
         """

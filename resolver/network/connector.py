@@ -168,10 +168,7 @@ class Connector:
         return stream
 
     def pool_key(self, host: str, port: int, tls: bool) -> Hashable:
-        """Return the key for the connection pool.
-
-        The key depends on the host, the port and the proxy.
-        """
+        """Return the key for the connection pool, from the host, the port and the proxy."""
         return (host, port, tls)
 
     @property
@@ -243,10 +240,7 @@ class Connector:
 
 
 def _tls_settings(admission: Admission) -> TlsSettings:
-    """Return the TLS settings of a connection to the host of the URL.
-
-    For a pinned certificate, the check replaces the verification by certificate authorities.
-    """
+    """Return the TLS settings for the URL's host; a pin replaces the verification by authorities."""
     row, (host, port), trust = admission.row, admission.place, admission.shared.trust
     pin = admission.host.pin
     if pin is None and trust.has_personal:
@@ -303,10 +297,7 @@ class ProxyConnector(Connector):
         self.peer, self._target = stream.address, stream.tunnel_host
 
     def pool_key(self, host: str, port: int, tls: bool) -> Hashable:
-        """Return the connection pool key.
-
-        If a proxy forwards requests, all hosts use the same key.
-        """
+        """Return the connection pool key; all hosts behind a forwarding proxy share it."""
         return (self._proxy, super().pool_key(host, port, tls) if self._route.via is None else None)
 
     async def addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:

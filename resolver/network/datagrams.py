@@ -131,12 +131,7 @@ class UdpSocket:
 
 
 def canonical(address: str) -> str:
-    """Return the canonical text of an IP address and its zone.
-
-    The texts of two addresses can be compared.
-
-    An IPv4-mapped IPv6 address becomes the IPv4 address.
-    """
+    """Return the comparable text of an IP address and its zone; a mapped IPv4 address becomes IPv4."""
     parsed = ipaddress.ip_address(address)
     return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 

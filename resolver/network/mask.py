@@ -294,12 +294,7 @@ class CredentialCache:
         return credentials
 
     def _run_lock(self) -> AbstractAsyncContextManager[object]:
-        """Return the lock of this run.
-
-        With the lock, only one request for credentials is made at a time.
-
-        Without the lock, two retrievals from the same host could prompt the user twice.
-        """
+        """Return the lock of this run: without it, two retrievals could prompt the user twice."""
         loop = running()
         run = loop.run()
         if run is not self._run:

@@ -347,10 +347,7 @@ def connection_fault(error: OSError, peer: str) -> NetworkError:
 def tls_fault(
     error: ssl.SSLError, host: str, connection: socket.socket | InnerTls | None = None
 ) -> NetworkError:
-    """Return the error for a failed TLS handshake.
-
-    If the peer closed the connection during the handshake, the error is `Disconnected`.
-    """
+    """Return the error for a failed TLS handshake: `Disconnected` if the peer closed the connection."""
     if isinstance(error, ssl.SSLCertVerificationError):
         message = f"the certificate of {host} is not trusted: {error.verify_message}"
         layer = connection.layer if isinstance(connection, InnerTls) else connection

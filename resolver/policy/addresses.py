@@ -96,10 +96,7 @@ _IPV4_FORMS = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 @lru_cache(maxsize=1024)
 def literal_addresses(host: str) -> tuple[str, ...] | None:
-    """Return the addresses of a host that needs no DNS lookup, or None for any other host.
-
-    An address literal, `localhost` and the names below `localhost` need no DNS lookup.
-    """
+    """Return the addresses of an address literal, of `localhost` and of names below it, or else None."""
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return LOCALHOST
@@ -110,10 +107,7 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def classify(address: str) -> AddressScope:
-    """Return the most internal scope of an IP address. An IPv6 zone is ignored.
-
-    Text that is not an IP address has the scope NEVER.
-    """
+    """Return the most internal scope of an IP address without its zone; NEVER for any other text."""
     parsed = _parse_address(address)
     if parsed is None:
         return NEVER

@@ -53,10 +53,7 @@ def _home(name: str, otherwise: str) -> str:
 
 
 def runtime_folder() -> str | None:
-    """Return the directory for runtime files of the user, such as sockets (`XDG_RUNTIME_DIR`).
-
-    If the system has no runtime directory, the directory for state files is used.
-    """
+    """Return the directory for runtime files (`XDG_RUNTIME_DIR`), or else for state files."""
     for folder in (os.environ.get("XDG_RUNTIME_DIR", ""), state_home()):
         if os.path.isabs(folder):
             return os.path.join(folder, "resolve")

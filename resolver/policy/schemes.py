@@ -203,10 +203,7 @@ _UNKNOWN = SchemeRules(components={"schemepart": ComponentRule(_NOT_GRAPHIC)})
 
 
 def find_rules(scheme: str, *, known: bool = True) -> SchemeRules:
-    """Return the permissions of a scheme.
-
-    A plug-in's scheme (`known`) without its own permissions gets the strictest permissions.
-    """
+    """Return the permissions of a scheme: the strictest for a plug-in (`known`) without its own."""
     return RULES.get(scheme, _STRICTEST_ROW if known else _UNKNOWN)
 
 

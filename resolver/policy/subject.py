@@ -198,10 +198,7 @@ class Decision(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the objection of the rule.
-
-        For a refusal, the text also names the option that would allow the URL.
-        """
+        """Return the objection of the rule; for a refusal, with the option that would allow the URL."""
         if self.action == "refuse" and self.flag is not None:
             return f"{self.detail}; {self.flag} would allow it"
         return self.detail

@@ -68,10 +68,7 @@ class Connection:
 
 @dataclass
 class TranscriptOutcome:
-    """The outcome of a protocol exchange according to a transcript.
-
-    For a property that the transcript does not state, the value is empty or None.
-    """
+    """The outcome that a transcript states; an unstated property is empty or None."""
 
     kind: str | None = None
     media_type: str | None = None

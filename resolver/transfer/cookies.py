@@ -33,10 +33,7 @@ _MAX_SIZE = 4_194_304  # maximum size of the cookie file in bytes
 
 
 class CookieFile:
-    """A cookie file during one run.
-
-    Invalid lines are reported to `on_event` and stay in the file.
-    """
+    """A cookie file during one run; invalid lines are reported to `on_event` and stay in the file."""
 
     def __init__(self, path: str, suffix_of: SuffixOf | None, on_event: OnEvent) -> None:
         self.path = path

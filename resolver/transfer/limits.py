@@ -50,10 +50,7 @@ def max_collected(limits: Limits) -> int:
 
 
 def max_streamed(limits: Limits) -> int | None:
-    """Return the maximum size in bytes of a body that is streamed or saved.
-
-    Returns None by default (no limit). `Limits.body_everywhere` sets a limit.
-    """
+    """Return the maximum size of a streamed or saved body, which only `Limits.body_everywhere` sets."""
     return limits.body if limits.body_everywhere else None
 
 

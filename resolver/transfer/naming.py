@@ -272,10 +272,7 @@ class NameReservations:
         self._exact = SpillMap()  # exact paths; the keys of the other maps are case-folded paths
 
     def reserve(self, path: str, url: str) -> str:
-        """Reserve and return the path.
-
-        If the path is not free, the first free numbered path is returned.
-        """
+        """Reserve and return the path, or the first free numbered path."""
         directory, _, name = path.rpartition("/")
         place = self._reserve_directory(directory) if directory else ""
         numbered = join(place, name) if place else name

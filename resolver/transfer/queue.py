@@ -225,10 +225,7 @@ class HostScheduler(Generic[T]):
             self._offer(state)
 
     def take(self, now: float) -> QueuedTask[T] | None:
-        """Start the next task, which runs until `end` or `put_back` is called, and return it.
-
-        If no task may start now, the result is `None`.
-        """
+        """Start and return the next task, which runs until `end` or `put_back`, or return None."""
         if self._paused:
             self._end_pauses(now)
         while self._offers:
@@ -319,7 +316,6 @@ class HostScheduler(Generic[T]):
         self.waiting = 0
 
     def end(self, task: QueuedTask[T], now: float, *, succeeded: bool) -> None:
-        """End a running task."""
         state = task.state
         if succeeded and state.cap is not None:
             setting = self._cap_of(task.scheme, state.queue.count)

@@ -142,10 +142,7 @@ class Response(Retrieved):
 
     @property
     def text(self) -> str | None:
-        """Return the content decoded as text.
-
-        The result is `None` if the media type is not text.
-        """
+        """Return the content decoded as text, or None if the media type is not text."""
         return decode_as(self.content, self.charset) if is_textual(self.media_type) else None
 
     def json(self) -> Any:  # Any: the server's data determines the type

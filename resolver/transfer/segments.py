@@ -110,7 +110,7 @@ def is_same(expected: Validators, other: Validators, *, proved: bool) -> bool:
 class HostConnectionCounter:
     """The counter of segment connections per host, over all objects of a session.
 
-    `setting` is the maximum number of connections per host. With None, the default of the scheme is used.
+    `setting` is the maximum per host, or None for the default of the scheme.
     """
 
     def __init__(self, setting: int | None) -> None:

@@ -78,10 +78,7 @@ class RetryPolicy:
         return lasting or not error.retryable or failures_in_a_row >= tries
 
     def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
-        """Return the delay in seconds before the next attempt.
-
-        The server's pause is used if there is one, otherwise the backoff.
-        """
+        """Return the seconds before the next attempt: the server's pause, or else the backoff."""
         requested = requested_pause(error)
         if requested is not None:
             return requested
@@ -342,9 +339,7 @@ def merge_limits(settings: Settings) -> Limits:
 
 
 def merge_options(settings: Settings) -> Options:
-    """Return the `options` of the settings.
-
-    The header fields of the setting `headers` are added.
+    """Return the settings' `options` with the setting `headers`.
 
     If the settings do not have `options`, keep-alive connections are used.
     """

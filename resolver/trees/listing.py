@@ -405,10 +405,7 @@ def list_marks(row: SpooledEntry) -> list[str]:
 
 
 def index_file(item: ListingTarget, media_type: str | None) -> SpooledEntry | None:
-    """Return a file entry with the name `index`, for a document that came instead of a listing.
-
-    Returns None if the selection excludes this name.
-    """
+    """Return a file entry `index` for a document instead of a listing, or None if it is not selected."""
     name = f"index{index_suffix(media_type)}"
     if item.row.role not in (DIRECTORY, LINKED) or not item.selection.takes(name.encode(), item.url.text):
         return None

@@ -114,10 +114,7 @@ def _disallow_path(path: str) -> Protego:
 
 @dataclass(slots=True)
 class _RobotsServer:
-    """A server (scheme, host and port) with its rules.
-
-    `error` is the error of the request for robots.txt if the rules are unknown.
-    """
+    """A server (scheme, host and port) with its rules, or the `error` of the request for them."""
 
     lock: AbstractAsyncContextManager[object]
     requested_at: float | None = None

@@ -118,11 +118,9 @@ def save_tree(
     accept_regex: str | None,
     **others: Any,
 ) -> RunningBatch[Outcome]:
-    """Return the iterator of `Resolver.save_tree`. `others` are further attributes of `TreeRequest`.
+    """Return the iterator of `Resolver.save_tree`, which starts the walk at its first iteration.
 
-    The walk starts at the first iteration.
-
-    Raises `ValueError` for an invalid argument.
+    `others` are further attributes of `TreeRequest`. Raises `ValueError` for an invalid argument.
     """
     if depth is not None and depth < 1:
         raise ValueError("depth must be at least 1")

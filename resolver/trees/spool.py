@@ -146,10 +146,7 @@ class EntrySpool:
         return [self._files.popleft() for _ in range(min(max_count, len(self._files)))]
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
-        """Take the next ready directory from the spool, or return None if no directory is ready.
-
-        With `linked`, links and entries of unknown kind are taken too.
-        """
+        """Take the next ready directory, or with `linked` also a link or unknown entry, or return None."""
         max_role = UNDECIDED if linked else DIRECTORY
         rows = self._rows("state = 1 AND role <= ? ORDER BY role, number LIMIT 1", max_role)
         for row in rows:

@@ -255,10 +255,7 @@ def strip_user(url: Url) -> str:
 
 
 def display(url: Url) -> Masked:
-    """Return the text of a URL for display, with `****` for a password.
-
-    A parsed URL is displayed in its original text. Any other URL is built from its components first.
-    """
+    """Return a parsed URL's original text, or any other URL as built, with `****` for a password."""
     if url.text:
         return url.shown
     return redact(build(url))
@@ -403,10 +400,7 @@ def _split_authority(text: str, slashes: int) -> tuple[str, str]:
 
 
 def _remove_dot_segments(path: str) -> str:
-    """Remove the dot segments of a path that is empty or starts with a slash (RFC 3986 5.2.4).
-
-    A percent-encoded dot counts as an ordinary character.
-    """
+    """Remove dot segments of an empty or absolute path (RFC 3986 5.2.4); an escaped dot is ordinary."""
     output: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:

@@ -19,10 +19,7 @@ _PACKAGES = frozenset({"protocols", "resolver"})
 
 
 def trim_traceback(error: E) -> E:
-    """Return the error without internal frames, to be raised by a public function.
-
-    Internal frames of the error's causes are removed too.
-    """
+    """Return the error without internal frames in it and in its causes, for a public function to raise."""
     if os.environ.get("RESOLVE_TRACEBACK") != "full":
         for chained in _chain(error):
             if _has_own_frame(chained.__traceback__):

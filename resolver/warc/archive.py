@@ -116,7 +116,6 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Close the files."""
         self._files.close()
 
     def find(self, url: Url, *, wants_facts: bool = False) -> ArchivedCapture:

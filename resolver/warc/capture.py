@@ -70,10 +70,7 @@ class _ReplySpan(NamedTuple):
 
 
 class AnswerListing:
-    """A recorder of the replies that form a listing.
-
-    The settings select the replies, and `spool` is the temporary file for the replies.
-    """
+    """A recorder that stores the replies of a listing, selected by the settings, in the file `spool`."""
 
     def __init__(self, settings: KeptListing, spool: SpooledBytes) -> None:
         self._settings = settings
@@ -568,10 +565,7 @@ class Capture:
                     spool.close()
 
     def _end_exchange(self, error: BaseException | None, *, late: bool = False) -> None:
-        """Write the records of an HTTP exchange.
-
-        Then start another capture for a later request for the URL.
-        """
+        """Write the records of an HTTP exchange, and start another capture for a later request."""
         exchange = self._exchange
         assert exchange is not None
         is_whole = self._is_whole and error is None

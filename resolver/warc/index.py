@@ -422,10 +422,7 @@ def _convert_errors() -> Iterator[None]:
 
 
 def _list_directories(directory: str) -> Iterator[str]:
-    """Yield the directories in which the files of an index are searched.
-
-    The searched directories are the directory of the index, and the archive directory of pywb.
-    """
+    """Yield the directories with an index's files: its own, and the archive directory of pywb."""
     yield directory
     if os.path.basename(os.path.abspath(directory)) == "indexes":
         yield os.path.join(directory, os.pardir, "archive")

@@ -314,10 +314,7 @@ def _pack_addresses(ends: Endpoints) -> tuple[bytes, bytes]:
 
 
 def _make_column(address: bytes, port: int) -> bytes:
-    """Return an address and port in the format of /proc/net/tcp.
-
-    The address is in hexadecimal, in 32-bit units in host byte order.
-    """
+    """Return address and port as in /proc/net/tcp: hexadecimal, in 32-bit units of the host's byte order."""
     units = struct.unpack(f"={len(address) // 4}I", address)
     return b"%b:%04X" % (b"".join(b"%08X" % unit for unit in units), port)
 
@@ -429,10 +426,7 @@ class EntryRequest(NamedTuple):
 
 
 class EntryRefusal(NamedTuple):
-    """The refusal of a request by an access check.
-
-    If `has_preview` is true, the response offers a preview of the target URL.
-    """
+    """The refusal of a request by an access check; with `has_preview`, it offers a preview of the URL."""
 
     status: int
     reason: str

@@ -229,10 +229,7 @@ class WebApplication:
         return redirect(access.make_link(text, self._session.add_link(SessionLink(None, text, source))))
 
     def _answer_judged(self, text: str, source: UrlOrigin, note: str | None = None) -> Answer:
-        """Return the preview of a URL: the page with its plan and policy verdict.
-
-        If the policy does not refuse the URL, the page has a button to open the URL.
-        """
+        """Return the preview of a URL: its plan, its verdict, and a button to open it unless refused."""
         plan, verdict = self._reader.plan(text, source), self._reader.verdict(text, source)
         url = self._reader.url(text, source)
         from_id = self._session.add_link(SessionLink(None, text, source))

@@ -97,10 +97,7 @@ class FormQuestions:
         ]
 
     async def _search(self, request: Request) -> Answer:
-        """Redirect to the URL with the search terms.
-
-        The URL counts as a link on the page with the search field.
-        """
+        """Redirect to the URL with the search terms, as a link on the page with the search field."""
         fields = get_query(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         try:

@@ -86,10 +86,7 @@ class TransferRequest(NamedTuple):
 
 
 class TransferLedger:
-    """The ledger of one server, as an async context manager.
-
-    `path` is the path of the ledger file; None disables the ledger.
-    """
+    """The ledger of one server, as an async context manager; a `path` of None disables it."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -97,10 +94,7 @@ class TransferLedger:
         self.complaint = "" if path else "no state directory is known"
 
     async def open_ledger(self, max_rows: int) -> list[TransferRequest]:
-        """Open the ledger, and return the newest transfers.
-
-        If the ledger cannot be opened, set `complaint` to the reason.
-        """
+        """Open the ledger and return the newest transfers, or set `complaint` to the reason of a failure."""
         if self._path is None:
             return []
         ledger = Ledger(self._path)

@@ -30,8 +30,6 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 class LinkRole(enum.Enum):
-    """The role of a link."""
-
     ENTRY = "names one object in the directory"
     SORT = "the same page in another order"
     PARENT = "one level above"

@@ -39,8 +39,6 @@ def make_parser(target: TagTarget) -> MarkupParser:
 
 
 class LxmlParser:
-    """The parser of lxml."""
-
     def __init__(self, target: TagTarget) -> None:
         from lxml import etree  # lazy import: lxml is an extra (optional dependency)
 

@@ -319,12 +319,10 @@ def accept_any(case: Case) -> bool:
 
 
 def has_listing(case: Case) -> bool:
-    """Return whether the case has a listing."""
     return case.listing is not None
 
 
 def is_served(case: Case) -> bool:
-    """Return whether the case has a server."""
     return case.start is not None
 
 

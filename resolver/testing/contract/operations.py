@@ -59,7 +59,6 @@ def check_value(value: Value, names: set[str]) -> None:
 
 
 def planned_octets(plan: Plan) -> bytes:
-    """Return the bytes that a plan sends."""
     return "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send").encode("latin-1")
 
 

@@ -189,10 +189,7 @@ def check_error(error: ResolveError, url: str, secret: str) -> None:
 
 
 async def check_peer(attend: Attend, setting: CaseSetting, folder: Path) -> None:
-    """Check the client against a server that handles every connection with `attend`.
-
-    If the scheme has TLS, the check also runs with TLS.
-    """
+    """Check the client, also over TLS if the scheme has it, against a server with `attend`."""
     before = await wait_until_settled()
     async with trio.open_nursery() as nursery:
         tls = setting.tls if setting.case.tls else None

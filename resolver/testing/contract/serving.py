@@ -78,10 +78,7 @@ class TranscriptServer:
         return candidates[0]
 
     async def _read(self, peer: Peer, log: bytearray, turns: list[TranscriptTurn]) -> TranscriptTurn | None:
-        """Return the request of a transcript that the client sent.
-
-        Return None if the client closes the connection or sends other bytes.
-        """
+        """Return the client's request from a transcript, or None if the client closes or deviates."""
         octets = b""
         while turns:
             for turn in turns:

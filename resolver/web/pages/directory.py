@@ -40,10 +40,7 @@ Judge = Callable[[Entry], Verdict]
 
 
 class Paging(NamedTuple):
-    """The pagination of a listing: the page number, and the links to other pages.
-
-    A missing previous or next page has the value None.
-    """
+    """The pagination of a listing: the page number, and the links to other pages, or None."""
 
     page: int
     pages: int
@@ -166,12 +163,7 @@ def _by_name(numbered: Numbered) -> tuple[str, int]:
 
 
 def _by_size(numbered: Numbered) -> tuple[float, str, int]:
-    """Return the sort key for the order by size.
-
-    The largest entry is first, and entries without a size are last.
-
-    A rounded size such as 1.2M is converted to bytes.
-    """
+    """Return the sort key: largest entry first, sizes such as 1.2M as bytes, unknown sizes last."""
     number, entry = numbered
     size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
     return -size, entry.name, number
@@ -216,8 +208,6 @@ class DirectoryRow(NamedTuple):
 
 
 class SortColumn(NamedTuple):
-    """A sortable column."""
-
     name: str
     column: str
     href: str

@@ -37,12 +37,7 @@ class ThreadNode(NamedTuple):
 
 
 def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
-    """Return the threads.
-
-    The thread with the newest article is the first.
-
-    In a thread, replies follow their parent article, in the order of the listing.
-    """
+    """Return the threads, newest first. Replies follow their parent article in the listing's order."""
     replies, orphans = _find_replies(entries)
     orders: list[list[int]] = []
     depths = [-1] * len(entries)
@@ -56,10 +51,7 @@ def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
 
 
 def _find_replies(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[int]]:
-    """Return the direct replies by parent article, and the articles whose parent is missing.
-
-    Articles without a parent have the key -1.
-    """
+    """Return the replies by parent article, and under -1 the articles whose parent is missing."""
     numbers: dict[str, int] = {}
     for number, entry in enumerate(entries):
         numbers.setdefault(get_text(entry.extra, "message_id"), number)

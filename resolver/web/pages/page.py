@@ -191,10 +191,7 @@ def format_size(entry: Entry) -> str:
 
 
 def format_date(entry: Entry) -> str:
-    """Return the date of an entry in UTC, or a dash if the date is unknown.
-
-    A date in the unknown time zone of the server has the prefix `~`.
-    """
+    """Return the date of an entry in UTC (`~` for a server's unknown time zone), or a dash."""
     if entry.modified is not None:
         return f"{entry.modified:%Y-%m-%d %H:%M}"
     return _describe_entry(entry, "modified_local").replace("T", " ")[:17] or "–"
