@@ -89,9 +89,13 @@ def check_no_directory(path: str) -> None:
 
 
 def is_skipped(path: str) -> bool:
-    """Return whether `exists="skip"` keeps a file with the name. Raises `LocalError` for a directory."""
-    check_no_directory(path)
-    return is_taken(path)
+    """Return whether `exists="skip"` keeps a file with the name.
+
+    Raises `LocalError` for a directory, and for a symbolic link to a directory or to a missing file.
+    """
+    if (is_found := is_taken(path)) and (os.path.isdir(path) or not os.path.exists(path)):
+        raise make_irregular_error(path)
+    return is_found
 
 
 def check_free(path: str) -> None:

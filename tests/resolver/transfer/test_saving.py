@@ -240,6 +240,15 @@ async def test_existing_directory_is_a_local_error(exists: Exists, tmp_path: Pat
             await session.save("http://127.0.0.1:1/object", tmp_path / "object", exists=exists, listed=listed)
 
 
+@pytest.mark.parametrize("target", ["missing", "."])
+async def test_skip_of_link_without_file_is_a_local_error(target: str, tmp_path: Path) -> None:
+    (tmp_path / "object").symlink_to(target)
+    async with Resolver() as session:
+        with pytest.raises(LocalError):
+            await session.save("http://127.0.0.1:1/object", tmp_path / "object", exists="skip")
+    assert (tmp_path / "object").is_symlink()
+
+
 async def test_existing_file_is_refused_before_request(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     (tmp_path / "object").write_bytes(b"old")
