@@ -77,6 +77,8 @@ UNIMPLEMENTED = (500, 502, 504)
 #: A line of the reply to FEAT. By RFC 3659, a line `MLST` announces both MLST and MLSD. Some servers send
 #: only a line `MLSD`.
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
+#: The reply code of a server without a free data port (Pure-FTPd), which may start the transfer later.
+_NO_DATA = 425
 #: The reply codes to NLST of an empty directory. Servers send the same codes to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
 #: The texts of the 226 reply to a listing of a directory that can be entered but not read. vsftpd 3.0.3, for
@@ -460,6 +462,11 @@ def _retrieve_file(session: FtpSession) -> Dialogue[None]:
         yield PlanNote("if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST")
     line = control.ahead[0] if control.ahead else command(b"RETR", session.name)
     outcome = yield from transfer(control, planned, line)
+    if isinstance(outcome, TransferRefusal) and planned.reply.start and outcome.reply.code != _NO_DATA:
+        # ProFTPD with `AllowRetrieveRestart off` accepts REST and refuses RETR (451).
+        yield from open_data(control)
+        planned = planned._replace(reply=replace(planned.reply, start=0, stop=None))
+        outcome = yield from transfer(control, planned, line)
     if isinstance(outcome, CompleteTransfer):
         yield from settle(planned.reply, outcome)
         return

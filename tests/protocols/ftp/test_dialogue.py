@@ -186,6 +186,13 @@ RESUME = [
     ("held more: never ask", 6, {}, [b"SIZE x", b"MDTM x", b"EPSV", b"RETR x"], 0),
     ("size unknown", 3, {b"SIZE": b"500 no\r\n"}, [b"SIZE x", b"MDTM x", b"EPSV", b"RETR x"], 0),
     ("REST refused", 3, {b"REST": b"501 no\r\n"}, [b"SIZE x", b"MDTM x", b"EPSV", b"REST 3", b"RETR x"], 0),
+    (
+        "REST refused late",
+        3,
+        {b"RETR": [b"451 no\r\n", b"150 here it comes\r\n"]},
+        [b"SIZE x", b"MDTM x", b"EPSV", b"REST 3", b"RETR x", b"EPSV", b"RETR x"],
+        0,
+    ),
 ]
 
 
@@ -199,6 +206,12 @@ def test_start_sends_rest_if_size_allows(
     assert player.commands[3:] == sent
     assert outcome.found.start == start
     assert outcome.found.modified is not None
+
+
+def test_start_refused_for_lack_of_data_port_is_not_requested_again() -> None:
+    player, outcome = play("ftp://h/x;type=i", Script(replies={b"RETR": b"425 no\r\n"}), Options(start=3))
+    assert isinstance(outcome, TryLater)
+    assert player.commands[-2:] == [b"REST 3", b"RETR x"]
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (0, -1), (3, 3), (3, 2), (3, 6)])
