@@ -140,12 +140,12 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
 
 
 def server_file_name(suggested: bytes | None) -> str | None:
-    """Return the sanitized file name that a server suggests, or None without a suggestion.
+    """Return the sanitized file name that a server suggests, or None without a name.
 
     The caller must use the name only if `Policy.allow_server_name` is true. Raises `Refused` (S14) as
     `local_file_name` does.
     """
-    return None if suggested is None else local_name(suggested)
+    return local_name(suggested) if suggested else None
 
 
 def make_sibling_url(url: Url, *names: bytes) -> Url | None:

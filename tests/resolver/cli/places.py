@@ -84,6 +84,7 @@ PEERS: Mapping[str, FixedPeer] = {
     "named_part": answer(
         '200 OK\r\nContent-Disposition: attachment; filename="tool.PART"\r\nContent-Length: 3', "abc"
     ),
+    "unnamed": answer('200 OK\r\nContent-Disposition: inline; filename=""\r\nContent-Length: 3', "abc"),
     "misnamed": answer("200 OK\r\nContent-Disposition: inline; filename=..\r\nContent-Length: 3", "abc"),
     "short": answer("200 OK\r\nContent-Length: 10", "abc"),
     "large": answer("200 OK\r\nContent-Length: 600", "x" * 600),

@@ -425,10 +425,11 @@ def test_server_file_name_requires_allow_server_name(at: dict[str, str], folder:
     url = f"{at['named']}/x"
     assert resolve("-q", url, "-d", "own").status == 0
     assert resolve("-q", "--allow-server-name", url, "-d", "theirs").status == 0
-    assert resolve("-q", "--allow-server-name", f"{at['http']}/about.txt", "-d", "theirs").status == 0
+    for server_url in (f"{at['http']}/about.txt", f"{at['unnamed']}/y"):
+        assert resolve("-q", "--allow-server-name", server_url, "-d", "theirs").status == 0
     assert resolve("-q", "--allow-server-name", url, "-O", "mine").status == 0
     files = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
-    assert files == {"own/x", "theirs/_bashrc", "theirs/about.txt", "mine"}
+    assert files == {"own/x", "theirs/_bashrc", "theirs/about.txt", "theirs/y", "mine"}
     done = resolve("--allow-server-name", f"{at['misnamed']}/x")
     assert (done.status, "S14" in done.messages) == (9, True)
 
