@@ -71,7 +71,7 @@ async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:
     application = http_application(grant, version=VERSION)
     fault: Exception | None = None
     with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
-        async with run_program_server(application, address, port, streams.complain) as running:
+        async with run_program_server(application, address, port, streams.log) as running:
             try:
                 streams.print_line(f"{running.origin}/mcp")
                 streams.print_line(f"Authorization: Bearer {running.token}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -13,6 +13,7 @@ from protocols.errors import ResolveError
 from protocols.text import own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
+from resolver.cli.output import print_bytes
 from resolver.cli.session_settings import make_limits, make_policy
 from resolver.cli.vocabulary import STATUS_BY_SIGNAL
 from resolver.transfer.settings import Settings
@@ -35,7 +36,7 @@ async def _run(command: Command) -> int:
 
     settings = Settings(policy=make_policy(command), limits=make_limits(command), family=command.family)
     address = command.listen or "127.0.0.1"
-    proxy = ProxySettings(settings, _reporter(command), address, command.port)
+    proxy = ProxySettings(settings, _make_reporter(command), address, command.port)
     with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
         async with run_proxy(proxy) as port:
             place = f"[{address}]" if ":" in address else address
@@ -47,11 +48,13 @@ async def _run(command: Command) -> int:
     return 0
 
 
-def _reporter(command: Command) -> Callable[[ProxyDecision], None]:
-    def report(decision: ProxyDecision) -> None:
+def _make_reporter(command: Command) -> Callable[[ProxyDecision], Awaitable[None]]:
+    turns = trio.Lock()
+
+    async def report(decision: ProxyDecision) -> None:
         if command.json:
-            streams.print_line(json.dumps(decision._asdict()))
-            streams.flush()
+            async with turns:
+                await print_bytes(streams.json_line(decision._asdict()).encode("ascii"))
         elif not command.is_quiet and streams.accepts_line():
             streams.note(own_text(_format_decision(decision)))
 

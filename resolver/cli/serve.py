@@ -198,7 +198,7 @@ def make_serve_options(command: Command, archive: ArchiveSource | None = None) -
         size=command.page_size,
         facts=_make_page_facts(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
-        log=_discard if command.is_quiet else streams.complain,
+        log=_discard if command.is_quiet else streams.log,
     )
 
 

@@ -207,6 +207,12 @@ def complain(*lines: Masked) -> None:
     print_above("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
+def log(line: Masked) -> None:
+    """Write a message of a server to standard error, or discard the message while its reader is slow."""
+    if accepts_line():
+        complain(line)
+
+
 def note(line: Masked) -> None:
     """Write a line to standard error, without the program's name."""
     print_above(escape_line(line) + "\n")

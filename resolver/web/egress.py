@@ -88,14 +88,14 @@ class ProxySettings(NamedTuple):
     """The options of the proxy. Only tests set the last three options.
 
     Attributes:
-        report: a function that receives each decision.
+        report: a function that receives each decision. The client waits for the function.
         resolve: the function that makes DNS lookups.
         head_timeout: the timeout in seconds for a complete request head.
         idle_timeout: the idle timeout in seconds, without data in both directions.
     """
 
     settings: Settings
-    report: Callable[[ProxyDecision], None]
+    report: Callable[[ProxyDecision], Awaitable[None]]
     address: str = "127.0.0.1"
     port: int = 0
     resolve: Lookup = look_up
@@ -141,6 +141,10 @@ class _SlowHead(ProtocolError):
     """The client did not complete its request in time."""
 
 
+class _NoMethod(ProtocolError):
+    """The client offers no SOCKS5 connection without a login."""
+
+
 class _BadResponse(NetworkError):
     """The response of the target is invalid, so the client gets status 502 (RFC 9110 15.6.3)."""
 
@@ -164,7 +168,7 @@ class _Client:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     await self._serve()
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, and not the proxy
-            self._report("failed", reason=f"internal error: {type(error).__name__}")
+            await self._report("failed", reason=f"internal error: {type(error).__name__}")
         finally:
             slots.release()
 
@@ -193,10 +197,7 @@ class _Client:
             return request
         self._set_fields(method="SOCKS5")
         if not await self._read(socks.read_methods):
-            self._answered = True
-            self._report("invalid", reason="the client requires a login method")
-            await self._end(socks.SERVER_NO_METHOD)
-            return None
+            raise _NoMethod("the client requires a login method")
         await self._stream.send_all(socks.SERVER_METHOD)
         host, port = await self._read(socks.read_request)
         return ProxyRequest(b"CONNECT", endpoint_url(host, port), b"", [])
@@ -221,7 +222,7 @@ class _Client:
         async with gate.connect(tls=False) as target:
             self._set_fields(address=gate.peer)
             rule = gate.findings[0].rule if gate.findings else None
-            self._report("allowed", rule=rule)
+            await self._report("allowed", rule=rule)
             target.drop_idle_limit()  # The idle timeout of `_run` covers both directions.
             if not request.is_tunnel:
                 await self._run(partial(self._forward, request, target), partial(self._respond, target))
@@ -342,21 +343,22 @@ class _Client:
     def _set_fields(self, **fields: object) -> None:
         self._fields.update(fields)
 
-    def _report(self, action: Action, **fields: object) -> None:
+    async def _report(self, action: Action, **fields: object) -> None:
         self._set_fields(action=action, **fields)
-        self._options.report(ProxyDecision(**self._fields))
+        await self._options.report(ProxyDecision(**self._fields))
 
     async def _refuse(self, error: ResolveError) -> None:
         """Log the error, and send an error response to the client."""
         answer = _make_answer(error)
         if self._fields["action"] != "allowed":
             rule = error.rule if isinstance(error, Refused) else None
-            self._report(answer.action, rule=rule, reason=error.message)
+            await self._report(answer.action, rule=rule, reason=error.message)
         else:
-            self._report("failed", reason=error.message)
+            await self._report("failed", reason=error.message)
         if self._is_socks:
             code = int(error.code) if isinstance(error, Declined) and error.code else answer.reply
-            await self._end(socks.encode_reply(code))
+            is_method = isinstance(error, _NoMethod)
+            await self._end(socks.SERVER_NO_METHOD if is_method else socks.encode_reply(code))
         else:
             await self._end(encode_answer(answer.status, answer.phrase, error.message).octets)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import tempfile
-from contextlib import chdir, nullcontext
+from contextlib import chdir, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,15 @@ class Done(NamedTuple):
 
 def records(octets: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in octets.decode("ascii").split("\n")[:-1]]
+
+
+def fill_pipe(fd: int) -> None:
+    """Write to a pipe until it is full, so that the next write waits for the reader."""
+    os.set_blocking(fd, False)
+    with suppress(BlockingIOError):
+        while os.write(fd, bytes(4_096)):
+            pass
+    os.set_blocking(fd, True)
 
 
 def resolve(*argv: str, stdin: bytes = b"", folder: Path | None = None) -> Done:

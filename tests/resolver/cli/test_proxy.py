@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from itertools import product
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from resolver.cli.arguments import read
 from resolver.cli.help import page
 from resolver.cli.values import UsageError
 from tests.hang import HANG
+from tests.resolver.cli.command import fill_pipe
 from tests.sampled import sampled
 
 RUN = (sys.executable, "-W", "error", "-m", "resolver", "proxy", "--config", "none")
@@ -71,23 +71,25 @@ async def test_proxy_refuses_private_address_and_ends_on_signal(
         assert errors.startswith(b"refused CONNECT 10.0.0.1 port 443 for 127.0.0.1: S08: ")
 
 
-async def test_proxy_goes_on_if_nobody_reads_standard_error() -> None:
+async def test_proxy_with_unread_output_serves_and_ends() -> None:
+    """A decision waits until its JSON line is written. Other clients and signals do not wait."""
     unread, full = os.pipe()
-    os.set_blocking(full, False)
-    with suppress(BlockingIOError):
-        while os.write(full, bytes(4_096)):
-            pass
-    os.set_blocking(full, True)
     with trio.fail_after(HANG):
-        process = await trio.lowlevel.open_process([*RUN], stdout=subprocess.PIPE, stderr=full)
+        process = await trio.lowlevel.open_process([*RUN, "--json"], stdout=full)
+        await trio.lowlevel.wait_readable(unread)
+        url = json.loads(os.read(unread, 4_096))["url"]
+        fill_pipe(full)
         os.close(full)
-        assert process.stdout is not None
-        url = (await process.stdout.receive_some()).decode().strip()
-        answer = await refuse(url)
-        process.terminate()
-        assert await process.wait() == 143
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refuse, url)
+            for _ in range(20):
+                place = urlsplit(url)
+                async with await trio.open_tcp_stream(str(place.hostname), int(place.port or 0)) as stream:
+                    await stream.send_eof()
+                    assert await stream.receive_some() == b""
+            process.terminate()
+            assert await process.wait() == 143
     os.close(unread)
-    assert answer.startswith(b"HTTP/1.1 403 ")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
 from subprocess import PIPE
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -21,7 +23,7 @@ from resolver.cli.values import UsageError
 from tests.begun import WINDOWS, Program
 from tests.fresh import environment
 from tests.hang import HANG
-from tests.resolver.cli.command import hide_library, resolve
+from tests.resolver.cli.command import fill_pipe, hide_library, resolve
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -43,6 +45,25 @@ def test_serve_runs_until_signal(number: int, status: int, tmp_path: Path) -> No
             assert b'content="0;url=/"' in page.read()
         os.kill(program.pid, number)
         assert program.ended() == (status, "", "")
+
+
+@pytest.mark.parametrize("words", ["serve --port 0", "mcp --listen 127.0.0.1", "proxy"])
+def test_server_with_unread_messages_answers_and_ends(words: str, tmp_path: Path) -> None:
+    variables = {**environment(), "XDG_RUNTIME_DIR": str(tmp_path)}
+    unread, full = os.pipe()
+    fill_pipe(full)
+    program = [sys.executable, "-W", "error", "-m", "resolver", *words.split(), "--config", "none"]
+    with subprocess.Popen(program, cwd=CHECKOUT, env=variables, stdout=PIPE, stderr=full) as process:
+        assert process.stdout is not None
+        place = urlsplit(process.stdout.readline().decode().strip())
+        connection = HTTPConnection(str(place.hostname), int(place.port or 0), timeout=HANG)
+        connection.request("GET", "/", headers={"Host": "h.example"})
+        assert connection.getresponse().status in (400, 421)
+        connection.close()
+        process.terminate()
+        assert process.wait(HANG) == 143
+    os.close(full)
+    os.close(unread)
 
 
 def test_serve_on_used_port_exits_with_status_3() -> None:

@@ -71,6 +71,10 @@ class Site:
 @asynccontextmanager
 async def running(head: float = NEVER, idle: float = NEVER) -> AsyncIterator[Site]:
     site = Site()
+
+    async def report(decision: ProxyDecision) -> None:
+        site.decisions.append(decision)
+
     async with trio.open_nursery() as nursery:
         site.port = await serve_connections(nursery, site.serve)
         policy = Policy(
@@ -80,7 +84,7 @@ async def running(head: float = NEVER, idle: float = NEVER) -> AsyncIterator[Sit
         )
         options = ProxySettings(
             Settings(policy=policy),
-            site.decisions.append,
+            report,
             resolve=site.look_up,
             head_timeout=head,
             idle_timeout=idle,
