@@ -13,6 +13,7 @@ import os
 import socket
 import ssl
 import stat
+import struct
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -66,6 +67,10 @@ class _ReceiveBuffer(threading.local):
 
 
 RECEIVE_BUFFER = _ReceiveBuffer()
+
+#: Socket options (socket(7)): whether the end of a connection, even by SIGKILL, is a reset (RST).
+RESET = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+NO_RESET = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
 
 #: Number of bytes per read in a bulk transfer without splice. With 256 KiB the overhead of the event loop is
 #: measurable.
@@ -390,6 +395,10 @@ class SocketStream:
         assert not isinstance(self._sock, SECURED), "TLS has no half-close"
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_WR)
+
+    def set_reset(self, enabled: bool) -> None:
+        """Set whether a close is a reset (RST), so that the peer detects a truncation."""
+        self._sock.setsockopt(*(RESET if enabled else NO_RESET))
 
     def drop_idle_limit(self) -> None:
         """Disable the idle timeout, because an interactive user may pause for any time."""

@@ -38,7 +38,7 @@ from protocols.location import HostUrl
 from protocols.text import Masked
 from protocols.wire import Buffer, encode_counted, join_head
 from resolver.network.lookup import Lookup, look_up
-from resolver.network.stream import SocketStream
+from resolver.network.stream import NO_RESET, RESET, SocketStream
 from resolver.policy.components import check_tunnel_port
 from resolver.transfer.network import Network
 from resolver.transfer.settings import Settings
@@ -159,7 +159,7 @@ class _Client:
         self._buffer = Buffer()
         self._fields: dict[str, Any] = dict.fromkeys(ProxyDecision._fields)
         self._set_fields(client=peer, method="?")
-        self._is_socks = self._answered = False
+        self._is_socks = self._answered = self._is_complete = False
         self._http = ProxyConnection()
 
     async def serve(self, slots: trio.Semaphore) -> None:
@@ -224,13 +224,20 @@ class _Client:
             rule = gate.findings[0].rule if gate.findings else None
             await self._report("allowed", rule=rule)
             target.drop_idle_limit()  # The idle timeout of `_run` covers both directions.
+            # The end of a connection (FIN) can mean the end of the data: an HTTP/1.0 body, an FTP upload. So
+            # a relay that fails, or is stopped, must reset both connections.
+            target.set_reset(True)
+            self._stream.setsockopt(*RESET)
             if not request.is_tunnel:
                 await self._run(partial(self._forward, request, target), partial(self._respond, target))
+            else:
+                self._answered = True
+                await self._stream.send_all(socks.encode_reply(0) if self._is_socks else _ESTABLISHED)
+                await self._run(partial(self._send_tunnel, target), partial(self._receive_tunnel, target))
+                self._is_complete = not self._scope.cancel_called
+            if self._is_complete:
+                target.set_reset(False)
                 await self._end()
-                return
-            self._answered = True
-            await self._stream.send_all(socks.encode_reply(0) if self._is_socks else _ESTABLISHED)
-            await self._run(partial(self._send_tunnel, target), partial(self._receive_tunnel, target))
 
     async def _run(self, up: Callable[[], Awaitable[None]], down: Callable[[], Awaitable[None]]) -> None:
         """Relay data in both directions.
@@ -334,6 +341,7 @@ class _Client:
                 out = h11.Data(data=bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
                 await self._stream.send_all(self._http.encode(client, h11.EndOfMessage()))
+                self._is_complete = True
                 self._scope.cancel()  # The remaining request body is not needed.
                 return
             else:
@@ -371,6 +379,7 @@ class _Client:
         the response.
         """
         with trio.move_on_after(_LINGER):
+            self._stream.setsockopt(*NO_RESET)
             await self._stream.send_all(octets)
             await self._stream.send_eof()
             for _ in range(16):

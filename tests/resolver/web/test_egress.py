@@ -14,6 +14,7 @@ import trio
 
 from fixtures.ports import serve_connections
 from resolver import Policy, Unreachable
+from resolver.network.stream import RESET
 from resolver.transfer.settings import Settings
 from resolver.web.egress import ProxyDecision, ProxySettings, run_proxy
 from tests.fresh import run_alone
@@ -37,16 +38,26 @@ class Site:
         self.decisions: list[ProxyDecision] = []
         self.names: list[str] = []
         self.answers: dict[str, list[list[str]]] = {}
-        self.answer, self.closes = HELLO, False
+        self.answer, self.closes, self.resets = HELLO, False, False
+        self.begun, self.was_reset = trio.Event(), trio.Event()
 
     async def serve(self, stream: trio.SocketStream) -> None:
         self.connections += 1
+        try:
+            await self._serve(stream)
+        except trio.BrokenResourceError:
+            self.was_reset.set()
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
         sent = False
         async for octets in stream:
             self.received += octets
+            self.begun.set()
             if b"\r\n\r\n" in self.received and not sent:
                 sent = True
                 await stream.send_all(self.answer)
+                if self.resets:
+                    stream.setsockopt(*RESET)
                 if self.closes:
                     return await stream.aclose()
         await stream.send_all(b"the end")
@@ -310,7 +321,45 @@ async def test_egress_idle_tunnel_is_closed() -> None:
     async with running(idle=0.01) as site, await trio.open_tcp_stream("127.0.0.1", site.proxy) as stream:
         await stream.send_all(connect(b"127.0.0.1:%d" % site.port))
         with trio.fail_after(HANG):
-            assert b"".join([part async for part in stream]).startswith(b"HTTP/1.1 200 ")
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+            with pytest.raises(trio.BrokenResourceError):
+                await stream.receive_some()
+            await site.was_reset.wait()
+
+
+#: Requests whose response ends with the connection: FIN would be the end of the data.
+UNFRAMED = {
+    "HTTP/1.0": b"GET http://127.0.0.1:PORT/ HTTP/1.0\r\n\r\n",
+    "CONNECT": b"CONNECT 127.0.0.1:PORT HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+    "SOCKS5": b"\x05\x01\x00\x05\x01\x00\x03\x09localhostPORTGET / HTTP/1.0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", UNFRAMED.values(), ids=UNFRAMED)
+async def test_egress_truncated_response_resets_the_client(sent: bytes) -> None:
+    async with running() as site:
+        site.answers["localhost"] = [["127.0.0.1"]]
+        site.closes = site.resets = True
+        site.answer = b"HTTP/1.0 200 OK\r\n\r\nhalf"
+        if sent.startswith(b"\x05"):
+            sent = sent.replace(b"PORT", site.port.to_bytes(2))
+        with pytest.raises(trio.BrokenResourceError):
+            await site.talk(sent)
+    assert site.connections == 1
+
+
+@pytest.mark.parametrize("sent", UNFRAMED.values(), ids=UNFRAMED)
+async def test_egress_truncated_request_resets_the_target(sent: bytes) -> None:
+    with trio.fail_after(HANG):
+        async with running() as site:
+            site.answers["localhost"], site.answer = [["127.0.0.1"]], b""
+            port = site.port.to_bytes(2) if sent.startswith(b"\x05") else str(site.port).encode()
+            body = sent.replace(b"PORT", port).replace(b".0\r\n\r\n", b".0\r\nContent-Length: 9\r\n\r\nhalf")
+            async with await trio.open_tcp_stream("127.0.0.1", site.proxy) as stream:
+                await stream.send_all(body)
+                await site.begun.wait()
+                stream.setsockopt(*RESET)
+            await site.was_reset.wait()
 
 
 CLIENTS = {
