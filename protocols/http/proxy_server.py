@@ -145,12 +145,12 @@ def _check(request: h11.Request) -> ProxyRequest:
     absolute = _ABSOLUTE.fullmatch(request.target)
     if absolute is None:
         raise ProtocolError("expected CONNECT or an absolute http URL without user and fragment")
-    rest = absolute[2] or b"/"
+    rest = absolute[2] or (b"*" if request.method == b"OPTIONS" else b"/")  # RFC 9112 3.2.4
     forwarded = [(b"Host", absolute[1]), *((n, v) for n, v in forwardable(fields) if n != b"host")]
     return ProxyRequest(
         request.method,
         request.target.decode("latin-1"),
-        rest if rest.startswith(b"/") else b"/" + rest,
+        b"/" + rest if rest.startswith(b"?") else rest,
         [*forwarded, (b"Connection", b"close")],
     )
 

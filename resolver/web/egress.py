@@ -326,7 +326,8 @@ class _Client:
                 continue
             out: h11.Event
             if isinstance(event, h11.InformationalResponse) and event.status_code != 101:
-                if event.status_code == 100 and not client.they_are_waiting_for_100_continue:
+                is_unwanted = event.status_code == 100 and not client.they_are_waiting_for_100_continue
+                if is_unwanted or client.their_http_version == b"1.0":  # RFC 9110 15.2
                     continue
                 fields = forwardable(event.headers)
                 out = h11.InformationalResponse(status_code=event.status_code, headers=fields)

@@ -96,8 +96,15 @@ def test_host_of_the_target_replaces_host(host: bytes) -> None:
     assert request.fields == [(b"Host", b"h.example:81"), (b"Connection", b"close")]
 
 
-def test_query_without_path_has_a_slash_before_it() -> None:
-    assert read(b"GET http://h.example?q HTTP/1.1\r\nHost: h.example\r\n\r\n").target == b"/?q"
+@pytest.mark.parametrize(
+    ("method", "rest", "target"),
+    [
+        *((b"GET", b"", b"/"), (b"GET", b"?q", b"/?q")),
+        *((b"OPTIONS", b"", b"*"), (b"OPTIONS", b"?q", b"/?q"), (b"OPTIONS", b"/", b"/")),
+    ],
+)
+def test_target_without_path_is_completed(method: bytes, rest: bytes, target: bytes) -> None:
+    assert read(method + b" http://h.example" + rest + b" HTTP/1.1\r\nHost: h\r\n\r\n").target == target
 
 
 def test_connection_field_cannot_remove_the_framing() -> None:

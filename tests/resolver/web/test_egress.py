@@ -362,6 +362,13 @@ async def test_egress_truncated_request_resets_the_target(sent: bytes) -> None:
             await site.was_reset.wait()
 
 
+async def test_egress_sends_no_early_hints_to_http_1_0() -> None:
+    async with running() as site:
+        site.answer = b"HTTP/1.1 103 Early Hints\r\n\r\n" + HELLO
+        answer = await site.talk(UNFRAMED["HTTP/1.0"])
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
 CLIENTS = {
     "curl, CONNECT": ("curl", "-sSp", "--noproxy", "", "-x", "http://PROXY", "http://TARGET/"),
     "curl, http": ("curl", "-sS", "--noproxy", "", "-x", "http://PROXY", "http://TARGET/"),
