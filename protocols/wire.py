@@ -376,15 +376,14 @@ class Buffer(bytearray):
         """Return the first `count` bytes, or all if there are fewer, without consuming them."""
         return bytes(self[:count])
 
-    def peek_head(self, max_size: int) -> bytes:
-        """Return the head of the message without consuming it.
+    def peek_head(self, max_size: int) -> str:
+        """Return the head of the message as Latin-1 text, without consuming it.
 
-        The head ends with the first empty line.
-
-        If the head is longer than `max_size` bytes, or has not arrived completely, the result is empty.
+        The head ends with the first empty line. If the head is longer than `max_size` bytes, or has not
+        arrived completely, the result is empty.
         """
         index = self.find(_CRLF * 2, 0, max_size)
-        return b"" if index < 0 else bytes(self[: index + 4])
+        return "" if index < 0 else self[: index + 4].decode("latin-1")
 
     def tail(self, count: int) -> bytes:
         """Return the last `count` bytes, or all if there are fewer, without consuming them."""

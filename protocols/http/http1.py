@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # h11 parses all other heads, more slowly.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The pattern of a field value without surrounding whitespace. A value has one start, and only one end before
-#: CR LF. Therefore a mismatch takes linear time, like a match (ReDoS).
+#: The pattern of a field value without surrounding whitespace. Here and in `_ANSWER`, a value has one start,
+#: and only one end before CR LF. Therefore a mismatch takes linear time, like a match (ReDoS).
 _VALUE = r"(?:[!-~][\t -~]*(?<![\t ]))?"
 
 _START = re.compile(rb"(?:GET|HEAD) [!-~]+ HTTP/1\.1")
@@ -43,7 +43,9 @@ _REQUEST_FIELDS = re.compile(
     r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)"
     rf"{_TOKEN}: {_VALUE})\r\n)*\r\n".encode("ascii")
 )
-_ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n((?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+)\r\n")
+_ANSWER = re.compile(
+    rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n((?:{_TOKEN}:(?:[\t -~]*(?<![\t ])|[ \t]+)\r\n)+)\r\n"
+)
 #: A field of a head that `_ANSWER` matches.
 _FIELDS = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
 #: A Content-Length. A length with more digits exceeds every file size.
@@ -74,8 +76,8 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
     The result is `None` for a head that is incomplete, not plain, or possibly above a limit. If the result is
     `None`, no bytes are consumed.
     """
-    octets = buffer.peek_head(limits.line)
-    if (match := _ANSWER.fullmatch(octets.decode("latin-1"))) is None:
+    text = buffer.peek_head(limits.line)
+    if (match := _ANSWER.fullmatch(text)) is None:
         return None
     fields = tuple([(name.lower(), value) for name, value in _FIELDS.findall(match[3])])
     head = ResponseHead(int(match[1]), match[2], fields)
@@ -89,7 +91,7 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
     head.find_framing(method)
     if head.framing is BodyFraming.CLOSE:
         return None
-    buffer.take(len(octets))
+    del buffer[: len(text)]
     return head
 
 
