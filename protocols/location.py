@@ -490,10 +490,18 @@ class Facts:
         return status if isinstance(status, int) else None
 
 
-_FACTS = tuple(Facts.__annotations__)
-_values_of = attrgetter(*_FACTS)
-
-
 def copy_facts(value: Facts) -> dict[str, Any]:
     """Return the metadata as keyword arguments for another subclass of `Facts`."""
-    return dict(zip(_FACTS, _values_of(value), strict=True))
+    return {
+        "kind": value.kind,
+        "media_type": value.media_type,
+        "charset": value.charset,
+        "size": value.size,
+        "modified": value.modified,
+        "etag": value.etag,
+        "title": value.title,
+        "suggested": value.suggested,
+        "meta": value.meta,
+        "target": value.target,
+        "extra": value.extra,
+    }
