@@ -16,10 +16,8 @@ from resolver.network.admission import Admission, RunState
 from resolver.network.clock import Bucket, Clock, check_rate
 from resolver.network.events import (
     ATTEMPTS,
-    PROGRESS,
     WIRE,
     Event,
-    OnEvent,
     Warned,
     combine_listeners,
     is_enabled,
@@ -89,9 +87,9 @@ class Network:
                 normal_pin(host.pin)
         policy = settings.get("policy")
         self.policy = Policy.default() if policy is None else Policy.of(policy)
-        self._on_event = settings.get("on_event")
-        self._is_logged, self.listener = is_enabled(), combine_listeners(self._on_event)
-        self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
+        self.caller_listener = settings.get("on_event")
+        self._is_logged, self.listener = is_enabled(), combine_listeners(self.caller_listener)
+        self.on_attempt = combine_listeners(select_listener(self.caller_listener, ATTEMPTS))
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
@@ -118,7 +116,7 @@ class Network:
             ),
             pins=Pins(),
             family=settings.get("family"),
-            report=combine_listeners(select_listener(self._on_event, WIRE)),
+            report=combine_listeners(select_listener(self.caller_listener, WIRE)),
             credentials=None if credentials is None else CredentialCache(credentials),
             pool=pool,
             pipelines=Pipelines(pool),
@@ -179,16 +177,11 @@ class Network:
     def _update_listeners(self) -> None:
         """Update the event listeners, because logging may have been turned on or off since `__init__`."""
         if is_enabled() is not self._is_logged:
-            self._is_logged, self.listener = is_enabled(), combine_listeners(self._on_event)
-            self.on_attempt = combine_listeners(select_listener(self._on_event, ATTEMPTS))
+            self._is_logged, self.listener = is_enabled(), combine_listeners(self.caller_listener)
+            self.on_attempt = combine_listeners(select_listener(self.caller_listener, ATTEMPTS))
             self._shared = self._shared._replace(
-                report=combine_listeners(select_listener(self._on_event, WIRE))
+                report=combine_listeners(select_listener(self.caller_listener, WIRE))
             )
-
-    @property
-    def on_progress(self) -> OnEvent | None:
-        """Return the listener if it now listens to progress, which the log does not show."""
-        return select_listener(self._on_event, PROGRESS)
 
     def limits_of(self, url: Url) -> Limits:
         """Return the limits for the host of the URL."""

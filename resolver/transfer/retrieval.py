@@ -24,7 +24,7 @@ from protocols.errors import (
 from protocols.step import Dialogue
 from protocols.text import Masked
 from resolver.network.clock import Clock
-from resolver.network.events import Finished, OnEvent, Progress, Started
+from resolver.network.events import PROGRESS, Finished, OnEvent, Progress, Started, select_listener
 from resolver.network.mask import Mask
 from resolver.network.url_gate import UrlGate
 from resolver.policy.schemes import no_handler, through_gateway
@@ -102,9 +102,7 @@ class Retrieval(OpenRetrieval):
     ) -> None:
         self._network = network
         self._limits = network.limits_of(request.url)
-        self._listener, self._on_progress = network.on_attempt, network.on_progress
-        if reported is not None:
-            self._listener = self._on_progress = None
+        self._listener = network.on_attempt if reported is None else None
         self._reported = reported
         self._clock = clock
         self._attempt = attempt
@@ -325,7 +323,8 @@ class Retrieval(OpenRetrieval):
             reply = self._recording.record_body(reply)
         url = self._hide(self.shown) if self.earlier else self.shown
         reply.findings[:0] = self._failures
-        report = None if self._on_progress is None else self._make_report(self._on_progress, reply, url)
+        listener = self._network.caller_listener
+        report = None if listener is None else self._make_report(listener, reply, url)
         body = self._body = LimitedBody(
             reply, url, clock, max_size, min_rate, report, self._hide, url_gate.throttle, quota
         )
@@ -335,8 +334,10 @@ class Retrieval(OpenRetrieval):
         self.facts, self.reply, self.url_gate, self.clock = self._mask.facts(reply), reply, url_gate, clock
         return StreamingResponse(self, self._request, body)
 
-    def _make_report(self, listener: OnEvent, reply: Reply, url: Masked) -> Callable[[int], None]:
-        """Return a function that reports progress."""
+    def _make_report(self, listener: OnEvent, reply: Reply, url: Masked) -> Callable[[int], None] | None:
+        """Return a function that reports progress, or None. The log does not show progress."""
+        if self._reported is not None or select_listener(listener, PROGRESS) is None:
+            return None
         expected, start, transfer = reply.size, reply.start, self.requested.transfer
         return lambda received: listener(Progress(url, received, expected, start, transfer=transfer))
 
