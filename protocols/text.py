@@ -96,6 +96,11 @@ def _shorten(text: str, max_length: int) -> str:
     return text if len(text) <= max_length else text[: max_length - len(_ELLIPSIS)] + _ELLIPSIS
 
 
+def format_count(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun in singular or plural: `1 byte`, `12,345 bytes`."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def instant(moment: datetime | None) -> str | None:
     """Return a time in RFC 3339 format, in UTC and whole seconds. Without a time zone, it counts as UTC."""
     if moment is None:

@@ -21,7 +21,7 @@ import trio
 
 from protocols.contract import HostUrl, Url
 from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
-from protocols.text import Masked, own_text
+from protocols.text import Masked, format_count, own_text
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command, is_encrypted
 from resolver.cli.config import HostSection, get_mirrors, make_host_settings
@@ -176,8 +176,7 @@ def format_line(progress: BulkProgress, elapsed: float, columns: int) -> str:
 def format_summary(summary: BulkSummary) -> str:
     skipped = [f"{summary.skipped:,} kept"] if summary.skipped else []
     words = [f"{summary.done:,} of {summary.requests:,} done", *skipped, *_list_failures(summary._asdict())]
-    hosts = "1 host" if summary.hosts == 1 else f"{summary.hosts:,} hosts"
-    slices = "1 slice" if summary.slices == 1 else f"{summary.slices:,} slices"
+    hosts, slices = format_count(summary.hosts, "host"), format_count(summary.slices, "slice")
     amount = f"{octets(summary.bytes)} in {duration(summary.seconds)}"
     return f"{', '.join(words)}; {amount}, {hosts}, {slices}"
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.location import JsonValue
+from protocols.text import format_count
 from resolver.cli import streams
 from resolver.cli.arguments import THREADS, Command
 from resolver.cli.listing import fit
@@ -76,13 +77,13 @@ def draw_chart(forecast: Forecast, columns: int, *, threads: int, glyphs: BarGly
     """
     columns = min(columns, _MAX_COLUMNS)
     lines = [
-        f"{_format_count(forecast.requests, 'request')} to {_format_count(forecast.hosts, 'host')}, "
-        f"in {_format_count(forecast.slices, 'slice')} of at most a minute"
+        f"{format_count(forecast.requests, 'request')} to {format_count(forecast.hosts, 'host')}, "
+        f"in {format_count(forecast.slices, 'slice')} of at most a minute"
     ]
     if forecast.largest:
         lines += ["", "Slowest hosts", *_draw_rows(_host_rows(forecast), columns, glyphs)]
         lines += ["", "Hosts by number of requests", *_draw_rows(_histogram_rows(forecast), columns, glyphs)]
-    title = f"Expected time, with {_format_count(threads, 'thread')} per worker"
+    title = f"Expected time, with {format_count(threads, 'thread')} per worker"
     lines += ["", title, *_draw_rows(_worker_rows(forecast), columns, glyphs)]
     if forecast.bound_by is not None:
         lines += [f"{forecast.bound_by} needs {duration(forecast.bound)} with any number of workers"]
@@ -114,7 +115,7 @@ def _worker_rows(forecast: Forecast) -> list[BarRow]:
     maximum = max((forecast.bound, *forecast.expected.values())) or 1.0
     rows = [
         BarRow(
-            _format_count(workers, "worker"),
+            format_count(workers, "worker"),
             (duration(seconds),),
             min(seconds, forecast.bound) / maximum,
             max(0.0, seconds - forecast.bound) / maximum,
@@ -164,10 +165,6 @@ def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
     full = max(round(row.full * width), 1 if row.full else 0)
     light = min(round((row.full + row.light) * width), width) - full
     return glyphs.full * full + glyphs.light * light
-
-
-def _format_count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def show(plan: BulkPlan, command: Command) -> None:

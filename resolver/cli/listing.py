@@ -9,11 +9,10 @@ shortened. All other output is plain names, one per line, or JSON.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from protocols.contract import Entry, JsonValue
+from protocols.contract import Entry
 from protocols.errors import LimitExceeded, NotFound
 from protocols.location import Kind
 from protocols.text import instant
@@ -22,9 +21,10 @@ from resolver.cli.arguments import Command
 from resolver.cli.output import BufferedLines
 from resolver.cli.targets import CommandTarget
 from resolver.policy.environment import read_colors
-from resolver.terminal.text import escape_line
+from resolver.terminal.text import escape_line, measure_width
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import StreamingResponse, listing_line, long_line
+from resolver.trees.order import ORDERS
 
 # The long format on a narrow terminal. Columns and names are shortened, so that each entry fits on one line.
 # All other output has the full text.
@@ -46,30 +46,20 @@ def short_columns(entry: Entry, number: int) -> str:
 def fit(text: str, columns: int) -> str:
     """Shorten a text to a width: its start and its end are preserved, and the middle is removed."""
     columns = max(columns, _MIN_NAME)
-    if _width(text) <= columns:
+    if measure_width(text) <= columns:
         return text
     end = _cut_to_width(text[::-1], (columns - 1) // 3)[::-1]
-    return _cut_to_width(text, columns - 1 - _width(end)) + _ELLIPSIS + end
+    return _cut_to_width(text, columns - 1 - measure_width(end)) + _ELLIPSIS + end
 
 
 def _cut_to_width(text: str, columns: int) -> str:
     """Return the longest prefix of a text that is not wider than `columns`."""
     width = 0
     for end, character in enumerate(text):
-        width += _width(character)
+        width += measure_width(character)
         if width > columns:
             return text[:end]
     return text
-
-
-def _width(text: str) -> int:
-    """Return the width of a text in terminal columns: 2 per wide character, 0 per combining character."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
 
 
 def _size(entry: Entry) -> str:
@@ -93,7 +83,6 @@ def _day(entry: Entry) -> str:
     return f"~{local[:10]}" if isinstance(local, str) and re.match(r"[0-9-]{10}", local) else "-"
 
 
-_ROUNDED_SIZE = r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)"
 #: A valid color of LS_COLORS. Only SGR parameters are valid, so other sequences never reach a terminal.
 _COLOR = r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}"
 #: The default colors of ls(1), for kinds of entries without a color in LS_COLORS.
@@ -181,7 +170,7 @@ async def show(reply: StreamingResponse, command: Command, session: Resolver) ->
 async def _show_sorted(
     reply: StreamingResponse, lines: BufferedLines, command: Command, session: Resolver, order: str
 ) -> None:
-    numbered = sorted(await _collect_entries(reply, reply.limits.entries), key=_ORDERS[order])
+    numbered = sorted(await _collect_entries(reply, reply.limits.entries), key=ORDERS[order])
     shown = EntryPrinter(command, raw=session.policy.allow_raw)
     for number, entry in numbered:
         if command.json:
@@ -199,48 +188,6 @@ async def _collect_entries(reply: StreamingResponse, max_entries: int) -> list[t
             raise LimitExceeded("entries", message, url=reply.url)
         entries.append((len(entries) + 1, entry))
     return entries
-
-
-def _by_name(numbered: tuple[int, Entry]) -> tuple[str, int]:
-    return numbered[1].name, numbered[0]
-
-
-def _by_size(numbered: tuple[int, Entry]) -> tuple[float, str]:
-    """Return the sort key of `--sort size`: largest size first, unknown sizes last.
-
-    A rounded size, such as `1.2K`, is converted to a number.
-    """
-    entry = numbered[1]
-    size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
-    return -size, entry.name
-
-
-def _parse_rounded_size(entry: Entry) -> float:
-    text = (entry.extra or {}).get("size_text")
-    match = re.match(_ROUNDED_SIZE, text) if isinstance(text, str) else None
-    if match is None:
-        return -1.0
-    return float(match[1]) * 1024.0 ** (_UNITS.find(match[2].upper()) + 1 if match[2] else 0)
-
-
-def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:
-    """Return the sort key of `--sort date`: newest date first, unknown dates last."""
-    text = format_moment(numbered[1])
-    digits = re.sub(r"[^0-9]", "", text)[:14].ljust(14, "0")
-    return -int(digits), numbered[0]
-
-
-def format_moment(entry: Entry) -> str:
-    """Return the modification time of an entry in UTC, or else in the server's local time."""
-    local: JsonValue = (entry.extra or {}).get("modified_local")
-    return instant(entry.modified) or (local if isinstance(local, str) else "")
-
-
-_ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
-    "name": _by_name,
-    "size": _by_size,
-    "date": _by_date,
-}
 
 
 async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:

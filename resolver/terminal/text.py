@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 
 from protocols.text import find_codec
 
@@ -113,3 +114,13 @@ def _decoder(charset: str | None) -> codecs.IncrementalDecoder | None:
     codec = None if charset is None else find_codec(charset)
     decoder = None if codec is None else codecs.lookup(codec).incrementaldecoder
     return None if decoder is None else decoder("replace")
+
+
+def measure_width(text: str) -> int:
+    """Return the width of a text in columns: 2 for a wide character, 0 for a combining character."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
+    )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from protocols.text import decode_text, find_codec, instant
+from protocols.text import decode_text, find_codec, format_count, instant
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,10 @@ def test_instant_is_utc(moment: datetime | None, text: str | None) -> None:
 
 def test_decode_text_decodes_utf_8_or_latin_1() -> None:
     assert [decode_text("Grüße".encode()), decode_text("Grüße".encode("latin-1"))] == ["Grüße", "Grüße"]
+
+
+def test_format_count_has_separators_and_plural() -> None:
+    assert format_count(1, "byte") == "1 byte"
+    assert format_count(12_345, "byte") == "12,345 bytes"
+    assert format_count(0, "URL") == "0 URLs"
+    assert format_count(2, "entry", "entries") == "2 entries"

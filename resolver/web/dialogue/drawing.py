@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple, TypeAlias
 
-from protocols.text import Masked
+from protocols.text import Masked, format_count
 from resolver.web.dialogue.exchange import (
     DiagramLane,
     DiagramMessage,
@@ -21,7 +21,6 @@ from resolver.web.dialogue.exchange import (
     Place,
     RecordedExchange,
     estimate_width,
-    format_count,
     truncate,
     wrap_text,
 )
@@ -134,7 +133,7 @@ class _DiagramCanvas:
     def _draw_note(self, message: DiagramMessage) -> None:
         """Draw a box across the lanes for a note, which is not a message of the protocol."""
         start, end = _FIRST_X + 16, _FIRST_X + _LANE_GAP - 16
-        sizes = [] if message.size is None else [format_count(message.size)]
+        sizes = [] if message.size is None else [format_count(message.size, "byte")]
         lines = [line for text in (*sizes, *message.lines) for line in wrap_text(text, _NOTE_CELLS)]
         height = len(lines) * LINE + 12
         name = "gap" if message.kind == "gap" else f"note {message.tone}"
@@ -174,7 +173,7 @@ class _DiagramCanvas:
             return [(truncate(line, _NOTE_CELLS, estimate_width), "ours") for line in message.lines]
         if message.size is None:
             return [(line, "said") for line in message.lines]
-        count = (format_count(message.size), "count")
+        count = (format_count(message.size, "byte"), "count")
         return [count, *((line, "preview") for line in message.lines)]
 
     def _draw_thin(self, message: DiagramMessage, start: float, end: float) -> None:
@@ -360,7 +359,7 @@ def make_rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
 
 
 def _make_row(message: DiagramMessage, wire: frozenset[Kind]) -> MessageRow:
-    lines = message.lines if message.size is None else (format_count(message.size), *message.lines)
+    lines = message.lines if message.size is None else (format_count(message.size, "byte"), *message.lines)
     at = _DASH if message.at is None else milliseconds(message.at)
     tag = "code" if message.kind in wire else "span"
     return MessageRow(at, _describe_lanes(message), lines, message.kind, tag)

@@ -26,14 +26,13 @@ A message has these members:
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.errors import ResolveError
 from protocols.location import HostUrl, JsonValue
 from protocols.text import Masked, own_text
-from resolver.terminal.text import escape_controls
+from resolver.terminal.text import escape_controls, measure_width
 from resolver.transfer.plan import DATA_CLOSED, TLS_BEGINS, Plan
 from resolver.url.parsing import parse
 
@@ -227,16 +226,6 @@ def make_preview(octets: bytes) -> tuple[str, ...]:
     return (show_line(" · ".join(word.decode("ascii").strip() for word in words)),)
 
 
-def measure_width(text: str) -> int:
-    """Return the width of a text in cells: 2 for a wide character, 0 for a combining character."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in text
-    )
-
-
 def truncate(text: str, cells: int, measure: Callable[[str], float] = measure_width) -> str:
     """Truncate a text to a maximum width and append `…`."""
     if measure(text) <= cells:
@@ -277,11 +266,6 @@ def _split_words(words: Iterable[str], cells: int) -> Iterable[str]:
                 piece = ""
             piece += character
         yield piece
-
-
-def format_count(number: int, unit: str = "byte") -> str:
-    """Return a number with its noun in singular or plural: `1 byte`, `12,345 bytes`."""
-    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def _name_match(match: re.Match[str]) -> str:

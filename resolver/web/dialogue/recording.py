@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from protocols.scheme import Scheme
-from protocols.text import own_text
+from protocols.text import format_count, own_text
 from resolver.network.events import (
     Closed,
     Connected,
@@ -35,7 +35,6 @@ from resolver.web.dialogue.exchange import (
     RecordedExchange,
     Tone,
     find_host,
-    format_count,
     is_readable,
     list_lanes,
     make_preview,
@@ -158,7 +157,7 @@ class ExchangeRecording:
                 again = f"retrying in {delay:g} s" if delay else "retrying later"
                 self._note(f"{format_error(error)}; {again}", "bad")
             case Kept(path=path, octets=octets):
-                self._note(f"{format_count(octets)} kept beside {path}")
+                self._note(f"{format_count(octets, 'byte')} kept beside {path}")
             case Finished():
                 self._finish(event)
 

@@ -9,6 +9,7 @@ from email.message import Message
 from itertools import groupby
 from typing import NamedTuple
 
+from protocols.text import format_count
 from resolver.transfer.response import Response, decode_as
 from resolver.web.headers import make_file_name
 from resolver.web.pages.page import (
@@ -18,7 +19,6 @@ from resolver.web.pages.page import (
     WebPage,
     format_line,
     get_text,
-    show_size,
 )
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, split_runs
 
@@ -354,5 +354,10 @@ def _summarize(part: MimePart, make_url: Callable[[MimePart, bool], str]) -> Par
     show = make_url(part, True) if is_picture else None
     name = make_file_name(part.name) if part.name else ""
     return PartRow(
-        part.number, part.media_type, name, show_size(len(part.octets)), show, make_url(part, False)
+        part.number,
+        part.media_type,
+        name,
+        format_count(len(part.octets), "byte"),
+        show,
+        make_url(part, False),
     )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue, Kind
+from protocols.text import format_count
 from resolver.policy.subject import Verdict
+from resolver.trees.order import ORDERS, Numbered
 from resolver.web.pages.page import (
     KINDS,
     FactRow,
     PageAddressBar,
     PageQuery,
     WebPage,
-    format_count,
     format_date,
     format_size,
     get_text,
@@ -29,11 +29,6 @@ from resolver.web.pages.page import (
 #: a group only when it becomes visible.
 MANY = 1_000
 GROUP = 100
-
-_UNITS = "KMGTPE"
-_ROUNDED = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGTPE]?)", re.IGNORECASE)
-
-Numbered = tuple[int, Entry]
 
 #: A function that returns the policy verdict on the link of an entry.
 Judge = Callable[[Entry], Verdict]
@@ -156,39 +151,6 @@ def _filter_entries(numbered: Iterable[Numbered], text: str) -> Iterable[Numbere
         for pair in numbered
         if folded in pair[1].name.casefold() or folded in (pair[1].title or "").casefold()
     )
-
-
-def _by_name(numbered: Numbered) -> tuple[str, int]:
-    return numbered[1].name, numbered[0]
-
-
-def _by_size(numbered: Numbered) -> tuple[float, str, int]:
-    """Return the sort key: largest entry first, sizes such as 1.2M as bytes, unknown sizes last."""
-    number, entry = numbered
-    size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
-    return -size, entry.name, number
-
-
-def _parse_rounded_size(entry: Entry) -> float:
-    match = _ROUNDED.match(get_text(entry.extra, "size_text"))
-    if match is None:
-        return -1.0
-    return float(match[1]) * 1024.0 ** (_UNITS.find(match[2].upper()) + 1 if match[2] else 0)
-
-
-def _by_date(numbered: Numbered) -> tuple[int, int]:
-    """Return the sort key for the order by date: newest entry first, entries without a date last."""
-    number, entry = numbered
-    date = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else get_text(entry.extra, "modified_local")
-    digits = re.sub(r"[^0-9]", "", date)[:14].ljust(14, "0")
-    return -int(digits), number
-
-
-ORDERS: Mapping[str, Callable[[Numbered], tuple[object, ...]]] = {
-    "name": _by_name,
-    "size": _by_size,
-    "date": _by_date,
-}
 
 
 class DirectoryRow(NamedTuple):
@@ -365,12 +327,12 @@ def results_page(
         "heading": title,
         "words": words,
         "search": search,
-        "count": format_count(shown.total, "hit", "hits") if words else "",
+        "count": format_count(shown.total, "hit") if words else "",
         "warnings": tuple(findings),
         "hits": [_make_hit(number, entry, bar, judge, marks) for number, entry in shown.entries],
         "best": BEST,
         "marks": bool(words and search),
-        "like": format_count(len(query.relevant), "marked hit", "marked hits") if query.relevant else "",
+        "like": format_count(len(query.relevant), "marked hit") if query.relevant else "",
         "description": description,
         "paging": shown.paging,
     }

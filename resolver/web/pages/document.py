@@ -12,6 +12,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from protocols.location import Kind, Url
+from protocols.text import format_count
 from resolver.transfer.response import Response, decode_as, is_textual, looks_like_text
 from resolver.web import headers
 from resolver.web.pages.article import MimePart, article_page, describe_parts, parts_of_document
@@ -28,7 +29,6 @@ from resolver.web.pages.page import (
     list_facts,
     make_breadcrumbs,
     shorten,
-    show_size,
 )
 from resolver.web.pages.sanitizer import allowed_markup
 from resolver.web.pages.text import detect_media_type, find_base, part_values, text_of_markup
@@ -146,7 +146,7 @@ def _make_views(query: PageQuery, bar: PageAddressBar) -> list[tuple[str, str, b
 
 def _list_proofs(response: Response) -> list[FactRow]:
     """Return metadata of the received bytes, such as a digest."""
-    rows = [] if response.size is not None else [FactRow("size", show_size(len(response.content)))]
+    rows = [] if response.size is not None else [FactRow("size", format_count(len(response.content), "byte"))]
     rows.append(FactRow("sha256", sha256(response.content).hexdigest()))
     if response.verified:
         rows.append(FactRow("verified by", ", ".join(response.verified)))

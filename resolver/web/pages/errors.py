@@ -28,9 +28,10 @@ from protocols.errors import (
     TryLater,
     UnsupportedScheme,
 )
+from protocols.text import format_count
+from resolver.terminal.text import measure_width
 from resolver.url.parsing import place_in_shown, redact
-from resolver.web.dialogue.exchange import measure_width
-from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, format_line
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_line
 
 # If a policy rule refers to a component of the URL, carets (^) mark the component. The position of the
 # component is also shown as text. The carets are aligned with the displayed text, in which an escaped
@@ -192,7 +193,7 @@ def _list_facts(error: ResolveError) -> list[FactRow]:
         of = "" if error.expected is None else f" of {error.expected:,}"
         rows.append(FactRow("received", f"{error.received:,}{of} bytes"))
     if isinstance(error, TryLater) and error.after is not None:
-        rows.append(FactRow("server asks to wait", format_count(round(error.after), "second", "seconds")))
+        rows.append(FactRow("server asks to wait", format_count(round(error.after), "second")))
     if error.attempts > 1:
         rows.append(FactRow("attempts", str(error.attempts)))
     return rows

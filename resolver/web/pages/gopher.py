@@ -19,10 +19,10 @@ from protocols.location import HostUrl, JsonValue, Kind
 from resolver.policy.schemes import find_rules
 from resolver.transfer.forms import Answer, AskForm, AskLine, AskQuestion
 from resolver.transfer.response import Response
+from resolver.trees.order import Numbered
 from resolver.web.pages.directory import (
     Groups,
     Judge,
-    Numbered,
     arrange_entries,
     explain_forbidden,
     list_hidden_fields,

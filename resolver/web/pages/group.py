@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue
+from protocols.text import format_count
 from resolver.web.pages.directory import ListingPage, arrange_entries, list_hidden_fields, make_paging
-from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, format_count, format_date, get_text
+from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, format_date, get_text
 
 # Each article is shown below its parent article. The References field lists earlier articles. The parent is
 # the last article in the References field that is also in the listing (RFC 5322 section 3.6.4).
@@ -227,7 +228,7 @@ def _link_older(extra: Mapping[str, JsonValue] | None, bar: PageAddressBar) -> s
 
 def _describe_count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: int) -> str:
     among = f", of which {shown.matched:,} match" if shown.matched != shown.total else ""
-    articles = format_count(shown.total, "article", "articles")
+    articles = format_count(shown.total, "article")
     if before:
         return f"{articles} before number {before}{among}"
     count = (extra or {}).get("count")

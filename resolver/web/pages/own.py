@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from protocols.text import Masked
+from protocols.text import Masked, format_count
 from resolver.transfer.response import Response, decode_as
 from resolver.url.parsing import redact
 from resolver.web.pages.article import list_parts
 from resolver.web.pages.gopher import make_command
-from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, get_text, show_size
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, get_text
 
 #: Number of recent URLs on the start page.
 _MAX_RECENT = 10
@@ -162,7 +162,10 @@ def _make_lines(opened: Iterable[OpenedUrl], bar: PageAddressBar) -> list[UrlRow
 
 
 def make_transfer_row(transfer: SavedTransfer, bar: PageAddressBar) -> TransferRow:
-    of = "" if transfer.expected is None else f" of {transfer.expected:,}"
+    received = format_count(transfer.received, "byte")
+    if transfer.state != "done":
+        of = "" if transfer.expected is None else f" of {transfer.expected:,}"
+        received = f"{transfer.received:,}{of} bytes"
     percent = None
     if transfer.expected and transfer.state != "done":
         percent = min(100, transfer.received * 100 // transfer.expected)
@@ -172,7 +175,7 @@ def make_transfer_row(transfer: SavedTransfer, bar: PageAddressBar) -> TransferR
         transfer.url,
         bar.look(transfer.url),
         transfer.state,
-        show_size(transfer.received) if transfer.state == "done" else f"{transfer.received:,}{of} bytes",
+        received,
         percent,
         "" if transfer.rate is None or transfer.state != "running" else _format_rate(transfer.rate),
         ", ".join([*([transfer.digest] if transfer.digest else []), *transfer.verified]),

@@ -16,7 +16,7 @@ from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import HostUrl, JsonValue, Kind, Url
 from protocols.scheme import Tree
 from protocols.syntax import decode
-from protocols.text import Masked
+from protocols.text import Masked, format_count
 from resolver.terminal.text import escape_controls, escape_line
 from resolver.url import registry
 from resolver.url.parsing import build, parse
@@ -202,14 +202,6 @@ def _describe_entry(entry: Entry, name: str) -> str:
     return f"~{text}" if isinstance(text, str) and text else ""
 
 
-def show_size(count: int) -> str:
-    return "1 byte" if count == 1 else f"{count:,} bytes"
-
-
-def format_count(count: int, one: str, many: str) -> str:
-    return f"1 {one}" if count == 1 else f"{count:,} {many}"
-
-
 def get_text(extra: Mapping[str, JsonValue] | None, name: str) -> str:
     """Return a scheme-specific text value of an entry, or an empty text."""
     text = (extra or {}).get(name)
@@ -224,7 +216,7 @@ def list_facts(facts: Facts) -> Iterator[FactRow]:
         charset = f", {facts.charset}" if facts.charset else ""
         yield FactRow("type", f"{facts.media_type}{charset}")
     if facts.size is not None:
-        yield FactRow("size", show_size(facts.size))
+        yield FactRow("size", format_count(facts.size, "byte"))
     if facts.modified is not None:
         yield FactRow("modified", f"{facts.modified:%Y-%m-%d %H:%M:%S} UTC")
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from resolver.terminal.text import measure_width
 from resolver.web.dialogue.exchange import (
     CELLS,
     LINES,
     escape_text,
-    format_count,
     make_preview,
     mask_logins,
-    measure_width,
     show_note,
     split_message,
     truncate,
@@ -120,9 +119,3 @@ def test_wrap_text_breaks_lines_between_words() -> None:
     assert wrap_text("one two three", 8) == ("one two", "three")
     assert wrap_text("abcdefghij k", 4) == ("abcd", "efgh", "ij k")
     assert wrap_text("", 4) == ("",)
-
-
-def test_format_count_has_separators_and_plural() -> None:
-    assert format_count(1) == "1 byte"
-    assert format_count(12_345) == "12,345 bytes"
-    assert format_count(0, "URL") == "0 URLs"
