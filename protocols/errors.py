@@ -111,9 +111,7 @@ class ResolveError(Exception):
 
     @property
     def status(self) -> int | None:
-        """Return the numeric code of the peer, such as 404 or 550.
-
-        The result is `None` without a numeric code.
+        """Return the numeric code of the peer, such as 404 or 550, or None.
 
         The result is `None` for a number with too many digits, which a Gopher+ server may send.
         """

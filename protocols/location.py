@@ -163,9 +163,7 @@ class Url:
         return components
 
     def words(self) -> list[Word]:
-        """Return all URL components that a dialogue may send.
-
-        Each element of a tuple is returned separately.
+        """Return all URL components that a dialogue may send, and each element of a tuple separately.
 
         The components are read from the fields of the class, so no component can be forgotten.
         """

@@ -38,9 +38,7 @@ class Tree(NamedTuple):
 
 
 class KeptListing(NamedTuple):
-    """The archived data of a listing that consists of several replies.
-
-    The listing can be parsed again from the archived data.
+    """The archived data of a listing of several replies, from which it can be parsed again.
 
     `how` selects the archived data: the replies to `commands`, the last reply, the packets of the last reply,
     or the names of a local directory.

@@ -98,9 +98,7 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
 
 def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
-    """Return a line and a data block in the form `+-1` of Gopher+ (RFC 1738 3.4.9).
-
-    A period ends the data block.
+    """Return a line and a data block, which a period ends, in the form `+-1` of Gopher+ (RFC 1738 3.4.9).
 
     No other function writes several lines for one URL. Each value becomes one line. A value that is a single
     period is refused, because the period would end the block early. Values with CR, LF or NUL are refused
@@ -129,9 +127,7 @@ def join_head(lines: Sequence[bytes]) -> bytes:
 
 
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """Return a complete request head.
-
-    Header values in `secrets` are displayed as `****`.
+    """Return a complete request head, with `****` for header values in `secrets`.
 
     The writer of the head already checks the content of the lines. This function checks the content again.
 
@@ -162,9 +158,7 @@ def begin_head(start: bytes, fields: Line) -> Line:
 
 
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """Return the secret parts of header values.
-
-    A peer may repeat these parts in its response.
+    """Return the secret parts of header values, which a peer may repeat in its response.
 
     The secret parts are: the complete value; the text after the authentication scheme; the password in this
     text (RFC 7617); the value of each cookie (RFC 6265 4.2).
@@ -193,9 +187,7 @@ def encode_frames(
     shown: Iterable[tuple[bytes, bytes]] | None = None,
     secrets: Sequence[tuple[bytes, bytes]] = (),
 ) -> Line:
-    """Return frames of HTTP/2.
-
-    Length fields prevent that a value ends a frame early (command injection).
+    """Return frames of HTTP/2. Their length fields prevent that a value ends a frame early (injection).
 
     If the frames contain `secrets`, messages display the header fields in `shown` instead of the frames, one
     per line. Compressed fields cannot be masked.
@@ -207,9 +199,7 @@ def encode_frames(
 
 
 def encode_counted(octets: bytes, *secrets: bytes) -> Line:
-    """Return a message of SOCKS5 (RFC 1928).
-
-    Length fields prevent that a value ends the message early.
+    """Return a message of SOCKS5 (RFC 1928). Length fields prevent that a value ends it early.
 
     If the message contains `secrets`, the message is displayed as `****`.
     """
@@ -219,9 +209,7 @@ def encode_counted(octets: bytes, *secrets: bytes) -> Line:
 
 
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
-    """Return the telnet commands that refuse option requests of a peer (RFC 854).
-
-    A line end is not added.
+    """Return the telnet commands, without line end, that refuse option requests of a peer (RFC 854).
 
     `options` contains `(verb, option)` pairs. DO is refused with WONT, and WILL is refused with DONT. WONT
     and DONT need no reply.
@@ -271,9 +259,7 @@ def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:
-    """Return a line that the user types into a telnet session.
-
-    The line is displayed as `****`.
+    """Return a line that the user types into a telnet session, displayed as `****`.
 
     The line may be a password. The line ends with CR LF. If the session is `binary`, the line ends with only
     CR (RFC 1123 3.3.1).
@@ -377,10 +363,9 @@ class Buffer(bytearray):
         return bytes(self[:count])
 
     def peek_head(self, max_size: int) -> str:
-        """Return the head of the message as Latin-1 text, without consuming it.
+        """Return the head of the message, up to the first empty line, as Latin-1 text; do not consume it.
 
-        The head ends with the first empty line. If the head is longer than `max_size` bytes, or has not
-        arrived completely, the result is empty.
+        If the head is longer than `max_size` bytes, or has not arrived completely, the result is empty.
         """
         index = self.find(_CRLF * 2, 0, max_size)
         return "" if index < 0 else self[: index + 4].decode("latin-1")

@@ -167,9 +167,7 @@ UNGUESSABLE = 16
 def _perform_by_proxy(
     request: HttpRequest, via: ForwardProxy, options: Options, limits: Limits
 ) -> Dialogue[HttpAnswer]:
-    """Send the request to the proxy.
-
-    If the proxy requires a login, the request is sent again with the login.
+    """Send the request to the proxy, and again with the login if the proxy requires a login.
 
     The login is sent once. If the proxy rejected only a stale nonce, the login is sent again.
     """

@@ -64,9 +64,7 @@ class _Inflation:
         return self._stream is None or self._stream.eof
 
     def _has_stream(self) -> bool:
-        """Return whether a compressed stream is open.
-
-        If the previous stream has ended, the next stream is started.
+        """Return whether a compressed stream is open; start the next stream if the previous one has ended.
 
         A stream starts with two bytes that identify the format. By the RFC, deflate is the zlib format (RFC
         1950 2.2), but some servers send raw deflate.

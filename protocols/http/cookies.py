@@ -410,9 +410,7 @@ def format_line(cookie: Cookie) -> bytes:
 def merge_cookies(
     octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None
 ) -> bytes:
-    """Apply the cookie changes of a run to the contents of a cookie file.
-
-    The changes are the differences between `before` and `after`.
+    """Apply a run's cookie changes, from `before` to `after`, to the contents of a cookie file.
 
     Changes by other processes, comments, and lines that are not cookies are preserved. Expired cookies are
     removed.

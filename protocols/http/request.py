@@ -75,9 +75,7 @@ class HttpRequest(NamedTuple):
     unkeyed_fields: Headers = ()
 
     def sign(self, value: bytes, login_key: tuple[bytes, bytes] | None = None) -> HttpRequest:
-        """Add the field `Authorization` as the first field.
-
-        If the caller has set this field, the request is not changed.
+        """Add the field `Authorization` as the first field, unless the caller has set it.
 
         `login_key` identifies the login in the pool key. `value` cannot identify the login, because Digest
         computes a new value for each request.
@@ -287,9 +285,7 @@ _ENTITY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
 
 def range_headers(start: int, known: Validators, stop: int | None = None) -> dict[bytes, bytes]:
-    """Return the header fields of a range request.
-
-    The range starts at byte `start`. It ends at byte `stop`, or without `stop` at the end of the object.
+    """Return the header fields of a range request from byte `start` to `stop`, or to the end.
 
     If-Range (13.1.5): the server sends the range only if the object has not changed since the version
     `known`.
@@ -305,9 +301,7 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
 
 
 def conditions(copy: Validators) -> dict[bytes, bytes]:
-    """Return the header fields of a conditional request.
-
-    The server sends the object only if it differs from the local copy.
+    """Return the header fields that request the object only if it differs from the local copy.
 
     The conditions are If-None-Match (13.1.2) and If-Modified-Since (13.1.3).
     """

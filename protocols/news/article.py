@@ -188,9 +188,7 @@ def _parse_lines(lines: list[bytes]) -> ArticleHead:
 
 
 def read_head(limits: Limits) -> Reader[ArticleHead]:
-    """Return a reader for the head of an article.
-
-    The article must start at the beginning of the buffer.
+    """Return a reader for the head of an article at the beginning of the buffer.
 
     The reader does not consume the bytes, so the complete article can be read as one block afterwards. If the
     connection ends inside the head, the reader parses the bytes received so far. The truncation is reported

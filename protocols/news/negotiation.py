@@ -165,9 +165,7 @@ class NewsNegotiation:
         self._state.reset()
 
     def find_optional_login(self) -> Dialogue[NewsLogin | None]:
-        """Return an optional login, with which the server may list more objects.
-
-        The result is `None` without a stored login.
+        """Return a stored optional login, with which the server may list more objects, or None.
 
         The user is not asked for a login. If a login is available, outstanding responses are discarded.
         """

@@ -280,9 +280,7 @@ def _read_head(session: NntpSession, number: int) -> Dialogue[bytes]:
 
 
 def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]]:
-    """Return a reader for the article numbers in a block of LISTGROUP.
-
-    Numbers below `first` or above `last` are skipped.
+    """Return a reader for the article numbers from `first` to `last` in a block of LISTGROUP.
 
     The numbers are returned in ascending order. The client filters the numbers, because old servers ignore
     the range argument of LISTGROUP.

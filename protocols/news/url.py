@@ -233,9 +233,7 @@ def as_group(url: NntpUrl) -> NntpUrl:
 
 
 def by_number(url: NewsUrl) -> str | None:
-    """Return the nntp URL for the group of a news URL.
-
-    The result is `None` if the URL does not name a server.
+    """Return the nntp URL for the group of a news URL, or None without a server.
 
     An nntp URL can name an article by its number.
     """

@@ -88,9 +88,7 @@ class SupportedVersions(NamedTuple):
 
 
 def decode_packet(datagram: bytes) -> ArdpPacket | SupportedVersions | None:
-    """Decode a datagram.
-
-    The result is `None` for a datagram that the client ignores.
+    """Decode a datagram, or return None for a datagram that the client ignores.
 
     The client ignores an empty datagram, a datagram with a truncated header, a datagram of version 1 or
     later, and plain text.

@@ -357,9 +357,7 @@ def request_attributes(target: RequestObject, names: bytes) -> Line:
 
 
 def request_listing(target: RequestObject) -> Line:
-    """Encode DIRECTORY and LIST.
-
-    LIST requests all links with their attributes.
+    """Encode DIRECTORY and LIST, which requests all links with their attributes.
 
     The reply also shows whether the object is a directory. The command VERIFY does not show whether the
     object is a directory: the original server responds with NONE-FOUND to VERIFY for any name (protocol page

@@ -358,9 +358,7 @@ class UnionMembers:
     _expanded: set[tuple[str, int, bytes]] = field(default_factory=set)
 
     def add(self, answer: ProsperoReply, source: RequestObject) -> Generator[Rest, None, list[ProsperoLink]]:
-        """Add the normal links of a directory.
-
-        Return its union links.
+        """Add the normal links of a directory, and return its union links.
 
         Links with the same name in one directory do not hide each other.
         """

@@ -96,9 +96,7 @@ class OptionSide:
         return [option_name(option) for option in self.on]
 
     def reply(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
-        """Process a command of the peer.
-
-        The command is WILL or DO if `positive`, otherwise WONT or DONT.
+        """Process the command WILL or DO if `positive`, otherwise WONT or DONT.
 
         `agree` means that the client accepts the option.
         """

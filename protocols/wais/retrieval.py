@@ -50,9 +50,7 @@ def read_records(limit: int) -> Reader[WaisRecords | None]:
 
 
 def negotiate_size() -> Dialogue[int]:
-    """Negotiate the maximum size of an APDU.
-
-    The result is the smaller limit of the client and the server.
+    """Negotiate the maximum size of an APDU: the smaller limit of client and server.
 
     A server that does not support Init responds with a message of length 0. The client then uses its own
     limit.
@@ -216,9 +214,7 @@ def chunk_size(document: WaisDocument, max_size: int) -> int:
 
 
 def _request(document: WaisDocument, at: int, size: int, max_size: int) -> Dialogue[tuple[WaisRecords, int]]:
-    """Request the range at offset `at`.
-
-    Return the records and the size of the range.
+    """Request the range at offset `at`, and return the records and the size of the range.
 
     The size is halved until the response fits into a message.
     """
@@ -253,9 +249,7 @@ def _check_text(records: WaisRecords, size: int) -> bytes | None:
 
 
 def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
-    """Return the kind of ending that a response with text shows.
-
-    The result is `None` if the document has more bytes.
+    """Return the ending that a response with text shows, or None if the document has more bytes.
 
     A response with text may contain only the diagnostic `SF` (out of range).
     """

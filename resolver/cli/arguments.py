@@ -121,9 +121,7 @@ def _make_help(words: list[str]) -> Command:
 
 
 def _apply_defaults(options: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
-    """Return the values of all options, and the configuration.
-
-    The configuration contains the source of each value.
+    """Return the values of all options, and the configuration with the source of each value.
 
     If an option is not on the command line, its value is the configured value, or else the default. For a
     repeatable option, values of the command line are appended to the configured values. If the command does

@@ -133,9 +133,7 @@ class LedgerInput:
         return parts
 
     def _skip_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
-        """Yield groups of skipped lines.
-
-        An earlier run completed the targets of these lines.
+        """Yield groups of skipped lines: an earlier run completed their targets.
 
         If the file name of a target differs from its name in the ledger, the target is not skipped. It is
         yielded with its row.
@@ -199,9 +197,7 @@ class CompletedRecords:
 
 
 def _make_row(target: CommandTarget, command: Command, naming_rule: str | None = None) -> RequestRow:
-    """Return the ledger row of a target.
-
-    The key of the row is the URL without a password, and the path.
+    """Return the ledger row of a target, with the key of URL (without password) and path.
 
     The options `--search` and `--view` have already been applied to the URL in the key.
     """

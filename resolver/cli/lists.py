@@ -276,9 +276,7 @@ _KINDS_BY_TYPE = {"response": ("200",), "resource": ("document",), "revisit": ("
 def list_archived_urls(
     path: str, at: str | None, report: Callable[[ResolveError], None], *, quiet: bool
 ) -> Iterator[str]:
-    """Yield the URLs that were archived up to the time `at`.
-
-    Their order is the order of their first records.
+    """Yield the URLs that were archived up to the time `at`, in the order of their first records.
 
     `report` is called for damaged records. The number of listings is printed, because listings are not
     extracted as files. Raises `LocalError` if the file is not an archive.

@@ -238,9 +238,7 @@ Removal = tuple[Pruner, SurplusFile, str]
 async def remove_surplus(
     roots: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
 ) -> None:
-    """Remove local files that are not at the source anymore.
-
-    The function processes all trees of a finished run.
+    """Remove local files that are not at the source anymore, from all trees of a finished run.
 
     `report` is called with the error of each file that cannot be removed.
     """

@@ -411,9 +411,7 @@ async def _read_typed(prompt: str, *, hidden: bool = False) -> bytes:
 
 
 async def _line(line: AskLine) -> bytes:
-    """Ask for one line.
-
-    The question is repeated if the answer is a lone period.
+    """Ask for one line, again after a lone period.
 
     A lone period would end the form on the server.
     """

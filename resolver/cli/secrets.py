@@ -116,9 +116,7 @@ class CommandSecrets:
 
 
 async def request_key_password(certfile: str | None) -> bytes | None:
-    """Ask the user for the password of a certificate's private key.
-
-    If the key is not encrypted, the user is not asked.
+    """Ask the user for the password of a certificate's private key, if the key is encrypted.
 
     Raises `NotConfigured` without a terminal. The password is never read from standard input.
     """
@@ -161,9 +159,7 @@ class _LoginSection:
         return None
 
     async def _run_command(self) -> bytes:
-        """Run `password_command`.
-
-        The first line of its output is the password.
+        """Run `password_command`, and return the first line of its output.
 
         The command runs without a timeout, because it may prompt the user.
         """

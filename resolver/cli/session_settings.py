@@ -89,9 +89,7 @@ def make_limits(command: CommandOptions) -> Limits:
 
 
 def with_limits(limits: Limits, values: Mapping[str, Any]) -> Limits:
-    """Return `limits` with changes.
-
-    The changes are values of options, by option name. Raises `UsageError`.
+    """Return `limits` with changes by option name. Raises `UsageError`.
 
     An option for one limit, such as `--max-size`, overrides `--limit`.
     """

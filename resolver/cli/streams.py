@@ -72,9 +72,7 @@ def write_some(fd: int, octets: memoryview) -> memoryview:
 
 
 def open_nonblocking(fd: int) -> int | None:
-    """Return a new nonblocking descriptor for the file of `fd`.
-
-    The result is `None` if this is not possible.
+    """Return a new nonblocking descriptor for the file of `fd`, or None if this is not possible.
 
     For a regular file or /dev/null, the descriptor is duplicated: writes to these files do not block. A pipe
     is opened again. Otherwise `O_NONBLOCK` on `fd` would affect all processes that share `fd`.

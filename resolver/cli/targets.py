@@ -210,9 +210,7 @@ class TargetNaming:
 
     @property
     def naming_rule(self) -> str | None:
-        """Return the naming scheme of the files as text.
-
-        The ledger stores this text.
+        """Return the naming scheme of the files as text, which the ledger stores.
 
         Returns None if the names also depend on the server or on existing files. Otherwise, the names depend
         only on the options and the order of the URLs.
@@ -287,9 +285,7 @@ def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarg
 
 
 def _line(line: str, label: str, source: ListSource) -> CommandTarget | None:
-    """Return the target of a list line.
-
-    The result is `None` for a record whose `url` is null.
+    """Return the target of a list line, or None for a record whose `url` is null.
 
     For example, `ls --json` writes such a record for a line of text in a Gopher menu.
     """

@@ -85,9 +85,7 @@ def listening_port(text: str) -> int:
 
 
 def listening_address(text: str) -> str:
-    """Parse the IP address of a listening socket.
-
-    The address is returned in the form that browsers use.
+    """Parse the IP address of a listening socket, and return it in the form that browsers use.
 
     The server compares the Host header of each request with this address (protection against DNS rebinding).
     The wildcard addresses (0.0.0.0 and ::) and link-local addresses with a zone are therefore invalid.

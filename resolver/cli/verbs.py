@@ -133,9 +133,7 @@ async def _get_attachments(
 
 
 def _shield_last_record() -> AbstractContextManager[object]:
-    """Return a context manager for the last record.
-
-    The record can be written even after a cancellation.
+    """Return a context manager in which the last record can be written even after a cancellation.
 
     Otherwise, the record of a saved file is lost if the run is cancelled while the file is written to the
     disk.

@@ -487,9 +487,7 @@ class PartFile:
                 remove_mark(fd)
 
     def drop_leftovers(self) -> None:
-        """Remove NAME.part and the state file of a file that has its final name.
-
-        They are removed even if the state is lost.
+        """Remove NAME.part and the state file of a complete file, even if the state is lost.
 
         The caller must know that the file is complete. After a power failure, the file may have two names:
         its final name and NAME.part.

@@ -328,9 +328,7 @@ class PartialFile:
         write_all(self._part.fd, octets, self.path)
 
     async def write_back(self, size: int) -> None:
-        """Start the writeback of new bytes and preallocate space for the next bytes.
-
-        The method runs until it is cancelled.
+        """Start the writeback of new bytes and preallocate space, until the call is cancelled.
 
         With early writeback, the final sync takes less time.
 

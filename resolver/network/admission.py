@@ -214,9 +214,7 @@ class Admission:
         self._apply_verdict(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
 
     def admit_derived(self, url: Url, peer: str | None) -> Admission:
-        """Return the admission of a redirect target or a link.
-
-        The server at `peer` sent the redirect or the link.
+        """Return the admission of a redirect target or a link that the server at `peer` sent.
 
         The origin of the new URL is "derived". Requests for the new URL do not contain the user's own headers
         and login (S11).

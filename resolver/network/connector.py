@@ -71,9 +71,7 @@ class Connector:
         suits: Callable[[object], bool] | None = None,
         addresses: tuple[str, ...] | None = None,
     ) -> ReusableConnection | None:
-        """Return an idle connection from the pool.
-
-        The policy must still allow its address (S09). The result is `None` without such a connection.
+        """Return an idle connection from the pool with an allowed address (S09), or None.
 
         The pool may contain only connections with other logins. If a batch limits the connections per host,
         the idle connections with other logins are closed, so that a new connection does not exceed the limit.
@@ -284,9 +282,7 @@ class ProxyConnector(Connector):
 
     @property
     def source(self) -> str | None:
-        """Return the IP address that was sent to the proxy as the target.
-
-        The result is `None` for a host name.
+        """Return the IP address that was sent to the proxy as the target, or None for a host name.
 
         The policy treats a host name that the proxy resolves as public.
         """
@@ -301,9 +297,7 @@ class ProxyConnector(Connector):
         return (self._proxy, super().pool_key(host, port, tls) if self._route.via is None else None)
 
     async def addresses(self, host: str, port: int, until: Deadline | None = None) -> tuple[str, ...]:
-        """Return the valid peers of a connection.
-
-        They are the IP addresses of the proxy or the targets of a tunnel.
+        """Return the valid peers: the IP addresses of the proxy, or the targets of a tunnel.
 
         If the proxy forwards requests, the peers are the IP addresses of the proxy, which the policy does not
         check. For a tunnel, the peer is the host name. If the proxy does not resolve names, the peers are the

@@ -386,9 +386,7 @@ class Pipelines:
         self._opening: dict[Hashable, _OpeningPipeline] = {}
 
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
-        """Return the pipeline for `key` to one of `addresses`.
-
-        Without such a pipeline, a pipeline is created.
+        """Return the pipeline for `key` to one of `addresses`, or create it.
 
         Concurrent callers with the same key wait for one connection attempt. If the attempt fails, all these
         callers get the same error.

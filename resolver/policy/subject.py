@@ -236,9 +236,7 @@ class Verdict:
         return tuple(dict.fromkeys(decision.rule for decision in self.decisions))
 
     def error(self, url: Url | None = None) -> ResolveError | None:
-        """Return the error that a retrieval of `url` raises.
-
-        The result is `None` if the policy allows the URL.
+        """Return the error that a retrieval of `url` raises, or None if the policy allows it.
 
         The first decision determines the class of the error: `InvalidUrl` (S01), `UnsupportedScheme` (S19) or
         `Refused` (other rules).

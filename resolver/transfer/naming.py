@@ -125,9 +125,7 @@ def index_suffix(media_type: str | None) -> str:
 
 
 def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
-    """Return the local directory of a URL as a relative path.
-
-    Each segment is sanitized. The path may be empty.
+    """Return the local directory of a URL: a relative path, perhaps empty, of sanitized segments.
 
     If `host` is true, the first path segment is the host of the URL. `cut` is the number of leading
     directories of the URL to omit; None omits all.

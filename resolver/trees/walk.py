@@ -128,9 +128,7 @@ class TreeItem:
 
     @property
     def lane(self) -> Hashable:
-        """Return the lane of the task.
-
-        In ftp, the lane is the working directory that the task needs on the connection.
+        """Return the lane of the task: in ftp, the working directory that it needs on the connection.
 
         Tasks of one lane run in sequence on one connection. Return None if the current directory does not
         matter.

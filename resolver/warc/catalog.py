@@ -361,9 +361,7 @@ class ResponsePiece(NamedTuple):
 
 
 def find_parts(first: ResponsePart, parts: list[ResponsePart]) -> list[ResponsePiece] | None:
-    """Return the range responses that complete the first response.
-
-    The result is `None` if the body is not complete.
+    """Return the range responses that complete the first response, or None if bytes are missing.
 
     All responses must have the same entity tag and, if it is not strong, the same modification date.
     """

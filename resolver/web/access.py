@@ -268,9 +268,7 @@ def is_listened_to_by_this_user(port: int) -> bool:
 
 
 def _find_user(ends: Endpoints) -> int | None:
-    """Return the user ID of a connection's peer.
-
-    The ID comes from a sock_diag request. The result is `None` if the ID is unknown.
+    """Return the user ID of a connection's peer from a sock_diag request, or None.
 
     The table of all connections (/proc/net/tcp) is not read. After thousands of connections have ended,
     reading the table would take longer than generating a page. A socket that was closed by its process has

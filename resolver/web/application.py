@@ -167,9 +167,7 @@ class WebApplication:
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
-        """Exchange an entry token for the session cookie.
-
-        Return a page that leads to the target URL.
+        """Exchange an entry token for the session cookie, and return a page that leads to the target URL.
 
         A redirect is not used. If the link to the entry address is in a file or on another site, browsers
         omit the cookie after a redirect (`SameSite`).

@@ -372,9 +372,7 @@ class _Client:
             await self._end(encode_answer(answer.status, answer.phrase, error.message).octets)
 
     async def _end(self, octets: bytes = b"") -> None:
-        """Send the last bytes.
-
-        Then the remaining bytes of the request are read for a short time.
+        """Send the last bytes, and then read the remaining bytes of the request for a short time.
 
         If a socket with unread bytes is closed, the kernel sends a TCP reset (RST), and the client may lose
         the response.

@@ -163,9 +163,7 @@ def _locate_database(url: Url) -> list[JsonValue]:
 async def run_while_connected(
     receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Result]]
 ) -> _Result | None:
-    """Run `work` and return its result.
-
-    If the browser disconnects, `work` is cancelled.
+    """Run `work` and return its result, or cancel it if the browser disconnects.
 
     `work` must not raise an exception.
 

@@ -197,9 +197,7 @@ class WebSession:
         self.history = [*(page for page in self.history if page.url != opened.url), opened][-_MAX_HISTORY:]
 
     def find_source(self, url: str, from_id: str) -> UrlOrigin:
-        """Return the origin and the referrer of a requested URL.
-
-        They depend on the ID of the page that contains the link.
+        """Return the origin and the referrer of a URL that was requested from the page with an ID.
 
         If the request has no ID, the origin is `chosen`, because the user opened the URL in another program.
         If the page with this ID was discarded, the origin is `derived`, and the URL has no referrer.

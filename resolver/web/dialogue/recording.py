@@ -363,9 +363,7 @@ _CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=
 
 @contextmanager
 def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
-    """Record the retrieval in this block.
-
-    Tasks that the block starts are recorded, too.
+    """Record the retrieval in this block, and in the tasks that it starts.
 
     The `on_event` callback of the session must call `record_event`.
 

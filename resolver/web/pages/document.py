@@ -67,9 +67,7 @@ def choose_shape(response: Response) -> str:
 
 
 def make_content(response: Response) -> tuple[bytes, str]:
-    """Return the content of a response for the content port.
-
-    The second value is a media type from the web UI's table.
+    """Return a response's content for the content port, and a media type from the web UI's table.
 
     Markup is rewritten without references to other hosts, and encoded as UTF-8, so that a browser does not
     guess the charset.

@@ -353,9 +353,7 @@ def _make_field(number: int, line: AskLine) -> FormField:
 
 
 def answers_from(form: AskForm, pairs: Iterable[tuple[str, str]]) -> list[Answer]:
-    """Return the user's answers to the questions of a form.
-
-    The answers come from the form fields that a browser sent.
+    """Return the user's answers to the questions of a form, from the form fields of a browser.
 
     An answer must be one of the offered choices. Local files are never uploaded.
     """

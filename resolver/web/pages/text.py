@@ -98,9 +98,7 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
 
 
 def find_base(text: str, base: str | None = None) -> str | None:
-    """Return the base URL for relative links of a document.
-
-    It comes from the `base` element or from the URL of the document.
+    """Return the base URL for relative links of a document: the `base` element or the URL.
 
     The result contains neither user information nor a fragment. Return None for an invalid URL, and for all
     schemes except http, because URLs of other schemes lack a path or a query.
