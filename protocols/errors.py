@@ -42,7 +42,7 @@ TYPE_CHECKING = False  # type checkers assume True; without the import of `typin
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from typing import Self, TypeVar
 
@@ -479,6 +479,12 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> Masked:
 #: Exit statuses of requests that were refused before anything was sent. The policy, the URL parser, the
 #: registry of schemes, or a redirect rule refused them.
 REFUSED = frozenset({9, 12, 13, 15})
+
+
+def choose_status(statuses: Iterable[int]) -> int:
+    """Return the exit status of a run: 0, the common status of all failures, or 1 for different ones."""
+    failures = {status for status in statuses if status != 0}
+    return 1 if len(failures) > 1 else failures.pop() if failures else 0
 
 
 def class_name(error: ResolveError) -> str:

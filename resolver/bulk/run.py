@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 from uuid import uuid4
 
-from protocols.errors import LocalError, NotConfigured
+from protocols.errors import LocalError, NotConfigured, choose_status
 from resolver.bulk.messages import BulkJob, Format, RequestSlice, SliceReport, check_cluster, translate_errors
 from resolver.bulk.plan import BulkPlan, Requests, assign_path, iterate_requests
 from resolver.bulk.queue import MAX_SECONDS, PARTITIONS, HostPace
@@ -385,15 +385,8 @@ class _RunningSlices:
             refused=counts["refused"],
             bytes=self._bytes,
             seconds=seconds,
-            exit=_choose_exit(self._exits),
+            exit=choose_status(self._exits),
         )
-
-
-def _choose_exit(exits: Iterable[int]) -> int:
-    failures = {status for status in exits if status}
-    if len(failures) > 1:
-        return 1
-    return failures.pop() if failures else 0
 
 
 _SCHEDULER_LOST = "the scheduler was lost during the run (run again with another scheduler to resume)"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import trio
 
 from protocols.contract import HostUrl, Url
-from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
+from protocols.errors import LocalError, NotConfigured, ResolveError, choose_status, missing_libraries
 from protocols.text import Masked, format_count, own_text
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command, is_encrypted
@@ -28,7 +28,7 @@ from resolver.cli.config import HostSection, get_mirrors, make_host_settings
 from resolver.cli.lists import fetch_lists, is_url
 from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
 from resolver.cli.session_settings import make_limits, make_options, make_policy
-from resolver.cli.targets import CommandTarget, choose_status, targets
+from resolver.cli.targets import CommandTarget, targets
 from resolver.cli.transfers import countdown, duration, octets
 from resolver.cli.vocabulary import INTERRUPTED, MISSING_EXTRA, STATUS_BY_SIGNAL
 from resolver.policy.settings import format_names

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
+from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError, choose_status
 from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines, word
-from resolver.cli.targets import CommandTarget, choose_status, targets
+from resolver.cli.targets import CommandTarget, targets
 from resolver.url.parsing import parse, redact
 from resolver.url.registry import RESERVED, SCHEMES, explain_missing, find, plugins
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from protocols.errors import LimitExceeded, LocalError, NotConfigured, ResolveError
+from protocols.errors import LimitExceeded, LocalError, NotConfigured, ResolveError, choose_status
 from protocols.text import Masked, own_text
 from resolver.cli import messages, streams, summary
 from resolver.cli.arguments import Command
@@ -42,7 +42,7 @@ from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc, request_key_
 from resolver.cli.session_settings import make_limits, make_options, make_policy
 from resolver.cli.streams import OutputFault
 from resolver.cli.summary import RunSummary, add_event_records, add_peer_records
-from resolver.cli.targets import CommandTarget, choose_status
+from resolver.cli.targets import CommandTarget
 from resolver.cli.trace import Diagrams, Watcher
 from resolver.cli.values import unescape
 from resolver.cli.verbs import VERBS

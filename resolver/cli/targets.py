@@ -6,7 +6,7 @@ A target has an origin and a referrer. It also has the metadata that a list cont
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -16,7 +16,6 @@ from protocols.location import Finding, Url
 from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.vocabulary import MIXED
 from resolver.policy.subject import host_key
 from resolver.url import registry
 from resolver.url.parsing import build, convert_iri, parse, redact
@@ -343,17 +342,3 @@ def _referrer(value: object, label: str) -> tuple[str, str | None] | None:
         case [str(url), (str() | None) as address]:
             return (redact(url), address)
     raise LocalError(f"{label}: referrer must be a URL or [URL, address]")
-
-
-def choose_status(statuses: Iterable[int]) -> int:
-    """Return the exit status of a run.
-
-    It is computed from the statuses of the URLs.
-
-    The result is 0 without failures. If all failures have the same status, the result is that status,
-    otherwise 1.
-    """
-    failures = {status for status in statuses if status != 0}
-    if not failures:
-        return 0
-    return failures.pop() if len(failures) == 1 else MIXED

@@ -6,7 +6,6 @@ The help pages, the shell completions and the man page are generated from these 
 from __future__ import annotations
 
 #: Exit statuses that are not defined by an error class.
-MIXED = 1
 USAGE = 2
 MISSING_EXTRA = 13
 INTERRUPTED = 130

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from protocols.errors import IntegrityError, InvalidUrl, LocalError
+from protocols.errors import IntegrityError, InvalidUrl, LocalError, choose_status
 from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.targets import choose_status
 from resolver.files.archive import ArchiveFile, open_archive
 from resolver.trees.scope import TreeScope, find_tree
 from resolver.url.parsing import parse, redact

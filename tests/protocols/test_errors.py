@@ -18,6 +18,7 @@ import pytest
 
 import protocols
 import resolver
+from protocols.errors import choose_status
 from protocols.text import Masked
 from resolver import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme, blocking
 from resolver.adapters.httpx_errors import RequestRefused
@@ -205,3 +206,11 @@ def test_httpx_can_set_request_of_refusal() -> None:
     assert isinstance(refused, RequestRefused)
     refused.request = httpx.Request("GET", "http://h/")
     assert pickle.loads(pickle.dumps(refused)).request.url == "http://h/"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"),
+    [([], 0), ([0, 0], 0), ([8], 8), ([0, 8, 8], 8), ([8, 9], 1), ([1, 0], 1)],
+)
+def test_status_of_several_urls(statuses: list[int], status: int) -> None:
+    assert choose_status(statuses) == status

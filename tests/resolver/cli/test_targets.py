@@ -6,7 +6,7 @@ import pytest
 
 from resolver import LocalError, NotConfigured, ResolveError
 from resolver.cli.arguments import Command, read
-from resolver.cli.targets import CommandTarget, choose_status, targets
+from resolver.cli.targets import CommandTarget, targets
 
 
 def command(*argv: str) -> Command:
@@ -119,11 +119,3 @@ def test_unsupported_option_raises_not_configured() -> None:
     options = command("cat", "--search", "x", "file:///etc/motd")
     with pytest.raises(NotConfigured, match=r"--search .*file URL"):
         next(targets(options, _no_fault)).parse(options)
-
-
-@pytest.mark.parametrize(
-    ("statuses", "status"),
-    [([], 0), ([0, 0], 0), ([8], 8), ([0, 8, 8], 8), ([8, 9], 1), ([1, 0], 1)],
-)
-def test_status_of_several_urls(statuses: list[int], status: int) -> None:
-    assert choose_status(statuses) == status
