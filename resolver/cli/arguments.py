@@ -194,10 +194,21 @@ def _make_command(
     _check_output(command)
     _check_attachments(command)
     _check_trees(command)
-    if command.only_ipv4 and command.only_ipv6:
-        raise UsageError("-4 and -6 cannot be combined")
+    for option, other, names in _EXCLUSIVE:
+        if getattr(command, option) and getattr(command, other):
+            raise UsageError(f"{names} cannot be combined")
     return command
 
+
+#: Pairs of options that cannot be combined, and their names in the message.
+_EXCLUSIVE = (
+    ("only_ipv4", "only_ipv6", "-4 and -6"),
+    ("html", "json", "--html and --json"),
+    ("ledger", "format", "--ledger and --format"),
+    ("ledger", "dry_run", "--ledger and --dry-run"),
+    ("mlsd", "nlst", "--mlsd and --nlst"),
+    ("register", "unregister", "--register and --unregister"),
+)
 
 #: Paths that mean standard output. These paths are never opened. If standard output is redirected to a file,
 #: a new open call would overwrite the file from its start.
@@ -239,8 +250,6 @@ def _check_listening(command: Command) -> None:
 
 def _check_proxy(command: Command) -> None:
     """Check the options of `proxy`; the default policy is `untrusted`."""
-    if command.urls or command.lists:
-        raise UsageError("proxy does not take a URL: other programs send them")
     _reject_options(command, {})
     policy = command.configuration.options.get("policy", PROXY_POLICY)
     if listens_to_others(command) and policy != "untrusted":
@@ -250,8 +259,6 @@ def _check_proxy(command: Command) -> None:
 
 def _check_mcp(command: Command) -> None:
     """Check the options of `mcp`, which listens only on loopback: the token is sent unencrypted."""
-    if command.urls or command.lists:
-        raise UsageError("mcp does not take a URL: agents send them")
     sources = command.configuration.sources
     if sources["listen"] != "the command line":  # `mcp` ignores a configured address, which is for `serve`
         command.listen = None
@@ -263,6 +270,14 @@ def _check_mcp(command: Command) -> None:
     if command.configuration.options.get("policy", "untrusted") != "untrusted":
         raise UsageError("mcp does not take --policy: its policy is untrusted, and --allow-… overrides rules")
     _reject_options(command, {})
+
+
+#: The senders of the URLs of each server command, and the check of its options.
+_SENDERS = {
+    "serve": ("browsers", _check_listening),
+    "proxy": ("other programs", _check_proxy),
+    "mcp": ("agents", _check_mcp),
+}
 
 
 def listens_to_others(command: Command) -> bool:
@@ -325,16 +340,11 @@ def _check_words(command: Command) -> None:
     # Users of curl expect that --insecure disables the verification of certificates.
     if command.insecure and verb != "serve":
         raise UsageError("--insecure is only for serve: certificates are always verified")
-    if verb == "serve":
-        _check_listening(command)
-    if verb == "proxy":
-        _check_proxy(command)
-    if verb == "mcp":
-        _check_mcp(command)
-    if command.register and command.unregister:
-        raise UsageError("--register and --unregister cannot be combined")
-    if verb == "serve" and (urls or command.lists):
-        raise UsageError("serve does not take a URL: browsers send them")
+    if verb in _SENDERS:
+        sender, check = _SENDERS[verb]
+        if urls or command.lists:
+            raise UsageError(f"{verb} does not take a URL: {sender} send them")
+        check(command)
 
 
 def _check_urls(command: Command) -> None:
@@ -361,14 +371,8 @@ def _check_output(command: Command) -> None:
         raise UsageError(f"-O FILE and -d DIR are for get: {verb} writes to standard output")
     if verb == "get" and options.get("separator") and command.output != "-":
         raise UsageError("--separator is for bodies on standard output: it needs cat, or -O -")
-    if command.html and command.json:
-        raise UsageError("--html and --json cannot be combined")
     if command.ledger is not None and (verb not in ("get", "ledger") or command.output == "-"):
         raise UsageError("--ledger records files: it is for get, without -O -")
-    if command.ledger is not None and command.format is not None:
-        raise UsageError("--ledger and --format cannot be combined")
-    if command.ledger is not None and command.dry_run:
-        raise UsageError("--ledger and --dry-run cannot be combined")
     if to_file and len(command.urls) + len(command.lists) > 1:
         raise UsageError("-O FILE: expected one URL (for several use -d DIR)")
     if to_file and (command.host_directories or command.cut_dirs is not None):
@@ -415,8 +419,6 @@ def _check_trees(command: Command) -> None:
     for name in ("recursive", "delete", "output", "format", "follow") if command.glob else ():
         if command.configuration.options.get(name):
             raise UsageError(f"--glob and --{name} cannot be combined")
-    if command.mlsd and command.nlst:
-        raise UsageError("--mlsd and --nlst cannot be combined")
     for name in ("depth", "accept", "reject", "accept_regex", "delete"):
         if command.configuration.options.get(name) and not command.recursive:
             raise UsageError(f"--{name.replace('_', '-')} needs -r")
