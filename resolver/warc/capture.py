@@ -243,54 +243,59 @@ class HttpCapture:
         if is_head:
             events = [("send", request), *events, ("receive", head)]
             return HttpCaptureFacts(None, None, True, True, answer.version, events, {}, masked, None)
-        coded, length = answer.is_coded, answer.length
-        begin = answer.interim + len(answer.head)
+        length, begin = answer.length, answer.interim + len(answer.head)
         size = self._received.size - begin
         if length is not None:
             is_whole = size >= length
             size = min(size, length)  # Bytes after the stated length are not part of the body.
+        unchunked = ChunkDecoder(answer.head) if answer.is_coded else None
+        captured = self._make_object(head, answer, range(begin, begin + size), unchunked)
+        if unchunked is not None:
+            is_whole, framing, ended = unchunked.is_whole, "chunks", "terminator"
+        else:
+            framing, ended = ("none", "close") if length is None else ("length", "length")
+        body: dict[str, JsonValue] = {
+            "count": size,
+            "block": [len(head), captured.block.size],
+            "framing": framing,
+            "ended": ended if is_whole else "reset",
+        }
+        sent = RecordBlock(self.request.size, self.request.pieces)
+        expected = None if is_whole else length
+        return HttpCaptureFacts(
+            captured, sent, False, is_whole, answer.version, events, body, masked, expected
+        )
+
+    def _make_object(
+        self, head: bytes, answer: ArchivedHead, body: range, unchunked: ChunkDecoder | None
+    ) -> CapturedObject:
+        """Return the response record: the masked head, and the bytes of the body, which are read once."""
         raw, payload, count = sha1(usedforsecurity=False), sha256(), 0
         block = sha1(head, usedforsecurity=False)
-        unchunked = ChunkDecoder(answer.head) if coded else None
-        for piece in self._received.pieces(begin, size):
+        for piece in self._received.pieces(body.start, len(body)):
             block.update(piece)
             content = piece if unchunked is None else unchunked.take(piece)
             raw.update(content)
             payload.update(content)
             count += len(content)
-        if unchunked is not None:
-            is_whole = unchunked.is_whole
         digest = digest_text(raw.digest())
-        captured = CapturedObject(
+        return CapturedObject(
             type="response",
             content_type=RESPONSE,
             block=RecordBlock(
-                len(head) + size,
-                lambda: chain((head,), self._received.pieces(begin, size)),
+                len(head) + len(body),
+                lambda: chain((head,), self._received.pieces(body.start, len(body))),
                 digest_text(block.digest()),
             ),
             head=head,
-            payload_digest=None if coded else digest,
+            payload_digest=digest if unchunked is None else None,
             digest=digest,
             sha256=payload.hexdigest(),
             size=count,
             truncated=None,
             status=answer.status,
             media_type=ArchivedHead(0, head).media_type,
-            is_indexed=request.startswith(b"GET "),
-        )
-        body: dict[str, JsonValue] = {
-            "count": size,
-            "block": [len(head), captured.block.size],
-            "framing": "chunks" if coded else "none" if length is None else "length",
-            "ended": "reset" if not is_whole else "terminator" if coded else "length",
-        }
-        if is_whole and not coded and length is None:
-            body["ended"] = "close"
-        sent = RecordBlock(self.request.size, self.request.pieces)
-        expected = None if is_whole else length
-        return HttpCaptureFacts(
-            captured, sent, False, is_whole, answer.version, events, body, masked, expected
+            is_indexed=self.request.read_first(4) == b"GET ",
         )
 
 
@@ -637,12 +642,16 @@ class Capture:
                 ended = "terminator"
             elif "close-notify" in verified:
                 ended = "close_notify"
-            changed = self._has_filter and (connection.count != size or "terminator" in verified)
-            framing = "length" if ended == "length" else "dots" if changed else "none"
             if self._keeps_last_reply:
                 framing = "messages"
             elif self._subject.kept_as == "body" and not self._has_filter and ended == "terminator":
                 framing = "dots"
+            elif ended == "length":
+                framing = "length"
+            elif self._has_filter and (connection.count != size or "terminator" in verified):
+                framing = "dots"
+            else:
+                framing = "none"
             block: JsonValue = [0, size] if len(connections) == 1 and size is not None else None
             connection.describe(framing, ended, block)
 
