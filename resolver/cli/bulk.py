@@ -85,11 +85,11 @@ _LOG_WIDTH = 100
 
 
 @contextmanager
-def open_display(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
+def open_display(command: Command) -> Iterator[BulkDisplay]:
     """Yield the progress display, and clear its lines at the end of the block."""
     kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.progress, BulkDisplay)
     try:
-        yield kind(command, clock)
+        yield kind(command, monotonic)
     finally:
         streams.clear()
 

@@ -474,9 +474,7 @@ def make_outcome(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
     )
 
 
-def outcome_of_failure(
-    error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...], attempts: int | None = None
-) -> Outcome:
+def outcome_of_failure(error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...]) -> Outcome:
     """Return the outcome of a failed retrieval. `judged` are the policy's findings (see `judge`)."""
     refused, scheme = error.exit_code in REFUSED, None
     with suppress(InvalidUrl):
@@ -488,7 +486,7 @@ def outcome_of_failure(
         exit=error.exit_code,
         error=error,
         bytes=getattr(error, "received", 0),
-        attempts=0 if refused else error.attempts if attempts is None else attempts,
+        attempts=0 if refused else error.attempts,
         elapsed=elapsed,
         findings=judged,
     )

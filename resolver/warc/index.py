@@ -287,8 +287,7 @@ class RevisitOriginal(NamedTuple):
 class Revisits:
     """The payloads that were archived in this run."""
 
-    def __init__(self, max_known: int = MAX_KNOWN) -> None:
-        self._max_known = max_known
+    def __init__(self) -> None:
         self._originals: dict[tuple[str, int, str], RevisitOriginal] = {}
 
     def find(self, captured: CapturedObject) -> RevisitOriginal | None:
@@ -299,7 +298,7 @@ class Revisits:
         """Store the payload key of an object with its original record, for later revisit records."""
         if not is_worthwhile(captured):
             return
-        if len(self._originals) >= self._max_known:
+        if len(self._originals) >= MAX_KNOWN:
             del self._originals[next(iter(self._originals))]
         self._originals[make_payload_key(captured)] = original
 

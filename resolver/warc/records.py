@@ -59,7 +59,7 @@ class Budget:
     """A limit on repeated reads and repeated decompression of a file that is read from offset `begin` on.
 
     Only repeated reads and repeated decompression count. The limit is `times` bytes for each byte of the file
-    that was read, plus `spare` bytes.
+    that was read, plus `_SPARE` bytes.
 
     After damaged bytes, the parser tries each possible start of a record or a gzip member. In a malicious
     file, members may overlap, or all lengths may extend to the end of the file. Without a limit, parsing
@@ -69,11 +69,11 @@ class Budget:
     #: The maximum compression ratio of deflate (1032 bytes for one byte, zlib.net/zlib_tech.html), plus 1 for
     #: the compressed byte.
     _MAX_RATIO = 1_033
+    _SPARE = 67_108_864
 
-    def __init__(self, begin: int, *, times: int = 8, spare: int = 67_108_864) -> None:
+    def __init__(self, begin: int, *, times: int = 8) -> None:
         self._begin = self._furthest = begin
         self._times = times
-        self._spare = spare
         self._extra = 0
 
     def take(self, begin: int, end: int, unpacked: int) -> None:
@@ -85,7 +85,7 @@ class Budget:
         new_bytes = max(0, end - max(begin, self._furthest))
         self._furthest = max(self._furthest, end)
         self._extra += max(0, end - begin + unpacked - new_bytes * self._MAX_RATIO)
-        if self._extra > self._spare + self._times * (self._furthest - self._begin):
+        if self._extra > self._SPARE + self._times * (self._furthest - self._begin):
             raise LocalError(
                 f"too many damaged or overlapping records: up to byte {self._furthest}, {self._extra} bytes"
                 " were read and unpacked again (keep the records before the first damage)"

@@ -123,13 +123,13 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     }
 
 
-def make_file_name(name: str | bytes, otherwise: str = "document") -> str:
-    """Return a safe file name (S14) for an untrusted name from a server."""
+def make_file_name(name: str | bytes) -> str:
+    """Return a safe file name (S14) for an untrusted name from a server, or `document`."""
     octets = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     try:
         return local_name(octets)
     except Refused:
-        return otherwise
+        return "document"
 
 
 def make_disposition(name: str | bytes, *, inline: bool) -> str:

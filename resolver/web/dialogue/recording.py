@@ -104,9 +104,9 @@ class ExchangeRecording:
     messages are stored (`BoundedMessages`). Secrets in the messages are redacted.
     """
 
-    def __init__(self, now: Callable[[], float], url: str = "") -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._url = url
+        self._url = ""
         self._begun: float | None = None
         self._at = 0.0
         self._elapsed: float | None = None
