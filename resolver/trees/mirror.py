@@ -14,19 +14,20 @@ local files are never removed:
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 
 from resolver.files.directory import DirectoryItem, Proven, SurplusFile, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
-from resolver.policy.files import META_SUFFIX, is_companion_name
+from resolver.policy.files import META_SUFFIX, is_companion_name, name_key
 from resolver.trees.spool import convert_errors
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
-CREATE TABLE kept (path BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE kept (path BLOB PRIMARY KEY, key BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -51,9 +52,9 @@ class Inventory:
 
     def record(self, paths: Collection[str]) -> None:
         """Record local paths of entries that the server has."""
-        values = [(_encode(path),) for path in paths]
+        values = [(_encode(path), _encode(name_key(path))) for path in paths]
         with convert_errors():
-            self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", values)
+            self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?)", values)
 
     def record_listing(self, path: str, listing: Proven) -> None:
         """Record the complete listing of the directory with the local path `path`."""
@@ -61,8 +62,19 @@ class Inventory:
         with convert_errors():
             self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
 
-    def has(self, path: str) -> bool:
-        return self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None
+    def find(self, path: str) -> str | None:
+        """Return the recorded path of a local file, or None.
+
+        A file system may ignore case and Unicode normalization. The name in a local directory may then differ
+        from the name that the server has, and the recorded path leads to the same file.
+        """
+        if self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None:
+            return path
+        with convert_errors():
+            self._database.execute("CREATE INDEX IF NOT EXISTS by_key ON kept (key)")
+            rows = self._database.execute("SELECT path FROM kept WHERE key = ?", (_encode(name_key(path)),))
+            found = [bytes(row[0]).decode(errors="surrogateescape") for row in rows]
+        return next((other for other in found if _is_same_file(path, other)), None)
 
     def find_listing(self, path: str) -> Proven | None:
         """Return the complete listing of a directory, or None if it was not recorded."""
@@ -73,6 +85,13 @@ class Inventory:
         with convert_errors():
             row: tuple[object, ...] | None = self._database.execute(statement, (_encode(path),)).fetchone()
         return row
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.lstat(other))
+    except OSError:
+        return False
 
 
 def _encode(path: str) -> bytes:
@@ -119,9 +138,9 @@ class Pruner:
         listed = self._inventory.find_listing(self._join_path(*parts))
         for item in walk.names(parts) or ():
             path = (*parts, item.name)
-            if self._inventory.has(self._join_path(*path)):
+            if (recorded := self._inventory.find(self._join_path(*path))) is not None:
                 if item.is_directory:
-                    yield from self._list_surplus(walk, path)
+                    yield from self._list_surplus(walk, (*parts, os.path.basename(recorded)))
             elif listed is not None:
                 yield from self._remove_item(walk, path, item, listed)
 
@@ -129,7 +148,8 @@ class Pruner:
         self, walk: SurplusWalk, parts: tuple[str, ...], item: DirectoryItem, listed: Proven
     ) -> Generator[SurplusFile, None, bool]:
         """Yield a surplus entry and the entries in it; return whether all of them are surplus."""
-        if self._inventory.has(self._join_path(*parts)) or self._is_protected(parts, item, listed.url):
+        is_recorded = self._inventory.find(self._join_path(*parts)) is not None
+        if is_recorded or self._is_protected(parts, item, listed.url):
             return False  # Another tree of the same run may use this directory.
         if item.is_file and self._is_ledger_file(walk, parts):
             return False
@@ -159,7 +179,7 @@ class Pruner:
         if item.is_directory:
             return is_companion_name(name)
         stem = name.removesuffix(META_SUFFIX)
-        if stem != name and not self._inventory.has(self._join_path(*parts[:-1], stem)):
+        if stem != name and self._inventory.find(self._join_path(*parts[:-1], stem)) is None:
             name = stem  # A sidecar is surplus if its file is surplus.
         elif is_companion_name(name):
             return True

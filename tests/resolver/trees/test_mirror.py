@@ -128,6 +128,20 @@ async def test_prune_keeps_files_excluded_by_patterns(
     assert paths(found) == gone
 
 
+async def test_prune_keeps_other_spelling_of_same_file(tmp_path: Path) -> None:
+    """A second link has the properties of a file on a file system that ignores case and normalization."""
+    source = plant(tmp_path / "source", {"README": b"x", "caf\xe9": b"x", "d/B": b"x"})
+    here = tmp_path / "here"
+
+    def link() -> None:
+        for name, spelling in (("README", "Readme"), ("caf\xe9", "cafe\u0301"), ("d/B", "d/b")):
+            os.link(here / "top" / name, here / "top" / spelling)
+        plant(here / "top", {"readme": b"x", "readme.meta.json": b"{}", "Readme.meta.json": b"{}"})
+
+    found = await again(source.as_uri() + "/", here, link)
+    assert sorted(paths(found)) == ["readme", "readme.meta.json"]
+
+
 async def test_prune_keeps_files_below_depth(source: Path, tmp_path: Path) -> None:
     await mirror(source.as_uri() + "/", into=tmp_path / "here")
     _, found = await _surplus(source.as_uri() + "/", tmp_path / "here", depth=1)
