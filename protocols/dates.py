@@ -1,4 +1,4 @@
-"""Dates from the digits of protocol data. `explain` does not import this module."""
+"""Dates from the digits of protocol data, and from timestamps. `explain` does not import this module."""
 
 from __future__ import annotations
 
@@ -12,4 +12,15 @@ def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
+        return None
+
+
+def from_timestamp(seconds: float) -> datetime | None:
+    """Return the UTC time of a timestamp, or None for a time that `datetime` does not support.
+
+    The modification time of a file may be after the year 9999 (XFS, Btrfs, tmpfs).
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
         return None

@@ -17,11 +17,11 @@ import stat
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cached_property
 from heapq import merge
 
 from protocols.contract import FileStatus, Kind, Sink
+from protocols.dates import from_timestamp
 from protocols.errors import NotConfigured, Refused, ResolveError, TimedOut
 from resolver.files.faults import object_fault
 from resolver.loops import Loop, running
@@ -375,14 +375,7 @@ def is_directory_at(path: str, identity: object) -> bool:
 
 
 def _status(status: os.stat_result) -> FileStatus:
-    try:
-        modified = datetime.fromtimestamp(status.st_mtime, UTC)
-    except (
-        OverflowError,
-        ValueError,
-        OSError,
-    ):  # The modification time may be after the year 9999, which `datetime` does not support.
-        modified = None
+    modified = from_timestamp(status.st_mtime)
     if stat.S_ISREG(status.st_mode):
         return FileStatus(Kind.DOCUMENT, status.st_size, modified)
     if stat.S_ISDIR(status.st_mode):

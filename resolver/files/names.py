@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-from datetime import UTC, datetime
 
 from protocols.contract import Validators
+from protocols.dates import from_timestamp
 from protocols.errors import LocalError
 from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
@@ -154,7 +154,7 @@ def read_validators(path: str) -> Validators | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    return Validators(status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+    return Validators(status.st_size, from_timestamp(status.st_mtime))
 
 
 def read_size(path: str) -> int:

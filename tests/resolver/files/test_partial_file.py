@@ -19,6 +19,7 @@ import trio.testing
 
 from resolver import LocalError, Validators
 from resolver.files.directory import DirectoryHandle
+from resolver.files.names import read_validators
 from resolver.files.part import Existing
 from resolver.files.partial_file import PartialFile
 
@@ -50,6 +51,18 @@ async def test_commit_names_complete_file(tmp_path: Path) -> None:
     assert found.st_mtime == WHEN.timestamp()
     assert found.st_nlink == 1
     assert not found.st_mode & 0o111
+
+
+@pytest.mark.parametrize("seconds", [253_402_300_800, -62_135_596_801, 9 * 10**18])
+def test_time_that_datetime_does_not_support_is_unknown(
+    seconds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    status = os.stat(tmp_path / "file")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", lambda _: os.stat_result((*status[:8], seconds, status[9])))
+        validators = read_validators("file")
+    assert validators == Validators(3)
 
 
 async def test_commit_accepts_missing_and_extreme_times(tmp_path: Path) -> None:
