@@ -291,7 +291,11 @@ def list_archived_urls(
                     report(IntegrityError(f"{path}: byte {record.offset}: {record.message}"))
                     continue
                 is_later = end is not None and record.head.date is not None and record.head.date > end
-                digest = None if is_later else _digest_url(record)
+                try:
+                    digest = None if is_later else _digest_url(record)
+                except IntegrityError as error:
+                    report(IntegrityError(f"{path}: byte {record.offset}: {error.message}"))
+                    continue
                 if digest is None or digest in digests:
                     continue
                 digests.add(digest)
@@ -309,8 +313,13 @@ def list_archived_urls(
 
 
 def _digest_url(record: ListedRecord) -> bytes | None:
-    """Return a digest of the normalized URL, or None if the record cannot be extracted."""
+    """Return a digest of the normalized URL, or None if the record has no object to extract.
+
+    Raises `IntegrityError` for a complete response that cannot be replayed.
+    """
     head = record.head
+    if head.is_complete_response and record.kind == "-":
+        raise IntegrityError("the response has no valid head")
     is_listing = head.type == "resource"
     if head.target is None or not (is_listing or record.kind in _KINDS_BY_TYPE.get(head.type, ())):
         return None
@@ -320,5 +329,7 @@ def _digest_url(record: ListedRecord) -> bytes | None:
         if row is None or not registry.can_resolve(row):
             return None
         return short_key(normalize_target(url))
-    except (InvalidUrl, UnicodeError):
+    except (InvalidUrl, UnicodeError) as error:
+        if head.is_complete_response:
+            raise IntegrityError("the response has an invalid URL") from error
         return None

@@ -139,4 +139,6 @@ def _explain_missing(catalog: Catalog, target: str) -> str:
     other = target.removesuffix("/") if target.endswith("/") else f"{target}/"
     if catalog.find_objects(other):
         return f"not in the archive, which has {other}"
+    if catalog.damage:
+        return f"not in the complete records of the archive, which is damaged: {catalog.damage}"
     return "not in the archive (`resolve warc ls FILE` lists its URLs)"

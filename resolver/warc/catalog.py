@@ -204,9 +204,15 @@ class CatalogReader(RecordKindReader):
 
 @dataclass(slots=True)
 class Catalog:
-    """An in-memory index of the records of all files; `sources` contains the files, ordered by number."""
+    """An in-memory index of the records of all files.
+
+    Attributes:
+        sources: the files, ordered by number.
+        damage: the first damaged span, or an empty text.
+    """
 
     sources: list[RecordSource]
+    damage: str = ""
     _count: int = 0
     _objects_by_key: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
     _without_object: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
@@ -222,17 +228,18 @@ class Catalog:
         """
         file, before = len(self.sources), self._count
         self.sources.append(source)
-        damage: DamagedSpan | None = None
+        damage = ""
         offset, number = -1, 0
         for item in read_records(source, CatalogReader):
             if isinstance(item, DamagedSpan):
-                damage = damage or item
+                damage = damage or f"byte {item.offset}: {item.message}"
                 continue
             number = number + 1 if item.offset == offset else 0
             offset = item.offset
             self._add_record(item, RecordPosition(file, offset, number))
-        if damage is not None and self._count == before:
-            raise LocalError(f"no complete record: byte {damage.offset}: {damage.message}")
+        if damage and self._count == before:
+            raise LocalError(f"no complete record: {damage}")
+        self.damage = self.damage or damage
 
     def _add_record(self, record: WarcRecord[CatalogReader], position: RecordPosition) -> None:
         self._count += 1

@@ -363,6 +363,8 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
         present = f"the body has {facts.present} of {facts.promised} bytes"
         subject = "the last chunk is missing" if facts.is_cut else present
         yield ArchiveFinding("", 0, "warc:short", f"{subject}, but WARC-Truncated is absent")
+    if head.is_complete_response and facts.status is None:
+        yield ArchiveFinding("", 0, "warc:head", "the response has no valid head, and cannot be replayed")
 
 
 def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:

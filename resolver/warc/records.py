@@ -274,6 +274,12 @@ class RecordHead(NamedTuple):
         text = self.get_first("Content-Type")
         return None if text is None else text.partition(";")[0].strip().lower()
 
+    @property
+    def is_complete_response(self) -> bool:
+        """Return whether the block is an HTTP response that is not marked as truncated."""
+        is_http = self.type == "response" and self.media_type == "application/http"
+        return is_http and self.get_first("WARC-Truncated") is None
+
     def list_repeated(self) -> list[str]:
         """Return the names of the fields that are repeated although WARC forbids it."""
         return [

@@ -340,6 +340,20 @@ def test_extract_skips_records_without_object(folder: Path) -> None:
     )
 
 
+def test_extract_reports_responses_that_cannot_be_replayed(folder: Path) -> None:
+    write_archive(
+        folder,
+        answer(b"a", "http://h.example/a"),
+        answer(b"b", "http://h.example/b", b"ICY 200 OK\r\n\r\n"),
+        answer(b"c", "http://h.example/c d"),
+        answer(b"e", "http://h.example/e", b"", WARC_Truncated="disconnect"),
+    )
+    done = resolve("warc", "extract", "-d", "out", "a.warc.gz")
+    assert (done.status, extract_files(folder / "out")) == (10, {"a": b"a"})
+    faults = [line.rpartition(": ")[2] for line in done.messages.splitlines() if " byte " in line]
+    assert faults == ["the response has no valid head", "the response has an invalid URL"]
+
+
 def test_extract_decodes_content_unless_raw(at: dict[str, str], folder: Path) -> None:
     assert resolve("cat", "-q", "--warc", "a.warc.gz", f"{at['http']}/gzip").status == 0
     for words in ((), ("--raw",)):

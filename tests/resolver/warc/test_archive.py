@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from protocols.contract import JsonValue
-from resolver import Kind, LocalError, ProtocolError, Resolver, Truncated
+from resolver import Kind, LocalError, NotFound, ProtocolError, Resolver, Truncated
 from resolver.files.archive import ArchiveOutput
 from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
@@ -45,6 +45,13 @@ def test_archive_many_parts_in_one_member_exceed_the_budget(tmp_path: Path) -> N
         capture = archive.find(parse(URL))
         with pytest.raises(LocalError, match="damaged or overlapping"):
             bool(capture.is_whole)
+
+
+def test_find_in_damaged_archive_reports_the_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc"
+    path.write_bytes(_answer("HTTP/1.1 200 OK\n", b"a", 1) + b"garbage")
+    with Archive([path]) as archive, pytest.raises(NotFound, match="no WARC record begins here"):
+        archive.find(parse(f"{URL}/lost"))
 
 
 @pytest.mark.parametrize(

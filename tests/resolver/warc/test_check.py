@@ -89,6 +89,7 @@ def _answer(head: bytes, body: bytes, payload: bytes | None = None, **fields: st
     )
 
 
+RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http"}
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked"
 CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
@@ -107,9 +108,10 @@ CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
         (_answer(CHUNKED, CHUNKS, b"abd"), ["warc:digest"]),
         (_answer(CHUNKED, CHUNKS[:-4]), ["warc:short"]),
         (_answer(CHUNKED, b"zz\r\n"), ["warc:short"]),
-        (_answer(b"no answer", b""), []),
-        (record(b"HTTP/1.1 200 OK", WARC_Type="response", Content_Type="application/http"), []),
-        (record(b"HTTP/1.1 " + bytes(300_000), WARC_Type="response", Content_Type="application/http"), []),
+        (_answer(b"no answer", b""), ["warc:head"]),
+        (_answer(b"no answer", b"", WARC_Truncated="disconnect"), []),
+        (record(b"HTTP/1.1 200 OK", **RESPONSE), ["warc:head"]),
+        (record(b"HTTP/1.1 " + bytes(300_000), **RESPONSE), ["warc:head"]),
     ],
 )
 def test_archive_check_finds_short_and_wrong_http_answers(answer: bytes, findings: list[str]) -> None:
