@@ -319,7 +319,7 @@ class UrlText:
 
         The position of the component is recorded as `name`.
         """
-        self.places += (ComponentSpan(name, start, end),)
+        self.places.append(ComponentSpan(name, start, end))
         return self.text[start:end]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from protocols.authority import comparable_host
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
@@ -28,7 +28,8 @@ from resolver.url import registry
 Family: TypeAlias = Literal["4", "6"]
 
 
-class RunState(NamedTuple):
+@dataclass(slots=True, eq=False, repr=False)
+class RunState:
     """The state shared by all retrievals of one run.
 
     Attributes:

@@ -111,10 +111,7 @@ class ConnectionPool:
             return
         connection.idle_since = now = connection.stream.loop.current_time()
         self.idle[connection] = None
-        if connection.key in self._by_key:
-            self._by_key[connection.key].append(connection)
-        else:
-            self._by_key[connection.key] = [connection]
+        self._by_key.setdefault(connection.key, []).append(connection)
         # The new connection is stored first, because a listener may raise at the close of another.
         # During the close, another task may take all connections.
         while (oldest := next(iter(self.idle), None)) is not None:

@@ -179,9 +179,7 @@ class Network:
         if is_enabled() is not self._is_logged:
             self._is_logged, self.listener = is_enabled(), combine_listeners(self.caller_listener)
             self.on_attempt = combine_listeners(select_listener(self.caller_listener, ATTEMPTS))
-            self._shared = self._shared._replace(
-                report=combine_listeners(select_listener(self.caller_listener, WIRE))
-            )
+            self._shared.report = combine_listeners(select_listener(self.caller_listener, WIRE))
 
     def limits_of(self, url: Url) -> Limits:
         """Return the limits for the host of the URL."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -344,7 +344,7 @@ class User:
 def user(network: Network, url: str, idle: float) -> User:
     """Return a user with a gate of this network. All users of the network share its connections."""
     events: list[Event] = []
-    shared = network._shared._replace(limits=Limits(idle=idle, connect=NEVER), report=events.append)
+    shared = replace(network._shared, limits=Limits(idle=idle, connect=NEVER), report=events.append)
     options = Options(prompt=True)
     admitted = Admission(shared, parse(url), origin="user", referrer=None, server=None, options=options)
     return User(UrlGate(admitted), events)
