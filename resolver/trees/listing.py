@@ -127,6 +127,7 @@ class DirectoryListing:
         self._names = list_names(target.url)
         self._server = format_server(target.url)
         self._digest = DirectoryDigest()
+        self._above = target.row.above
         self._findings: list[Finding] = []
         self._error: ResolveError | None = None
         # Identifiers, or the links of a Unix listing, show loops. PWD does not: in pyftpdlib 1.5.7, its path
@@ -339,8 +340,8 @@ class DirectoryListing:
             self._report("index-loop", f"{MAX_DEPTH} nested directories: deeper ones are not entered")
         if self._shows_loops or not self.position:
             return self._is_loop
-        self._spool.describe(self._number, self._digest.text)
-        if not is_repeated(self._spool.count_above(self._number, self._digest.text)):
+        self._above += self._digest.text
+        if not is_repeated(self._above.count(self._digest.text)):
             return False
         self._report("index-loop", "third directory with the same listing on this path: not entered")
         return True
@@ -375,14 +376,14 @@ class DirectoryListing:
                 name = None if row.url.text in urls else self._name(row, names)
                 urls.add(row.url.text)
                 if name is not None:
-                    ready.append(row._replace(path=prefix + name))
+                    ready.append(row._replace(path=prefix + name, above=self._above))
             self._spool.add_ready(ready)
             self._is_partial |= len(ready) < len(rows)
             if self._target.inventory is not None:
                 self._target.inventory.record([row.path for row in ready])
             self._target.announce(len(ready))
             await loop.checkpoint()
-        self._spool.forget_names(self._number)
+        names.forget()
 
     def _name(self, row: SpooledEntry, names: DirectoryNames) -> str | None:
         """Return the local name of an entry, or None if the entry was already visited."""

@@ -268,7 +268,7 @@ class DirectoryDigest:
 
     @property
     def text(self) -> str:
-        return f"{self._count} {self._sum:x}"
+        return f"<{self._count} {self._sum:x}>"
 
 
 def is_repeated(count: int) -> bool:

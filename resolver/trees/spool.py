@@ -2,12 +2,10 @@
 
 The database file does not have a name, so other processes cannot open it. The file is deleted when the
 connection is closed, so its only transaction is never committed. The entries of a small listing, and the next
-files, are in memory. An entry in the database has one of three states:
+entries to take, are in memory. An entry in the database has one of two states:
 
 - `LISTED`: the entry is stored, but does not have a local name yet.
 - `READY`: the entry has a local name, and waits to be taken from the spool.
-- `ENTERED`: the directory was taken from the spool. The directory stays in the database for loop detection.
-  The entry of a file is deleted when the file is taken.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ from protocols.errors import LocalError
 from protocols.location import Url
 from resolver.url.parsing import parse
 
-LISTED, READY, ENTERED = 0, 1, 2
+LISTED, READY = 0, 1
 
-#: Maximum number of names or entries of one directory, and of ready files, that are stored in memory.
+#: Maximum number of names or entries of one directory, and of ready entries of one role, in memory.
 MAX_IN_MEMORY = 1_000
 
 #: The roles of entries, in the order in which entries get local names:
@@ -41,10 +39,9 @@ PRAGMA synchronous = OFF;
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY, tree INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL,
     state INTEGER NOT NULL, role INTEGER NOT NULL, raw BLOB NOT NULL, kind TEXT NOT NULL, referrer TEXT,
-    address TEXT, mark TEXT, size INTEGER, modified TEXT, path TEXT NOT NULL, url TEXT, alike TEXT
+    address TEXT, mark TEXT, size INTEGER, modified TEXT, path TEXT NOT NULL, above TEXT NOT NULL, url TEXT
 );
 CREATE INDEX listed ON entry (parent, role, raw, number) WHERE state = 0;
-CREATE INDEX tree ON entry (tree) WHERE role < 3;
 CREATE INDEX ready ON entry (role, number) WHERE state = 1;
 CREATE TABLE visited (
     tree INTEGER, mark TEXT, number INTEGER NOT NULL, PRIMARY KEY (tree, mark)
@@ -54,7 +51,9 @@ CREATE TABLE taken (
 ) WITHOUT ROWID;
 """
 
-_COLUMNS = "number, tree, parent, depth, role, raw, kind, referrer, address, mark, size, modified, path, url"
+_COLUMNS = (
+    "number, tree, parent, depth, role, raw, kind, referrer, address, mark, size, modified, path, above, url"
+)
 
 _INSERT = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({', '.join('?' * (_COLUMNS.count(',') + 2))})"
 
@@ -69,6 +68,7 @@ class SpooledEntry(NamedTuple):
         modified: The modification time, if the listing contains the exact time.
         path: The local path, after a local name was assigned.
         referrer: The URL of the listing.
+        above: The digests of the listings between the top and the entry, for loop detection.
         address: The IP address of the server that sent the listing.
         url: The URL of the entry, or None for the top of a tree.
     """
@@ -86,19 +86,20 @@ class SpooledEntry(NamedTuple):
     size: int | None = None
     modified: str | None = None
     path: str = ""
+    above: str = ""
     url: Url | None = None
 
 
 class EntrySpool:
-    """The database of found entries, and the next ready files in memory.
+    """The database of found entries, and the next ready entries in memory.
 
     Methods raise `LocalError` if the disk is full. `numbers` yields the numbers of new entries.
     """
 
     def __init__(self) -> None:
         self.numbers = count(1)
-        self._files: deque[SpooledEntry] = deque()
-        self._has_stored_files = False
+        self._ready_by_role = [deque[SpooledEntry]() for _ in range(FILE + 1)]
+        self._stored_roles: set[int] = set()
         with convert_errors():
             self._database = sqlite3.connect("", check_same_thread=False)
             self._database.executescript(_SCHEMA)
@@ -114,14 +115,17 @@ class EntrySpool:
             )
 
     def add_ready(self, rows: Sequence[SpooledEntry]) -> None:
-        """Add entries with local names. Directories, and files beyond a limit, go into the database."""
-        if len(self._files) >= MAX_IN_MEMORY:
-            self._has_stored_files = True
-        if not self._has_stored_files:
-            self._files += [row for row in rows if row.role == FILE]
-            rows = [row for row in rows if row.role != FILE]
-        if rows:
-            self.add(rows, READY)
+        """Add entries with local names. Entries beyond a limit go into the database."""
+        stored = []
+        for row in rows:
+            ready = self._ready_by_role[row.role]
+            if row.role not in self._stored_roles and len(ready) < MAX_IN_MEMORY:
+                ready.append(row)
+            else:
+                self._stored_roles.add(row.role)
+                stored.append(row)
+        if stored:
+            self.add(stored, READY)
 
     def drop_listed(self, parent: int) -> None:
         """Delete the `LISTED` entries of a directory before its listing is requested again."""
@@ -134,24 +138,24 @@ class EntrySpool:
             yield rows
 
     def drop_tree(self, tree: int) -> None:
-        """Delete the directories of a finished tree. All its files were taken before."""
-        self._execute("DELETE FROM entry WHERE tree = ? AND role < 3", tree)
+        """Delete the identifiers of a finished tree. All its entries were taken before."""
         self._execute("DELETE FROM visited WHERE tree = ?", tree)
 
-    def take_files(self, max_count: int) -> list[SpooledEntry]:
-        """Take the next ready files from the spool."""
-        if not self._files and self._has_stored_files:
-            self._files += self._take("state = 1 AND role = 3 ORDER BY number LIMIT ?", MAX_IN_MEMORY)
-            self._has_stored_files = bool(self._files)
-        return [self._files.popleft() for _ in range(min(max_count, len(self._files)))]
+    def take_ready(self, role: int, max_count: int = 1) -> list[SpooledEntry]:
+        """Take the next ready entries with this role from the spool."""
+        ready = self._ready_by_role[role]
+        if not ready and role in self._stored_roles:
+            ready += self._take("state = 1 AND role = ? ORDER BY number LIMIT ?", role, MAX_IN_MEMORY)
+            if not ready:
+                self._stored_roles.discard(role)
+        return [ready.popleft() for _ in range(min(max_count, len(ready)))]
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
         """Take the next ready directory, or with `linked` also a link or unknown entry, or return None."""
-        max_role = UNDECIDED if linked else DIRECTORY
-        rows = self._rows("state = 1 AND role <= ? ORDER BY role, number LIMIT 1", max_role)
-        for row in rows:
-            self._execute("UPDATE entry SET state = ? WHERE number = ?", ENTERED, row.number)
-        return rows[0] if rows else None
+        for role in (DIRECTORY, LINKED, UNDECIDED)[: None if linked else 1]:
+            for row in self.take_ready(role):
+                return row
+        return None
 
     # -- visited directories
 
@@ -159,8 +163,10 @@ class EntrySpool:
         """Record the identifiers of an entry. Return whether all are new in the tree (loop detection)."""
         first = True
         for mark in marks:
-            self._execute("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
-            first &= self._visitor(tree, mark) == [(number,)]
+            with convert_errors():
+                values = tree, mark, number
+                added = self._database.execute("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", values)
+            first &= bool(added.rowcount) or self._visitor(tree, mark) == [(number,)]
         return first
 
     def is_visited(self, tree: int, mark: str) -> bool:
@@ -168,21 +174,6 @@ class EntrySpool:
 
     def _visitor(self, tree: int, mark: str) -> list[tuple[object, ...]]:
         return self._execute("SELECT number FROM visited WHERE tree = ? AND mark = ?", tree, mark)
-
-    def describe(self, number: int, digest: str) -> None:
-        """Store the digest of the listing of a directory."""
-        self._execute("UPDATE entry SET alike = ? WHERE number = ?", digest, number)
-
-    def count_above(self, number: int, digest: str) -> int:
-        """Return the number of directories with the same listing digest among a directory and its parents."""
-        above = """
-            WITH RECURSIVE above (number, parent, alike) AS (
-                SELECT number, parent, alike FROM entry WHERE number = ? UNION ALL SELECT e.number, e.parent,
-                e.alike FROM entry e JOIN above ON e.number = above.parent
-            ) SELECT count(*) FROM above WHERE alike = ?"""
-        [(count,)] = self._execute(above, number, digest)
-        assert isinstance(count, int)
-        return count
 
     # -- taken names
 
@@ -237,6 +228,11 @@ class DirectoryNames:
             self._spool.store_names(self._parent, self._number_by_key)
             self._is_in_memory = False
             self._number_by_key = {}
+
+    def forget(self) -> None:
+        """Delete the names in the database."""
+        if not self._is_in_memory:
+            self._spool.forget_names(self._parent)
 
 
 class SpooledArticle(NamedTuple):

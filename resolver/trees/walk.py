@@ -351,11 +351,11 @@ class TreeWalk:
 
     def take_files(self, limit: int = _ROWS_PER_QUERY) -> list[TreeFile]:
         """Return the next files that are available without a wait for a listing."""
-        return [TreeFile(self, self._trees[row.tree], row) for row in self.spool.take_files(limit)]
+        return [TreeFile(self, self._trees[row.tree], row) for row in self.spool.take_ready(FILE, limit)]
 
     def _take_next(self) -> TreeFile | TreeDirectory | None:
-        if rows := self.spool.take_files(1):
-            return TreeFile(self, self._trees[rows[0].tree], rows[0])
+        for file in self.take_files(1):
+            return file
         while (row := self.spool.take_directory(linked=not self._open_directories)) is not None:
             self._open_directories += row.role == DIRECTORY
             if row.role == DIRECTORY or self._is_new(row):

@@ -182,15 +182,20 @@ async def test_walk_stays_below_start(tmp_path: Path, nursery: trio.Nursery) -> 
     assert "/other" not in [each.target for each in server.requests]
 
 
-async def test_walk_detects_loop_of_pages(tmp_path: Path, nursery: trio.Nursery) -> None:
+@pytest.mark.parametrize("few", [1, 1_000])
+async def test_walk_detects_loop_of_pages(
+    few: int, tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """HTTP has no symbolic links to detect: the third identical page on one path is a loop."""
-    page = index("a.txt", "self/")
-    pages = {f"/{'self/' * depth}": page for depth in range(9)}
+    monkeypatch.setattr("resolver.trees.listing.MAX_IN_MEMORY", few)
+    monkeypatch.setattr("resolver.trees.spool.MAX_IN_MEMORY", few)
+    pages = {"/": index("a.txt", "other/", "self/"), "/other/": index("b.txt"), "/other/b.txt": Page(b"b")}
+    pages |= {f"/{'self/' * depth}": index("a.txt", "self/") for depth in range(1, 9)}
     pages |= {f"/{'self/' * depth}a.txt": Page(b"a") for depth in range(9)}
     server = await serve_http(nursery, pages)
     found = await mirror(server.url("/"), into=tmp_path)
     assert found.rules == {"http:index-loop"}
-    assert len(found.fetched) == 2
+    assert len(found.fetched) == 4
 
 
 @pytest.mark.parametrize("replies", [{}, {b"MLSD": b"500 what?\r\n", b"LIST": b"500 what?\r\n"}])
