@@ -9,7 +9,7 @@ import glob
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import trio
 
@@ -29,15 +29,14 @@ from resolver.transfer.batch import BatchTask
 from resolver.transfer.naming import local_directory
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver
-from resolver.trees.mirror import Inventory, Pruner
 from resolver.trees.robots import Robots
-from resolver.trees.saving import with_rows
 from resolver.trees.scope import MAX_DEPTH, Selection, find_tree, path_of_top, split_pattern, walked_as
-from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
+from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest, with_rows
 from resolver.url.registry import is_web
 
 if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry
+    from resolver.trees.mirror import Inventory, Pruner
 
 
 _MAX_TREES = 64
@@ -94,10 +93,14 @@ class Trees:
         self._command = command
         self._tally = tally
         self._ledger = ledger
-        if command.delete and not (command.yes or command.dry_run or streams.has_terminal()):
-            raise NotConfigured("--delete cannot ask for consent: no terminal (use --yes)")
+        self._inventory: Inventory | None = None
+        if command.delete:
+            from resolver.trees.mirror import Inventory  # lazy import: few runs delete local files
+
+            if not (command.yes or command.dry_run or streams.has_terminal()):
+                raise NotConfigured("--delete cannot ask for consent: no terminal (use --yes)")
+            self._inventory = Inventory()
         robots = None if command.ignore_robots else Robots(session, slow, self._warn)
-        self._inventory = Inventory() if command.delete else None
         self._roots: list[WalkRequest] = []
         self._walk = TreeWalk(session, robots=robots, inventory=self._inventory, dry_run=command.dry_run)
         self._is_notice_sent = command.is_quiet or not command.ignore_robots
@@ -232,7 +235,7 @@ _FILE_OPTIONS = (
     *("config", "netrc_file", "password_file"),
 )
 
-Removal = tuple[Pruner, SurplusFile, str]
+Removal: TypeAlias = "tuple[Pruner, SurplusFile, str]"
 
 
 async def remove_surplus(
@@ -268,6 +271,8 @@ async def remove_surplus(
 
 
 def _list_removals(roots: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Removal]:
+    from resolver.trees.mirror import Pruner  # lazy import: few runs delete local files
+
     excluded = [numbers for path in _list_own_files(command) if (numbers := find_inode(path)) is not None]
     removals: list[Removal] = []
     for root in roots:

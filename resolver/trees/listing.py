@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, LocalError, Refused, ResolveError
@@ -26,7 +26,6 @@ from resolver.policy.schemes import find_rules
 from resolver.transfer.naming import index_suffix
 from resolver.transfer.session import ConfinedSession
 from resolver.transfer.streaming import StreamingResponse
-from resolver.trees.mirror import Inventory
 from resolver.trees.scope import (
     MAX_DEPTH,
     DirectoryDigest,
@@ -54,6 +53,9 @@ from resolver.trees.spool import (
 )
 from resolver.url import registry
 from resolver.url.parsing import build, parse
+
+if TYPE_CHECKING:
+    from resolver.trees.mirror import Inventory
 
 #: The number of entries that are named before other tasks can run (checkpoint).
 _AT_ONCE = 64

@@ -42,50 +42,11 @@ from resolver.transfer.session import Resolver
 from resolver.trees.robots import Robots
 from resolver.trees.scope import MAX_DEPTH, Selection, find_tree, path_of_top, walked_as
 from resolver.trees.spool import ArticleSpool, SpooledArticle
-from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
+from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest, with_rows
 from resolver.url.parsing import UrlLike, make_url
 
 if TYPE_CHECKING:
-    from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
-
-
-# A walk with a ledger. Each file of a tree gets a ledger row before the file is requested. A directory has no
-# ledger row, because each run requests all listings again to find the files.
-
-
-async def with_rows(
-    walk: TreeWalk, ledger: Ledger | None
-) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
-    """Yield the files and directories of the walk, and for each file its ledger row.
-
-    If the ledger row says that a file is complete, the caller must not request the file. It must call the
-    `close` method of the file.
-
-    Raises:
-        LedgerFault: The ledger cannot be read or written.
-    """
-    async for item in walk:
-        if ledger is None or isinstance(item, TreeDirectory):
-            yield item, None
-            continue
-        files = [item, *walk.take_files()]
-        rows = await running().in_thread(ledger.admit, [_make_row(file) for file in files])
-        for file, row in zip(files, rows, strict=True):
-            yield file, row
-
-
-def _make_row(file: TreeFile) -> RequestRow:
-    from resolver.ledger.book import RequestRow  # Imported lazily: it loads sqlite3.
-
-    return RequestRow(
-        url=file.url.shown,
-        place=os.path.abspath(file.path),
-        typed_url=file.url.shown,
-        origin=file.origin,
-        referrer=file.referrer,
-        without_password=file.url.shown != file.url.text,
-        below=None if file.is_top else os.path.join(os.path.abspath(file.tree.top.below), ""),
-    )
+    from resolver.ledger.book import Ledger, LedgerEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

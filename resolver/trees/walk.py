@@ -7,10 +7,11 @@ entries to the walk. So the walk ends only after `close_input` was called and al
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from protocols.contract import Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, LocalError, Refused, TryLater
@@ -23,11 +24,14 @@ from resolver.transfer.redirects import NoDocument
 from resolver.transfer.response import Saved
 from resolver.transfer.session import ConfinedSession, Resolver
 from resolver.trees.listing import DirectoryListing, ListedDirectory, index_file, list_marks
-from resolver.trees.mirror import Inventory
 from resolver.trees.robots import Robots
 from resolver.trees.scope import MAX_DEPTH, Selection, TreeScope, find_tree, list_names, normalize_url
 from resolver.trees.spool import DIRECTORY, FILE, LINKED, EntrySpool, SpooledEntry
 from resolver.url import registry
+
+if TYPE_CHECKING:
+    from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
+    from resolver.trees.mirror import Inventory
 
 T = TypeVar("T")
 
@@ -415,3 +419,42 @@ class TreeWalk:
         if row is not None:
             self.spool.add_ready([row._replace(number=next(self.spool.numbers))])
             self.announce(directory, 1)
+
+
+# A walk with a ledger. Each file of a tree gets a ledger row before the file is requested. A directory has no
+# ledger row, because each run requests all listings again to find the files.
+
+
+async def with_rows(
+    walk: TreeWalk, ledger: Ledger | None
+) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
+    """Yield the files and directories of the walk, and for each file its ledger row.
+
+    If the ledger row says that a file is complete, the caller must not request the file. It must call the
+    `close` method of the file.
+
+    Raises:
+        LedgerFault: The ledger cannot be read or written.
+    """
+    async for item in walk:
+        if ledger is None or isinstance(item, TreeDirectory):
+            yield item, None
+            continue
+        files = [item, *walk.take_files()]
+        rows = await running().in_thread(ledger.admit, [_make_row(file) for file in files])
+        for file, row in zip(files, rows, strict=True):
+            yield file, row
+
+
+def _make_row(file: TreeFile) -> RequestRow:
+    from resolver.ledger.book import RequestRow  # Imported lazily: it loads sqlite3.
+
+    return RequestRow(
+        url=file.url.shown,
+        place=os.path.abspath(file.path),
+        typed_url=file.url.shown,
+        origin=file.origin,
+        referrer=file.referrer,
+        without_password=file.url.shown != file.url.text,
+        below=None if file.is_top else os.path.join(os.path.abspath(file.tree.top.below), ""),
+    )
