@@ -1,7 +1,7 @@
 """Index pages of http servers as entries: the response to a directory's URL, which ends in a slash.
 
 - `html`: HTML pages, and the decision whether a page is an index.
-- `markup`: the parsers of HTML: lxml (the extra `html`), and the standard library's.
+- `markup`, `standard`: the parsers of HTML: lxml (the extra `html`), and the standard library's.
 - `structured`: JSON and XML.
 - `entries`: links, sizes and dates in all formats.
 

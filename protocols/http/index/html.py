@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from protocols.errors import LimitExceeded
@@ -28,7 +29,7 @@ from protocols.http.index.entries import (
     read_after,
     read_before,
 )
-from protocols.http.index.markup import WITHOUT_END, make_parser
+from protocols.http.index.markup import WITHOUT_END, LxmlParser, MarkupParser, TagTarget
 from protocols.http.request import format_host
 from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
@@ -241,6 +242,15 @@ class IndexPage:
         if link.name and not link.segment:
             self.foreign = self.foreign or link.name
         self._open[-1].count(href, link)
+
+
+def make_parser(target: TagTarget) -> MarkupParser:
+    """Return the fastest installed parser."""
+    with suppress(ModuleNotFoundError):
+        return LxmlParser(target)
+    from protocols.http.index.standard import StandardParser  # lazy import: it loads the tables of HTML
+
+    return StandardParser(target)
 
 
 # Split a page into text and complete tags, and reject tags that are too long. The filter bounds the memory of

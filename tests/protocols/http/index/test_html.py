@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from protocols.contract import EntryReader
 from protocols.http.index import html, index_reader
 from protocols.http.index.entries import IndexDirectory
-from protocols.http.index.html import MAX_UNDECIDED, MarkupReader
-from protocols.http.index.markup import LxmlParser, StandardParser, make_parser
+from protocols.http.index.html import MAX_UNDECIDED, MarkupReader, make_parser
+from protocols.http.index.markup import LxmlParser
+from protocols.http.index.standard import StandardParser
 from protocols.http.response import ResponseHead
 from resolver import Declined, Entry, Finding, HttpUrl, LimitExceeded, Limits, ProtocolError, parse
 from tests.protocols.http.index.recorded import answer_of, expected, read, reader_of
