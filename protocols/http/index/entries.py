@@ -21,6 +21,8 @@ from protocols.http.response import MONTHS, parse_date
 from protocols.http.url import HttpUrl, build
 from protocols.location import BuiltUrl, Entry, Finding, Kind
 
+#: Matches one plain segment of a relative path, as servers write most names, with its slash if it has one.
+_PLAIN = re.compile(r"(?!\.\.?/?\Z)([A-Za-z0-9._~!$&'()*+,;=@-]+)(/?)")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")
 #: The bytes that must be percent-encoded in a segment, and percent signs that do not begin an escape (RFC
@@ -74,6 +76,9 @@ class IndexDirectory:
         return self._base is None or [*map(decode, self._base)] != self._segments
 
     def read(self, href: str) -> IndexLink:
+        if self._base is self._written and (plain := _PLAIN.fullmatch(href)) is not None:
+            segment, slash = plain.groups()
+            return IndexLink(LinkRole.ENTRY, segment, segment.encode("ascii"), bool(slash))
         written = encode_text(href).strip()
         if b"#" in written:
             return IndexLink(LinkRole.NOTHING)
@@ -157,12 +162,13 @@ def _segments(path: bytes, base: Sequence[bytes] = ()) -> list[bytes]:
 
 _MAX_SIZE = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
-_MONTH = "|".join(MONTHS)
-_TIME = "(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
+_DIGITS_BY_MONTH = {name: f"{month:02}" for month, name in enumerate(MONTHS, 1)}
+_NAME = rf"(?P<month>{'|'.join(MONTHS)})"
+_TIME = "(?P<time>(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2})?)"
 _DATES = (
-    rf"(?P<day>[0-9]{{2}})-?(?P<name>{_MONTH})-?(?P<year>[0-9]{{4}}) {_TIME}",  # nginx, mini_httpd
+    rf"(?P<day>[0-9]{{2}})-?{_NAME}-?(?P<year>[0-9]{{4}}) {_TIME}",  # nginx, mini_httpd
     rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}}) {_TIME}",  # Apache
-    rf"(?P<year>[0-9]{{4}})-(?P<name>{_MONTH})-(?P<day>[0-9]{{2}}) {_TIME}",  # lighttpd, fancyindex
+    rf"(?P<year>[0-9]{{4}})-{_NAME}-(?P<day>[0-9]{{2}}) {_TIME}",  # lighttpd, fancyindex
 )
 _LOCAL = tuple(map(re.compile, _DATES))
 _STAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?Z")
@@ -239,15 +245,13 @@ def read_before(text: str) -> CellSize | None:
 
 
 def _parse_local_time(text: str, match: re.Match[str]) -> CellTime | None:
-    parts = match.groupdict()
-    month = MONTHS.index(parts["name"]) + 1 if "name" in parts else int(parts["month"])
-    second = parts["second"]
-    clock = int(parts["hour"]), int(parts["minute"]), int(second or 0)
+    year, month, day, time = match.group("year", "month", "day", "time")
+    local = f"{year}-{_DIGITS_BY_MONTH.get(month, month)}-{day}T{time}"
     try:
-        moment = datetime(int(parts["year"]), month, int(parts["day"]), *clock)
+        datetime.fromisoformat(local)
     except ValueError:
         return None
-    return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
+    return CellTime(text, None, local)
 
 
 # Entries of a machine-readable index, and the error for a page that is not an index.

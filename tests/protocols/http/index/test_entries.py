@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.index.entries import IndexDirectory, LinkRole
+from protocols.http.index.entries import IndexDirectory, LinkRole, parse_moment
 from resolver import HttpUrl
 from tests.protocols.typed_url import parse_as
 
@@ -77,6 +77,13 @@ def test_link_one_segment_below_is_entry(href: str, segment: str, name: bytes, i
     assert link == (LinkRole.ENTRY, segment, name, is_directory)
 
 
+@pytest.mark.parametrize("href", ["x", "x/", "...", ".x/", "a.tar.gz", "(~a_!$&'*+,;=@-)/"])
+def test_link_with_dot_segment_equals_plain_name(href: str) -> None:
+    directory = directory_at("http://h/d/")
+    assert directory.read(href) == directory.read(f"./{href}")
+    assert directory.read(href).role is LinkRole.ENTRY
+
+
 @pytest.mark.parametrize(("href", "role"), OTHERS)
 def test_link_elsewhere_has_other_role(href: str, role: LinkRole) -> None:
     assert directory_at("http://h/d/").read(href).role is role
@@ -108,3 +115,23 @@ def test_directory_base_resolves_links(base: str, astray: bool) -> None:
     assert directory.has_other_base is astray
     assert (directory.read("x").role is LinkRole.ENTRY) is not astray
     assert directory.read("http://h/d/x").role is LinkRole.ENTRY
+
+
+@pytest.mark.parametrize(
+    ("text", "local"),
+    [
+        ("09-Sep-2001 01:46", "2001-09-09T01:46"),
+        ("09Sep2001 01:46:40", "2001-09-09T01:46:40"),
+        ("2001-09-09 23:59", "2001-09-09T23:59"),
+        ("2001-Sep-09 01:46:40", "2001-09-09T01:46:40"),
+        ("2001-02-29 01:46", None),
+        ("0000-09-09 01:46", None),
+        ("2001-13-09 01:46", None),
+        ("2001-09-09 24:00", None),
+        ("2001-09-09 01:60", None),
+        ("2001-09-09 01:46:60", None),
+    ],
+)
+def test_moment_without_zone_is_local_time(text: str, local: str | None) -> None:
+    moment = parse_moment(text)
+    assert (None if moment is None else moment.local) == local
