@@ -448,7 +448,7 @@ def has_size(path: str, size: int) -> bool:
 
 def sync_directories(paths: Iterable[str]) -> None:
     """Sync the directories of the files; errors of file systems without directory sync are ignored."""
-    for directory in {os.path.dirname(path) for path in paths}:
+    for directory in {path[: path.rfind("/") + 1] for path in paths}:
         with suppress(OSError):
             fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
@@ -26,22 +26,22 @@ class LedgerHeld(LedgerFault):
     """An error for a ledger that another run has locked; a retry may succeed."""
 
 
-class CompletedFile(NamedTuple):
-    """A complete file that does not have its final name yet; `final_url` is the URL after redirects."""
-
-    path: str
-    size: int
-    digest: str | None
-    validators: Validators
-    final_url: Masked | None = None
-    media_type: Masked | None = None
-
-
 class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
-    def record_whole(self, facts: CompletedFile, inode: int) -> Callable[[], None]:
-        """Queue the record of a file that is synced to the disk under its temporary name.
+    def record_whole(
+        self,
+        path: str,
+        size: int,
+        digest: str | None,
+        known: Validators,
+        final_url: Masked,
+        media_type: Masked | None,
+        inode: int,
+    ) -> Callable[[], None]:
+        """Queue the record of a file that is synced to the disk, before the file gets its final name `path`.
+
+        `final_url` is the URL after redirects.
 
         The returned function syncs all queued records to the disk. The function raises `LedgerFault`, and may
         be called in a worker thread.

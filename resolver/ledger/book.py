@@ -31,17 +31,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from protocols.contract import Validators
 from protocols.errors import LocalError, ResolveError
 from protocols.text import Masked, own_text
 from resolver.files.atomic import LedgerFile, LedgerFileLocked
 from resolver.files.partial_file import finish, finish_killed_run, has_inode, has_size, sync_directories
-from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
+from resolver.ledger import LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
 
 #: The SQLite application ID of a ledger: "rslv".
@@ -316,21 +317,31 @@ class LedgerEntry:
         self.is_done = is_done
         self._recorded: tuple[str | None, str | bytes | None] = None, None
 
-    def record_whole(self, facts: CompletedFile, inode: int) -> Callable[[], None]:
+    def record_whole(
+        self,
+        path: str,
+        size: int,
+        digest: str | None,
+        known: Validators,
+        final_url: Masked,
+        media_type: Masked | None,
+        inode: int,
+    ) -> Callable[[], None]:
         """Queue the record of a file that is synced to the disk; see `LedgerRow`."""
-        validators, stored_path = facts.validators, encode_text(self.ledger.make_stored_path(facts.path))
-        self._recorded = facts.path, stored_path
+        stored_path = encode_text(self.ledger.make_stored_path(path))
+        self._recorded = path, stored_path
         values = (
             stored_path,
             inode,
-            facts.size,
-            None if facts.digest is None else f"sha256:{facts.digest}",
-            encode_text(validators.etag),
-            None if validators.modified is None else validators.modified.timestamp(),
-            encode_text(facts.final_url),
-            encode_text(facts.media_type),
+            size,
+            digest,
+            encode_text(known.etag),
+            None if known.modified is None else known.modified.timestamp(),
+            encode_text(final_url),
+            encode_text(media_type),
+            self.number,
         )
-        return self.ledger.queue(_Change(_WHOLE, values, self.number))
+        return self.ledger.queue(_WHOLE, values)
 
     def find_etag(self, path: str, modified: datetime | None) -> str | None:
         """Return the entity tag of the file; see `LedgerRow`."""
@@ -349,8 +360,8 @@ class LedgerEntry:
         if path != recorded:
             stored_path = None if path is None else encode_text(self.ledger.make_stored_path(path))
         status = "skipped" if skipped else "done"
-        values = (status, stored_path, size, brought, attempts, _now())
-        self.ledger.queue(_Change(_DONE, values, self.number, path))
+        values = (status, stored_path, size, brought, attempts, _now(), self.number)
+        self.ledger.queue(_DONE, values, path)
 
     async def forget(self) -> None:
         """Delete the row of an object that is not a file. Raises `LedgerFault`."""
@@ -360,8 +371,8 @@ class LedgerEntry:
         """Queue the record that the request failed."""
         status, message = "refused" if refused else "failed", error.message[:_MAX_MESSAGE]
         attempts = 0 if refused else error.attempts
-        values = (status, attempts, _now(), error.exit_code, kind, encode_text(message))
-        self.ledger.queue(_Change(_FAILED, values, self.number))
+        values = (status, attempts, _now(), error.exit_code, kind, encode_text(message), self.number)
+        self.ledger.queue(_FAILED, values)
 
 
 _INSERT = (
@@ -369,25 +380,19 @@ _INSERT = (
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued') ON CONFLICT(key) DO NOTHING"
 )
 
-# The assignments of the updates of a row.
+# The updates of a row.
 _WHOLE = (
-    "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, media_type=?, "
-    "exit=NULL, error=NULL, message=NULL"
+    "UPDATE object SET status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, "
+    "media_type=?, exit=NULL, error=NULL, message=NULL WHERE id=?"
 )
 _DONE = (
-    "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL, "
-    "message=NULL"
+    "UPDATE object SET status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, "
+    "error=NULL, message=NULL WHERE id=?"
 )
-_FAILED = "status=?, attempts=attempts+?, ended=?, exit=?, error=?, message=?"
+_FAILED = "UPDATE object SET status=?, attempts=attempts+?, ended=?, exit=?, error=?, message=? WHERE id=?"
 
-
-class _Change(NamedTuple):
-    """An update of a row; after the rename of a file, `path` is the final name."""
-
-    assignments: str
-    values: tuple[Any, ...]
-    number: int
-    path: str | None = None
+#: An update of a row, its values, and after the rename of a file the final name.
+_Change: TypeAlias = tuple[str, tuple[Any, ...], str | None]
 
 
 class Ledger:
@@ -410,7 +415,9 @@ class Ledger:
     ) -> None:
         self._file = LedgerFile(path)
         self._sidecars = sidecars
-        self._below = "" if below is None else os.path.join(os.path.abspath(below), "")
+        # Calls of abspath(3) and join(3) for each file took 5% of the time of a list of small files.
+        self._make_absolute_directory = lru_cache(_make_absolute_directory)
+        self._below = "" if below is None else _make_absolute_directory(below)
         self._elsewhere = elsewhere
         self._mutex = threading.Lock()
         self._queued: deque[_Change] = deque()
@@ -469,11 +476,17 @@ class Ledger:
         The thread that reads the list calls this method. Raises `LedgerFault`.
         """
         with self._transaction():
-            return [self._admit_entry(request) for request in requests]
+            now = _now()
+            return [self._admit_entry(request, now) for request in requests]
+
+    def make_absolute(self, path: str) -> str:
+        """Return the absolute path of a file."""
+        name = path.rpartition("/")[2]
+        return self._make_absolute_directory(path.removesuffix(name)) + name
 
     def make_stored_path(self, path: str) -> str:
         """Return the path in the form of a row, which is relative to `below` if `below` is set."""
-        return os.path.abspath(path).removeprefix(self._below)
+        return self.make_absolute(path).removeprefix(self._below)
 
     def has(self, url: str, place: str) -> bool:
         """Return whether a row with the redacted URL and the path exists. Raises `LedgerFault`."""
@@ -502,9 +515,9 @@ class Ledger:
             for row_number, key, url, status, naming, path, size, digest in rows
         ]
 
-    def _admit_entry(self, request: RequestRow) -> LedgerEntry:
+    def _admit_entry(self, request: RequestRow, now: float) -> LedgerEntry:
         key = request.key
-        if (added := self._insert(key, request)) is not None:
+        if (added := self._insert(key, request, now)) is not None:
             return LedgerEntry(self, added)
         columns = "id, status, path, size, digest, how, etag, inode, modified"
         row = self._connection.execute(f"SELECT {columns} FROM object WHERE key=?", (key,)).fetchone()
@@ -523,16 +536,16 @@ class Ledger:
                 "UPDATE object SET status='done', attempts=attempts+1, brought=brought+size, ended=?, exit=0"
             )
             sync_directories([path])
-            self._connection.execute(f"{change} WHERE id=?", (_now(), number))
+            self._connection.execute(f"{change} WHERE id=?", (now, number))
             is_done = True
         tag = RowTag(decode_string(etag), inode or None, modified if isinstance(modified, float) else None)
         return LedgerEntry(self, number, path, size, decode_string(digest), tag, is_done=is_done)
 
-    def _insert(self, key: bytes, request: RequestRow) -> int | None:
+    def _insert(self, key: bytes, request: RequestRow, now: float) -> int | None:
         """Add a row and return its number, or None if the ledger has a row with the key."""
         referrer = None if request.referrer is None else json.dumps(request.referrer)
         url, without_password = encode_text(request.typed_url), request.without_password
-        values = (key, url, request.origin, referrer, without_password, _now(), request.more, request.naming)
+        values = (key, url, request.origin, referrer, without_password, now, request.more, request.naming)
         added = self._connection.execute(_INSERT, values)
         return added.lastrowid if added.rowcount else None
 
@@ -544,9 +557,9 @@ class Ledger:
         with self._transaction():
             self._connection.execute("DELETE FROM object WHERE id=?", (number,))
 
-    def queue(self, change: _Change) -> Callable[[], None]:
+    def queue(self, update: str, values: tuple[Any, ...], path: str | None = None) -> Callable[[], None]:
         """Queue a row update, and return the function that writes and syncs all queued row updates."""
-        self._queued.append(change)
+        self._queued.append((update, values, path))
         return self._write_all
 
     @property
@@ -567,10 +580,9 @@ class Ledger:
                 # Updates that another thread has taken are written before this thread has the mutex.
                 while self._queued:
                     changes.append(self._queued.popleft())
-                sync_directories({change.path for change in changes if change.path is not None})
-                for assignments, alike in groupby(changes, attrgetter("assignments")):
-                    rows = [(*change.values, change.number) for change in alike]
-                    self._connection.executemany(f"UPDATE object SET {assignments} WHERE id=?", rows)
+                sync_directories(path for _, _, path in changes if path is not None)
+                for update, alike in groupby(changes, itemgetter(0)):
+                    self._connection.executemany(update, (values for _, values, _ in alike))
                 # The wall clock may jump during a run, for example when a computer without a battery starts.
                 duration = self._loop.current_time() - self._begun
                 self._connection.execute("UPDATE run SET ended=begun+? WHERE id=?", (duration, self._run))
@@ -596,6 +608,10 @@ class Ledger:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _make_absolute_directory(path: str) -> str:
+    return os.path.join(os.path.abspath(path), "")
 
 
 def _now() -> float:

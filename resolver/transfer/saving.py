@@ -35,8 +35,8 @@ from resolver.files.names import (
 )
 from resolver.files.partial_file import PartialFile, finish_killed_run
 from resolver.files.sidecar import FORMAT, read_sidecar
-from resolver.ledger import CompletedFile, etag_of_row
 from resolver.ledger import current as current_row
+from resolver.ledger import etag_of_row
 from resolver.network.connecting import first_of
 from resolver.network.events import Kept
 from resolver.network.task import current
@@ -369,7 +369,7 @@ class Saver:
             # the URL in the call, even if a mirror sent the object
             "requested_url": self._shown,
             "path": self._path,
-            "bytes": (size := sink.position),
+            "bytes": sink.position,
             "resumed_from": self._resumed_from,
             "digest": None if digest is None else f"sha256:{digest}",
             "attempts": self._attempts,
@@ -377,9 +377,8 @@ class Saver:
         }
         recorder: Ready | None = None
         if (row := current_row.get()) is not None:
-            url, media_type = finished["url"], reply.media_type
-            file = CompletedFile(self._path, size, digest, sink.known, url, media_type)
-            recorder = partial(row.record_whole, file)
+            size, sha256, url = finished["bytes"], finished["digest"], finished["url"]
+            recorder = partial(row.record_whole, self._path, size, sha256, sink.known, url, reply.media_type)
         meta = meta_octets(Saved(**finished), reply.addresses, proof.verified) if self._has_meta else None
         if (task := current()) is not None:
             task.release_host()

@@ -13,7 +13,7 @@ import pytest
 from protocols.text import Masked
 from resolver import NotFound, Resolver, Validators
 from resolver.files.directory import DirectoryHandle
-from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
+from resolver.ledger import LedgerFault, LedgerHeld
 from resolver.ledger import book as database
 from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 from resolver.ledger.report import list_finished, read
@@ -104,11 +104,9 @@ async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: P
     request = RequestRow(Masked("http://h.example/a"), "a.txt", Masked("http://h.example/a"))
     async with Ledger(str(before / "ledger"), below=str(before), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([request])
-        facts = CompletedFile(
-            str(before / "a.txt"), 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
-        )
-        entry.record_whole(facts, 1)()
-        entry.record_done(str(before / "a.txt"), 7, 7, 1, skipped=False)
+        path, final_url = str(before / "a.txt"), Masked("http://h.example/b")
+        entry.record_whole(path, 7, "sha256:d", Validators(), final_url, Masked("text/plain"), 1)()
+        entry.record_done(path, 7, 7, 1, skipped=False)
     before.rename(after)
     (row,) = list_finished(str(after / "ledger"))
     assert (row.path, row.final_url, row.media_type) == ("a.txt", "http://h.example/b", "text/plain")
