@@ -245,9 +245,10 @@ async def remove_surplus(
 
     `report` is called with the error of each file that cannot be removed.
     """
+    asks = not (command.yes or command.dry_run)
     removals = await trio.to_thread.run_sync(_list_removals, roots, inventory, command)
     uncertain = [removal for removal in removals if not removal[1].listing.certain]
-    if uncertain and not command.yes and not command.dry_run:
+    if uncertain and asks:
         removals = [removal for removal in removals if removal[1].listing.certain]
         streams.complain(
             Masked(
@@ -256,7 +257,7 @@ async def remove_surplus(
             )
         )
     for _, surplus, path in removals:
-        if not (command.yes or command.dry_run) or not (command.is_quiet or command.json):
+        if asks or not (command.is_quiet or command.json):
             streams.complain(Masked(f"delete {own_text(path)}{'/' * surplus.is_directory}"))
     if command.dry_run:
         await _print_records(removals, command, is_done=False)

@@ -116,12 +116,11 @@ async def _get_attachments(
         for result in results:
             if isinstance(result, Saved):
                 _report_findings(result.requested_url, result.findings if result is saved[0] else (), command)
-            if not command.json:
-                if isinstance(result, Saved):
+                if command.json:
+                    await _print(summary.make_done_record(result, parse(result.requested_url).scheme))
+                else:
                     _report_saved(result, command)
-            elif isinstance(result, Saved):
-                await _print(summary.make_done_record(result, parse(result.requested_url).scheme))
-            else:
+            elif command.json:
                 elapsed = trio.current_time() - started
                 await _print(summary.make_failed_record(result, target, elapsed, command, session.policy))
     for other in errors[1:]:  # the run reports the first error
