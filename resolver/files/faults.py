@@ -43,9 +43,13 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 def is_full(error: BaseException | None) -> bool:
     """Return whether the error was caused by a full disk."""
+    return _has_cause(error, _FULL)
+
+
+def _has_cause(error: BaseException | None, codes: frozenset[int]) -> bool:
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__
-    return error is not None and error.errno in _FULL
+    return error is not None and error.errno in codes
 
 
 def reason(error: OSError) -> str:
@@ -146,6 +150,4 @@ def spare_descriptor(fd: int) -> int:
 
 def is_scarce(error: BaseException | None) -> bool:
     """Return whether the error was caused by a lack of file descriptors."""
-    while error is not None and not isinstance(error, OSError):
-        error = error.__cause__
-    return error is not None and error.errno in _SCARCE
+    return _has_cause(error, _SCARCE)
