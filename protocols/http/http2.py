@@ -182,7 +182,10 @@ class Http2Exchange:
         if frame[3] == _GOAWAY and len(frame) >= _PREFIX + 8:
             # GOAWAY is not passed to the state machine, because the machine would then reject all later
             # frames. Responses in progress still arrive after GOAWAY (6.8).
-            self._handle_goaway(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
+            self._has_goaway = True
+            last = int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF
+            if last < self._stream:
+                self._fault = self.make_cut_error("the server rejected the request (GOAWAY)")
             return
         if self._head is None:
             self._framed += len(frame)
@@ -196,11 +199,6 @@ class Http2Exchange:
             self._fault = self._fault or self.make_cut_error(part.broken)
         elif part.ended:
             self._end()
-
-    def _handle_goaway(self, last: int) -> None:
-        self._has_goaway = True
-        if last < self._stream:
-            self._fault = self.make_cut_error("the server rejected the request (GOAWAY)")
 
     def _check_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)

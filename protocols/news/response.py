@@ -189,19 +189,15 @@ def read_status(limit: int, command: NntpCommand | None = None) -> Reader[NntpRe
         while (index := buffer.search(b"\n", limit)) < 0:
             if len(buffer) >= limit:
                 raise LimitExceeded("line", f"a status line is longer than {limit} bytes")
+            if buffer.at_end and buffer:
+                raise Truncated("the connection ended inside a status line", received=len(buffer))
             if buffer.at_end:
-                raise _make_end_error(buffer)
+                raise Disconnected("the server closed the connection without a response")
             yield
         response = parse_status(buffer.take(index + 1))
         return response if command is None else response_to(command, response)
 
     return reader
-
-
-def _make_end_error(buffer: Buffer) -> Disconnected | Truncated:
-    if not buffer:
-        return Disconnected("the server closed the connection without a response")
-    return Truncated("the connection ended inside a status line", received=len(buffer))
 
 
 def parse_status(line: bytes) -> NntpResponse:

@@ -359,7 +359,8 @@ def read_message(limit: int) -> Reader[bytes]:
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         while len(buffer) < HEADER_LENGTH:
-            _check_count(buffer.peek(_COUNT_LENGTH))
+            if not _COUNT_START.fullmatch(count := buffer.peek(_COUNT_LENGTH)):
+                raise ProtocolError(f"expected a message header, got {decode_text(count)!r}")
             _check_open(buffer, "header")
             yield
         length = parse_header(buffer.peek(HEADER_LENGTH))
@@ -384,11 +385,6 @@ def parse_header(header: bytes) -> int:
         coding = decode_text(header[_CODINGS])
         raise ProtocolError(f"message in the unrequested coding {coding!r}, compressed or armored")
     return int(count)
-
-
-def _check_count(octets: bytes) -> None:
-    if not _COUNT_START.fullmatch(octets):
-        raise ProtocolError(f"expected a message header, got {decode_text(octets)!r}")
 
 
 def _check_open(buffer: Buffer, part: str) -> None:

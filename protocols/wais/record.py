@@ -216,7 +216,9 @@ def read_records(group: bytes) -> Iterator[DocumentHeader | bytes | Diagnostic]:
         if tag in _HEADER_TAGS:
             yield _parse_header(content, octets)
         elif tag == _TEXT:
-            yield _parse_text(content)
+            fields = contents(content)
+            _require_element(fields, _DOCUMENT_ID)
+            yield fields.get(_DOCUMENT_TEXT, b"")
 
 
 def _parse_header(group: bytes, octets: bytes) -> DocumentHeader:
@@ -237,12 +239,6 @@ def _parse_header(group: bytes, octets: bytes) -> DocumentHeader:
         company_codes=fields.get(_COMPANY),
         industry_codes=fields.get(_INDUSTRY),
     )
-
-
-def _parse_text(group: bytes) -> bytes:
-    fields = contents(group)
-    _require_element(fields, _DOCUMENT_ID)
-    return fields.get(_DOCUMENT_TEXT, b"")
 
 
 def _require_element(fields: dict[int, bytes], tag: int) -> bytes:

@@ -193,7 +193,8 @@ def _encode_parquet(rows: Iterable[dict[str, Any]]) -> bytes:
     schema = _schema()
     sink = pyarrow.BufferOutputStream()
     with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for batch in _batch_rows(rows):
+        iterator = iter(rows)
+        while batch := list(islice(iterator, _BATCH_SIZE)):
             writer.write_table(pyarrow.Table.from_pylist([_convert_types(row) for row in batch], schema))
     octets: bytes = sink.getvalue().to_pybytes()
     return octets
@@ -212,9 +213,3 @@ def _convert_types(row: dict[str, Any]) -> dict[str, Any]:
 
 def _text(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _batch_rows(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    iterator = iter(rows)
-    while batch := list(islice(iterator, _BATCH_SIZE)):
-        yield batch

@@ -288,7 +288,7 @@ async def register(quiet: bool) -> None:
     before = _read_state() or DesktopState(
         {}, [path for path in _list_paths() if plain_file.read(path) is None]
     )
-    if await _is_installed("xdg-mime"):
+    if await _run("xdg-mime", "--version") is not None:
         for scheme in SCHEMES:
             if (handler := await _query_handler(scheme)) != NAME:
                 before.handlers[scheme] = handler
@@ -433,10 +433,6 @@ async def _query_handler(scheme: str) -> str:
 
 async def _update_database() -> None:
     await _run("update-desktop-database", os.path.dirname(_entry()))
-
-
-async def _is_installed(program: str) -> bool:
-    return await _run(program, "--version") is not None
 
 
 async def _run(*words: str) -> str | None:

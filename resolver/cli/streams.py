@@ -54,13 +54,9 @@ def write_all(fd: int, octets: bytes | memoryview) -> None:
         try:
             rest = rest[os.write(fd, rest) :]
         except BlockingIOError:
-            _wait_writable(fd)
-
-
-def _wait_writable(fd: int) -> None:
-    waiting = select.poll()
-    waiting.register(fd, select.POLLOUT)
-    waiting.poll()
+            waiting = select.poll()
+            waiting.register(fd, select.POLLOUT)
+            waiting.poll()
 
 
 def write_some(fd: int, octets: memoryview) -> memoryview:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
-from typing import Literal, NoReturn, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from protocols.errors import LocalError
 from resolver.files.atomic import sync_file
@@ -287,7 +287,9 @@ class GroupCommit:
                 group.files.append(file)
                 await group.work.wait()
                 if not group.is_over:
-                    await _raise_interruption(loop)
+                    # A cancellation or an error has ended the background task too early.
+                    await loop.checkpoint_if_cancelled()
+                    raise LocalError("the event loop ended before the file was on the disk")
             if file.error is not None:
                 raise file.error
         finally:
@@ -311,12 +313,6 @@ class GroupCommit:
                 for file in group.files:
                     file.error = error
             group.is_over = True
-
-
-async def _raise_interruption(loop: Loop) -> NoReturn:
-    """Raise the cancellation or the error that ended the background task too early."""
-    await loop.checkpoint_if_cancelled()
-    raise LocalError("the event loop ended before the file was on the disk")
 
 
 class _CommitGroup:

@@ -105,7 +105,9 @@ class RootedWalk:
             if part in (b"", b"."):
                 continue
             if part == b"..":
-                self._go_up()
+                if len(self._fds) == 1:
+                    raise _make_outside_error()
+                os.close(self._fds.pop())
                 continue
             mode = os.stat(part, dir_fd=self.top, follow_symlinks=False).st_mode
             if stat.S_ISLNK(mode):
@@ -128,11 +130,6 @@ class RootedWalk:
     def close(self) -> None:
         while self._fds:
             os.close(self._fds.pop())
-
-    def _go_up(self) -> None:
-        if len(self._fds) == 1:
-            raise _make_outside_error()
-        os.close(self._fds.pop())
 
     def _read_link(self, name: bytes, links: int) -> list[bytes]:
         if links > MAX_LINKS:

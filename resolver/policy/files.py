@@ -25,15 +25,10 @@ def judge_file(subject: Subject) -> Iterator[Decision]:
     """Apply S12 (local files) to the URL of a local file."""
     yield from _judge_host(subject)
     yield from _judge_origin(subject)
-    segments = _segments(subject)
-    yield from _judge_segments(subject, segments)
-    yield from _judge_root(subject, segments)
-
-
-def _segments(subject: Subject) -> tuple[bytes, ...]:
     segments: object = getattr(subject.url, "segments", ())
     assert isinstance(segments, tuple)
-    return segments
+    yield from _judge_segments(subject, segments)
+    yield from _judge_root(subject, segments)
 
 
 def _judge_host(subject: Subject) -> Iterator[Decision]:

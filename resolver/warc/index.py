@@ -395,7 +395,11 @@ class EarlierArchives:
             with open_archive(path) as source:
                 hints = read_hints(source)
                 while batch := list(islice(hints, _BATCH)):
-                    rows = list(_make_rows(number, batch))
+                    rows = [
+                        (hint.digest, number, hint.name.encode("utf-8", "surrogateescape"), hint.offset)
+                        for hint in batch
+                        if hint is not None
+                    ]
                     self._database.executemany("INSERT INTO hints VALUES (?, ?, ?, ?)", rows)
                     lines, useful = lines + len(batch), useful + len(rows)
         except LocalError as error:
@@ -403,12 +407,6 @@ class EarlierArchives:
         if lines and not useful:
             raise LocalError(f"{path}: not an archive index: no line locates a payload")
         self.unread += lines - useful
-
-
-def _make_rows(directory: int, batch: list[CdxHint | None]) -> Iterator[tuple[bytes, int, bytes, int]]:
-    for hint in batch:
-        if hint is not None:
-            yield hint.digest, directory, hint.name.encode("utf-8", "surrogateescape"), hint.offset
 
 
 @contextmanager

@@ -8,7 +8,7 @@ replaces another file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from os.path import abspath, basename
@@ -471,7 +471,8 @@ class _EventStream(Answer):
             next_change = transfers.next_change
             if changed := transfers.list_changes(self._change):
                 self._change = transfers.change
-                await _send_text(send, _make_event(self._change, changed, self._bar))
+                rows = [_make_row(transfer, self._bar) for transfer in changed]
+                await _send_text(send, f"id: {self._change}\ndata: {json.dumps(rows)}\n\n")
             if self.is_over or trio.current_time() >= ends:
                 return True
             if not transfers.are_active and self._change == transfers.change:
@@ -486,11 +487,6 @@ class _EventStream(Answer):
 
 async def _send_text(send: Send, text: str) -> None:
     await send({"type": "http.response.body", "body": text.encode("ascii"), "more_body": True})
-
-
-def _make_event(change: int, changed: Iterable[SavedTransfer], bar: PageAddressBar) -> str:
-    rows = [_make_row(transfer, bar) for transfer in changed]
-    return f"id: {change}\ndata: {json.dumps(rows)}\n\n"
 
 
 def _make_row(transfer: SavedTransfer, bar: PageAddressBar) -> dict[str, object]:

@@ -490,17 +490,14 @@ class MarkupReader:
         return self._entries()
 
     def _choose_index(self) -> None:
-        self._report_base()
+        if self._page.directory.has_other_base:
+            detail = "the page's links are relative to another directory (<base href>)"
+            self._findings.append(Finding("http:index-base", "warn", detail))
         verdict = find_index(self._page, self._url)
         if verdict.container is None:
             decline(self._findings, verdict.reason)
         self._index = self._page.chosen = verdict.container
         self._page.containers = [verdict.container]
-
-    def _report_base(self) -> None:
-        if self._page.directory.has_other_base:
-            detail = "the page's links are relative to another directory (<base href>)"
-            self._findings.append(Finding("http:index-base", "warn", detail))
 
     def _entries(self) -> Iterator[Entry]:
         if self._index is None:
