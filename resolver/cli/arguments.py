@@ -206,6 +206,7 @@ _EXCLUSIVE = (
     ("html", "json", "--html and --json"),
     ("ledger", "format", "--ledger and --format"),
     ("ledger", "dry_run", "--ledger and --dry-run"),
+    ("failed", "dry_run", "--failed and --dry-run"),
     ("mlsd", "nlst", "--mlsd and --nlst"),
     ("register", "unregister", "--register and --unregister"),
 )

@@ -241,7 +241,7 @@ OF_OPTIONS: Mapping[str, str] = {
     "--dry-run": (
         "`get` prints the name of each file. It requests no body and writes no file, but may send requests "
         "for listings, dates and names. `bulk` prints the estimated duration and the slowest host. The "
-        "option cannot be combined with `--ledger`, `--format` or `-O -`."
+        "option cannot be combined with `--ledger`, `--failed`, `--format` or `-O -`."
     ),
     "--format": (
         "`mbox` appends the articles to one file; `maildir` stores one file per article. Each article is "

@@ -33,9 +33,9 @@ def open_archive(command: Command) -> AbstractContextManager[Archive | None]:
 
 @contextmanager
 def open_recorder(command: Command) -> Iterator[Recorder | None]:
-    """Yield the recorder of the archive, or None without `--warc`. Raises `LocalError`."""
+    """Yield the recorder of the archive, or None without `--warc` or for a dry run. Raises `LocalError`."""
     path = command.warc
-    if path is None:
+    if path is None or command.dry_run:
         yield None
         return
     from resolver.warc.recorder import SIZE, Recorder  # lazy import: few runs record

@@ -226,8 +226,14 @@ def test_dry_run_creates_no_files(at: dict[str, str], folder: Path) -> None:
     )
     assert (done.status, sorted_files(folder), os.listdir(folder)) == (0, [], [])
     assert [(record["action"], record["bytes"]) for record in done.records] == [("fetch", 0)] * 2
-    assert resolve("get", "-r", "--dry-run", "-q", f"{at['ftp']}/pub").status == 0
+    assert resolve("get", "-r", "--dry-run", "-q", "--warc", "a.warc", f"{at['ftp']}/pub").status == 0
     assert os.listdir(folder) == []
+
+
+def test_dry_run_does_not_empty_list_of_failures(folder: Path) -> None:
+    (folder / "list").write_text("http://127.0.0.1:1/a\n")
+    assert resolve("get", "--dry-run", "-i", "list", "--failed", "list").status == 2
+    assert (folder / "list").read_text() == "http://127.0.0.1:1/a\n"
 
 
 def test_mirror_second_run_keeps_all_files(at: dict[str, str], folder: Path) -> None:
