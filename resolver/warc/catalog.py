@@ -19,7 +19,7 @@ from protocols.errors import (
     ProtocolError,
 )
 from resolver.url.parsing import parse
-from resolver.warc.check import ComputedDigest, RecordKindReader, short_key
+from resolver.warc.check import BlockInspection, ComputedDigest, RecordKindReader, short_key
 from resolver.warc.http import MAX_HEAD, ArchivedHead, find_heads, normalize_target, read_heads
 from resolver.warc.metadata import Json, ReplayedConnection, find_end, list_connections, read_events
 from resolver.warc.records import (
@@ -127,13 +127,14 @@ def _read_pieces(stream: RecordStream, head: RecordHead) -> Iterator[bytes]:
 def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the chunks, and compare their digest with the digest of the record.
 
-    The digest of a revisit record is ignored, because wget writes the digest of an empty block there.
+    The digest of the payload counts only without a digest of the block, as in `warc check`. The digests of a
+    revisit record are ignored, because wget writes the digest of an empty block there.
     """
     claim = head.get_first("WARC-Block-Digest")
-    if claim is None or head.type == "revisit":
+    if head.type == "revisit":
         yield from pieces
         return
-    digest = ComputedDigest(claim)
+    digest = BlockInspection(head) if claim is None else ComputedDigest(claim)
     buffered: list[bytes] = []
     is_short = head.length <= MAX_BUFFERED
     for octets in pieces:
@@ -143,7 +144,9 @@ def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]
         else:
             yield octets
     if digest.verdict() == "mismatch":
-        raise ChecksumMismatch("the archived block does not match its digest")
+        raise ChecksumMismatch(
+            f"the archived {'payload' if claim is None else 'block'} does not match its digest"
+        )
     yield from buffered
 
 

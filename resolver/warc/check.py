@@ -222,6 +222,10 @@ class BlockInspection:
             is_cut=has_body and self._chunks is not None and not is_decoded,
         )
 
+    def verdict(self) -> Verdict:
+        """Return the result for the digest of the payload."""
+        return self.facts().payload
+
     def _take_body(self, octets: bytes) -> None:
         if octets:
             self._present += len(octets)

@@ -347,11 +347,17 @@ def test_extract_reports_responses_that_cannot_be_replayed(folder: Path) -> None
         answer(b"b", "http://h.example/b", b"ICY 200 OK\r\n\r\n"),
         answer(b"c", "http://h.example/c d"),
         answer(b"e", "http://h.example/e", b"", WARC_Truncated="disconnect"),
+        answer(b"f", "http://h.example/f", WARC_Payload_Digest=f"sha256:{digest(b'x')}"),
+        answer(b"g", "http://h.example/g", WARC_Payload_Digest=f"sha256:{digest(b'g')}"),
     )
     done = resolve("warc", "extract", "-d", "out", "a.warc.gz")
-    assert (done.status, extract_files(folder / "out")) == (10, {"a": b"a"})
-    faults = [line.rpartition(": ")[2] for line in done.messages.splitlines() if " byte " in line]
-    assert faults == ["the response has no valid head", "the response has an invalid URL"]
+    assert (done.status, extract_files(folder / "out")) == (10, {"a": b"a", "g": b"g"})
+    faults = {line.rpartition(": ")[2] for line in done.messages.splitlines() if " -> " not in line}
+    assert {
+        "the response has no valid head",
+        "the response has an invalid URL",
+        "the archived payload does not match its digest",
+    } < faults
 
 
 def test_extract_decodes_content_unless_raw(at: dict[str, str], folder: Path) -> None:
