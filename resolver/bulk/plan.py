@@ -204,11 +204,6 @@ class BulkPlan:
         return self._scheduler.waiting
 
     @property
-    def in_flight(self) -> int:
-        """Return the number of running slices (batches of requests)."""
-        return self._scheduler.running
-
-    @property
     def ended(self) -> int:
         """Return the number of finished partitions."""
         return self._scheduler.ended

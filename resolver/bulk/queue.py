@@ -190,10 +190,6 @@ class BulkScheduler:
 
     # -- slices
 
-    @property
-    def running(self) -> int:
-        return len(self._running)
-
     def estimate_remaining(self, partition: int) -> float:
         """Return the estimated seconds that the waiting requests of the partition take."""
         slowest, count = 0.0, 0

@@ -198,7 +198,7 @@ def make_serve_options(command: Command, archive: ArchiveSource | None = None) -
         size=command.page_size,
         facts=_make_page_facts(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
-        log=_discard if command.is_quiet else streams.log,
+        log=(lambda line: None) if command.is_quiet else streams.log,
     )
 
 
@@ -224,10 +224,6 @@ def _make_page_facts(command: Command) -> OwnPageFacts:
     facts = [FactRow(row.long, f"set by {sources[row.name]}") for row in shown]
     policy = FactRow("policy", command.policy)
     return OwnPageFacts(rules, STATUSES, [policy, FactRow("rows per page", str(command.page_size)), *facts])
-
-
-def _discard(line: str) -> None:
-    """Discard a message, for --quiet."""
 
 
 def make_settings(command: Command) -> Settings:
