@@ -30,6 +30,8 @@ def perform(command: Command) -> int:
         try:
             with open_archive(path) as archive:
                 statuses.append(task.read(archive))
+        except streams.OutputFault:
+            raise
         except LocalError as error:
             if not command.silent:
                 streams.complain(Masked(f"{own_text(path)}: {error.message}"))

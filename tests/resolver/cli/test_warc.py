@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -287,6 +288,21 @@ def test_warc_damaged_file_is_refused_and_unchanged(at: dict[str, str], folder: 
     assert done.status == 3
     assert "resolve warc check" in done.messages
     assert path.read_bytes() == octets
+
+
+def test_warc_ls_to_full_disk_stops_and_names_the_output() -> None:
+    """The archives are not the cause, and a further archive is not read."""
+    archive = str(WARC / "http.warc.gz")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "resolver", "warc", "ls", archive, archive],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            check=False,
+        )
+    message = b"resolve: cannot write to standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (3, message)
 
 
 def test_warc_file_name_selects_compression(at: dict[str, str], folder: Path) -> None:
