@@ -38,24 +38,13 @@ class H11Machine:
             raise Refused("S02", f"the request cannot be sent: {_without_octets(error)}") from error
 
     def encode(self, octets: bytes) -> bytes:
-        """Encode a block of the request body.
+        """Encode a block of the request body. An empty block ends the request, with the last chunk.
 
         Raises:
-            Refused: the body is longer than the announced length.
+            Refused: the body does not have the announced length.
         """
-        return self._encode(h11.Data(data=octets))
-
-    def encode_end(self) -> bytes:
-        """Encode the end of the request.
-
-        Raises:
-            Refused: the body is shorter than the announced length.
-        """
-        return self._encode(h11.EndOfMessage())
-
-    def _encode(self, event: h11.Data | h11.EndOfMessage) -> bytes:
         try:
-            return self._connection.send(event) or b""
+            return self._connection.send(h11.Data(data=octets) if octets else h11.EndOfMessage()) or b""
         except h11.LocalProtocolError as error:
             raise Refused("S02", f"the request body does not have the announced length: {error}") from error
 

@@ -105,8 +105,8 @@ MAX_SINGLE_WRITE = 16_384
 class Http1Exchange:
     """An HTTP/1.1 request and its response on one connection.
 
-    First send `line`, and a body with `encode_body` and `encode_end`. Then read the head with `read_head`.
-    Finally read the body. `secrets` are the secret fields of the request.
+    First send `line`, and a body with `encode_piece`. Then read the head with `read_head`. Finally read the
+    body. `secrets` are the secret fields of the request.
 
     Raises:
         Refused: the request cannot be sent (S02).
@@ -137,7 +137,7 @@ class Http1Exchange:
     def _machine(self) -> H11Machine:
         """Return the h11 machine; a plain request needs it only if the response is not plain."""
         if self._h11 is None:
-            self._start_h11().encode_end()
+            self._start_h11().encode(b"")
         assert self._h11 is not None
         return self._h11
 
@@ -145,25 +145,13 @@ class Http1Exchange:
         """Record that the response came before the complete request was sent: no reuse is possible."""
         self._is_cut_off = True
 
-    def encode_body(self, octets: bytes) -> Line:
-        """Encode a block of the request body.
-
-        Raises:
-            Refused: the body is longer than the announced length.
-        """
-        return encode_payload(self._machine.encode(octets))
-
-    def encode_end(self) -> Line:
-        """Encode the end of the request body: nothing, or the last chunk.
-
-        Raises:
-            Refused: the body is shorter than the announced length.
-        """
-        return encode_payload(b"" if self.is_plain else self._machine.encode_end())
-
     def encode_piece(self, octets: bytes) -> Line:
-        """Encode a block of the request body. An empty block ends the body."""
-        return self.encode_body(octets) if octets else self.encode_end()
+        """Encode a block of the request body. An empty block ends the body, as in `H11Machine.encode`.
+
+        Raises:
+            Refused: the body does not have the announced length.
+        """
+        return encode_payload(b"" if self.is_plain and not octets else self._machine.encode(octets))
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead]:
         """Read the head of the final response, after any interim responses (1xx).

@@ -49,7 +49,7 @@ def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     target = place.encode("ascii")
     sent = login.fields(b"CONNECT", target)
     exchange = Http1Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
-    exchange.encode_end()  # h11 requires the end of the body, even for a request without a body
+    exchange.encode_piece(b"")  # h11 requires the end of the body, even for a request without a body
     yield Send((exchange.line,))
     head = yield from _receive_head(exchange, login.proxy)
     if 200 <= head.status < 300:

@@ -113,7 +113,7 @@ def test_url_without_slashes_is_invalid(text: str) -> None:
 @pytest.mark.parametrize("value", [b"a\0b", b"a\rb", b"a\x0bb"])
 def test_control_character_in_a_response_field_raises(value: bytes) -> None:
     exchange = Http1Exchange(prepare(b"GET", b"/", [(b"Host", b"h")]), Limits())
-    exchange.encode_end()
+    exchange.encode_piece(b"")
     with pytest.raises(ProtocolError):
         run_reader(exchange.read_head, b"HTTP/1.1 200 OK\r\nA: " + value + b"\r\nContent-Length: 0\r\n\r\n")
 
@@ -131,7 +131,7 @@ def test_control_character_in_a_response_field_raises(value: bytes) -> None:
 )
 def test_malformed_framing_field_raises(field: bytes) -> None:
     exchange = Http1Exchange(prepare(b"GET", b"/", [(b"Host", b"h")]), Limits())
-    exchange.encode_end()
+    exchange.encode_piece(b"")
     with pytest.raises(ProtocolError):
         run_reader(exchange.read_head, b"HTTP/1.1 200 OK\r\n" + field + b"\r\n\r\n")
 

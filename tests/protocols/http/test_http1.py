@@ -26,7 +26,7 @@ def exchange(
     method: bytes = b"GET", limits: Limits | None = None, *headers: tuple[bytes, bytes]
 ) -> Http1Exchange:
     made = Http1Exchange(prepare(method, b"/", [HOST, *headers]), limits or Limits())
-    made.encode_end()
+    made.encode_piece(b"")
     return made
 
 
@@ -248,19 +248,19 @@ def test_take_chunks_error_has_no_body_bytes() -> None:
         ([], [], b""),
     ],
 )
-def test_encode_body_by_request_framing(
+def test_encode_piece_by_request_framing(
     headers: list[tuple[bytes, bytes]], pieces: list[bytes], sent: bytes
 ) -> None:
     made = Http1Exchange(prepare(b"POST", b"/", [HOST, *headers]), Limits())
-    lines = [*(made.encode_body(piece) for piece in pieces), made.encode_end()]
+    lines = [made.encode_piece(piece) for piece in (*pieces, b"")]
     assert b"".join(line.octets for line in lines) == sent
 
 
 @pytest.mark.parametrize("pieces", [[b"abcd"], [b"ab"], [b"abc", b"d"]])
-def test_encode_body_length_mismatch_is_refused(pieces: list[bytes]) -> None:
+def test_encode_piece_length_mismatch_is_refused(pieces: list[bytes]) -> None:
     made = Http1Exchange(prepare(b"POST", b"/", [HOST, (b"Content-Length", b"3")]), Limits())
     with pytest.raises(Refused):
-        _ = [*map(made.encode_body, pieces), made.encode_end()]
+        _ = [*map(made.encode_piece, (*pieces, b""))]
 
 
 @pytest.mark.parametrize(
