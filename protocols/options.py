@@ -214,6 +214,10 @@ class Validators(NamedTuple):
         )
 
 
+#: Empty validators, which match every object.
+NOTHING = Validators()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     r"""The options of a retrieval that are not part of the URL, for the schemes that support them.

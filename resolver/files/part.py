@@ -28,6 +28,7 @@ from typing import Literal, TypeAlias
 
 from protocols.contract import Validators
 from protocols.errors import LocalError, ProtocolError
+from protocols.options import NOTHING
 from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
@@ -95,7 +96,7 @@ class PartFile:
         meta: bool = False,
     ) -> None:
         self.fd = -1
-        self.known = Validators()
+        self.known = NOTHING
         self.dropped: str | None = None
         self.can_resume = False
         self.adopted: int | None = None
@@ -113,7 +114,6 @@ class PartFile:
         self.directory = DirectoryHandle(directory, make=make_directory, below=below, temporary=True)
         self._part = self.name + PART_SUFFIX
         self._state = self.name + STATE_SUFFIX
-        self._sidecar = Sidecar(self.name, self.directory)
         self._has_sidecar = meta
 
     @property
@@ -168,7 +168,7 @@ class PartFile:
         check_name(self.path)
         self.directory.hold()
         if self._has_sidecar:
-            self._sidecar.check()
+            Sidecar(self.name, self.directory).check()
 
     def open(self) -> None:
         """Create NAME.part, or resume the NAME.part of an earlier run for the same URL."""
@@ -225,7 +225,7 @@ class PartFile:
             if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
                 return False
             with suppress(OSError, LocalError):  # Another program may have created a sidecar.
-                self._sidecar.publish()
+                Sidecar(self.name, self.directory).publish()
             self._conclude(fd, state.withheld)
         finally:
             os.close(fd)
@@ -399,7 +399,7 @@ class PartFile:
         if self.adopted is not None:
             self._restart_adopted()
         self.truncate(0)
-        self.known = Validators()
+        self.known = NOTHING
 
     def truncate(self, size: int) -> None:
         """Truncate the file to `size` bytes, and set the file position to the end."""
@@ -444,18 +444,19 @@ class PartFile:
             durable: Whether the directory is also synced.
         """
         self._check_part()
+        sidecar = Sidecar(self.name, self.directory)
         try:
-            self._sidecar.prepare_rename(meta)
+            sidecar.prepare_rename(meta)
             if self._exists == "replace":
                 check_replaceable(self.directory.status_of(self.name), self.path)
                 self.directory.replace(self._part, self.name)
             else:
                 self._rename()
         except BaseException:
-            self._sidecar.discard_temporary()
+            sidecar.discard_temporary()
             raise
         if meta is not None:
-            self._sidecar.publish()
+            sidecar.publish()
         self._conclude(self.fd, self._withheld)
         if durable:
             self.directory.sync()

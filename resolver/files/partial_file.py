@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
+from protocols.options import NOTHING
 from resolver.files.atomic import sync_file
 from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, start_writeback
 from resolver.files.faults import writing_fault
@@ -157,12 +158,12 @@ class PartialFile:
     def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
         """Return whether a later run gets the file: without validators, only after a cancellation."""
         interrupted = kind is not None and is_cancel(kind)
-        return self.position > 0 and self._part.can_resume and (self.known != Validators() or interrupted)
+        return self.position > 0 and self._part.can_resume and (self.known != NOTHING or interrupted)
 
     def _store_buffer(self, kind: type[BaseException] | None) -> None:
         """Write the bytes in memory to NAME.part if a later run could resume them."""
         interrupted = kind is not None and is_cancel(kind)
-        if self._buffer and (self.known != Validators() or interrupted):
+        if self._buffer and (self.known != NOTHING or interrupted):
             with suppress(OSError, LocalError):
                 self._open()
                 if self._part.can_resume:
@@ -222,7 +223,7 @@ class PartialFile:
         """
         if self._buffer is not None:
             self._buffer.clear()
-            self._part.known = Validators()
+            self._part.known = NOTHING
             return
         try:
             self._part.restart()

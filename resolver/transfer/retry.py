@@ -23,6 +23,7 @@ from protocols.errors import (
     TimedOut,
     TryLater,
 )
+from protocols.options import NOTHING
 from resolver.files.faults import is_scarce, max_descriptors
 from resolver.network.clock import Clock
 from resolver.network.events import OnEvent, Retrying
@@ -31,7 +32,7 @@ from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.settings import RetryPolicy, requested_pause
-from resolver.transfer.streaming import NOTHING, LiveFacts, Store, StreamingResponse
+from resolver.transfer.streaming import LiveFacts, Store, StreamingResponse
 
 #: The number of stored bytes that a retry requests again. The bytes show whether the object has changed.
 OVERLAP = 4_096

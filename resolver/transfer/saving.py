@@ -19,7 +19,7 @@ from protocols.contract import Finding, Kind, Url
 from protocols.contract import Sink as AnySink
 from protocols.errors import Changed, ChecksumMismatch, ResolveError
 from protocols.location import JsonValue, mask_cookie
-from protocols.options import Validators
+from protocols.options import NOTHING, Validators
 from protocols.text import instant
 from resolver.files.commit import GroupCommit, Ready
 from resolver.files.names import (
@@ -49,7 +49,6 @@ from resolver.transfer.retry import Fill, Retrier, refuse_pointer
 from resolver.transfer.segments import HostConnectionCounter
 from resolver.transfer.settings import Provenance, RetryPolicy
 from resolver.transfer.streaming import (
-    NOTHING,
     MemoryStore,
     Store,
     StreamingResponse,

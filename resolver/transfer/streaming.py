@@ -28,6 +28,7 @@ from protocols.contract import (
 )
 from protocols.errors import Declined, InvalidUrl, ResolveError
 from protocols.location import Kind
+from protocols.options import NOTHING
 from protocols.text import Masked, instant
 from resolver.loops import running
 from resolver.network.clock import Clock
@@ -532,9 +533,6 @@ class StreamingResponse(LiveFacts):
 
 # Stores for the bytes of an object: a file, memory, standard output. A store counts its bytes and can return
 # the last bytes, so that a retry can resume the transfer.
-
-#: Empty validators, which match every object.
-NOTHING = Validators()
 
 
 class Store(Protocol):
