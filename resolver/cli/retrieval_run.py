@@ -47,8 +47,7 @@ from resolver.cli.trace import Diagrams, Watcher
 from resolver.cli.values import unescape
 from resolver.cli.verbs import VERBS
 from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, STATUS_BY_SIGNAL, TERMINATED
-from resolver.files.directory import DirectoryGone, OutputDirectory
-from resolver.files.faults import is_full, is_scarce
+from resolver.files.faults import DirectoryGone, is_full, is_scarce
 from resolver.ledger import LedgerFault, current
 from resolver.network.connecting import run_all
 from resolver.network.events import OnEvent
@@ -63,6 +62,7 @@ from resolver.url.parsing import redact
 if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
     from resolver.cli.mirror import Trees
+    from resolver.files.directory import OutputDirectory
     from resolver.ledger.book import Ledger, LedgerEntry
     from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
@@ -171,7 +171,11 @@ class _RetrievalRun:
         if command.json and self._options.transcript is not None:
             self._options = add_event_records(self._options)
             self._on_event = add_peer_records(watcher.watch)
-        self._directory = None if command.directory is None else OutputDirectory(command.directory)
+        self._directory: OutputDirectory | None = None
+        if command.directory is not None:
+            from resolver.files.directory import OutputDirectory  # Imported lazily: only `get` saves files.
+
+            self._directory = OutputDirectory(command.directory)
         self._statuses: set[int] = set()
         self._stop_status: int | None = None
         self._at_quota = False

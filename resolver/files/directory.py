@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from protocols.errors import LocalError
 from protocols.location import Finding
-from resolver.files.faults import spare_descriptor, writing_fault
+from resolver.files.faults import DirectoryGone, spare_descriptor, writing_fault
 
 # Removal of empty directories. A download creates its directory before the files in the directory arrive.
 # When no pending file of the directory is left, the directory is removed if it is empty. If another process
@@ -397,10 +397,6 @@ class DirectoryHandle:
         except OSError:
             self.forget(new)
             raise
-
-
-class DirectoryGone(LocalError):
-    """The output directory and its files were removed or replaced during the run."""
 
 
 class OutputDirectory:

@@ -37,6 +37,10 @@ _REMEDIES = {
 }
 
 
+class DirectoryGone(LocalError):
+    """The output directory and its files were removed or replaced during the run."""
+
+
 #: `errno` codes of a full disk or an exceeded quota.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 

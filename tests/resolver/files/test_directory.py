@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.files.directory import DirectoryGone, DirectoryHandle, OutputDirectory
+from resolver.files.directory import DirectoryHandle, OutputDirectory
+from resolver.files.faults import DirectoryGone
 from resolver.files.names import make_directory
 from resolver.files.partial_file import PartialFile
 
