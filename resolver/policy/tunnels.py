@@ -6,7 +6,6 @@ request to an HTTP proxy starts with an HTTP request head, regardless of the sch
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -109,4 +108,4 @@ def _check_extra(proxy: Proxy) -> None:
 
 @cache
 def _has_socksio() -> bool:
-    return importlib.util.find_spec("socksio") is not None
+    return registry.is_installed("socksio")

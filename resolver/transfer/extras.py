@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from protocols.errors import ProtocolError
 from protocols.options import Frames, Unpacking
+from resolver.url.registry import is_installed
 
 #: Size in bytes of a compressed chunk for the brotli decoder. Since version 1.2, brotli can limit its output.
 _BROTLI_PIECE = 1024
@@ -103,10 +103,10 @@ def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
     """Return the decoders of the installed extras, by content coding, without gzip and deflate."""
     codings: dict[str, Callable[[], Unpacking]] = {}
     # Older versions of brotli cannot limit their output: they expand a decompression bomb in one step.
-    brotli = None if find_spec("brotli") is None else importlib.import_module("brotli")
+    brotli = importlib.import_module("brotli") if is_installed("brotli") else None
     if brotli is not None and hasattr(brotli.Decompressor, "can_accept_more_data"):
         codings["br"] = _Brotli
-    if find_spec("zstandard") is not None:
+    if is_installed("zstandard"):
         codings["zstd"] = _Zstd
     return codings
 
@@ -124,7 +124,7 @@ def _make_frames(max_header_size: int) -> Frames:
 @cache
 def find_frames() -> Callable[[int], Frames] | None:
     """Return the function that creates the HTTP/2 framing of a connection, or None if h2 is not installed."""
-    return None if find_spec("h2") is None else _make_frames
+    return _make_frames if is_installed("h2") else None
 
 
 # Public suffixes (publicsuffix.org): domain names such as `co.uk` below which users can register names.
@@ -136,7 +136,7 @@ def find_frames() -> Callable[[int], Frames] | None:
 @cache
 def find_suffix_lookup() -> Callable[[str], str] | None:
     """Return the function that finds the public suffix of a host, or None if the extra is not installed."""
-    return None if find_spec("publicsuffixlist") is None else _find_suffix
+    return _find_suffix if is_installed("publicsuffixlist") else None
 
 
 def _find_suffix(name: str) -> str:

@@ -128,14 +128,14 @@ def explain_missing(name: str) -> str | None:
     if scheme is None:
         plugin = _find_plugin(name)
         return plugin if isinstance(plugin, str) else None
-    if scheme.needs is None or _is_installed(scheme.needs):
+    if scheme.needs is None or is_installed(*scheme.needs.modules):
         return None
     return _explain_extra(name, scheme.needs)
 
 
 def can_resolve(scheme: Scheme) -> bool:
     """Return whether the scheme has a protocol exchange, and its requirements are installed."""
-    return scheme.converse is not None and (scheme.needs is None or _is_installed(scheme.needs))
+    return scheme.converse is not None and (scheme.needs is None or is_installed(*scheme.needs.modules))
 
 
 def schemes(*, web: bool = True) -> tuple[str, ...]:
@@ -201,10 +201,11 @@ def _attribute(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _is_installed(extra: Extra) -> bool:
-    from importlib.util import find_spec  # lazy import: few schemes have requirements
+def is_installed(*modules: str) -> bool:
+    """Return whether the modules of an extra can be imported."""
+    from importlib.util import find_spec  # lazy import: few plans need to know about an extra
 
-    return all(find_spec(module) is not None for module in extra.modules)
+    return all(find_spec(module) is not None for module in modules)
 
 
 def _explain_extra(name: str, extra: Extra) -> str:

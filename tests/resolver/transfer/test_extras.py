@@ -90,6 +90,6 @@ class Old:
 def test_find_codings_omits_missing_and_unbounded_libraries(
     present: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codings, "find_spec", lambda name: name if name in present else None)
+    monkeypatch.setattr(codings, "is_installed", lambda name: name in present)
     monkeypatch.setattr(importlib, "import_module", lambda name: Old)
     assert list(codings.find_codings.__wrapped__()) == names
