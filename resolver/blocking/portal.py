@@ -19,6 +19,7 @@ from resolver.loops.calls import (
     INHERITED,
     Call,
     Cancelled,
+    Operation,
     ThreadRun,
     current_call,
     is_driving,
@@ -102,7 +103,7 @@ class Portal:
         if is_driving():
             raise RuntimeError(_INSIDE)
 
-    def run(self, operation: Callable[[], Awaitable[T]]) -> T:
+    def run(self, operation: Operation[T]) -> T:
         """Run the operation in the calling thread, and return its result."""
         self.check()
         try:
@@ -112,7 +113,7 @@ class Portal:
         except Cancelled:
             raise PortalClosed from None
 
-    def start(self, operation: Callable[[], Awaitable[T]]) -> Call[T]:
+    def start(self, operation: Operation[T]) -> Call[T]:
         """Start an operation in a background thread; after the end of the portal, the call has no effect.
 
         Raises:
@@ -126,7 +127,7 @@ class Portal:
                 raise LocalError(f"cannot run in the background: {error} (reduce concurrency)") from error
         return call
 
-    def try_start(self, operation: Callable[[], Awaitable[object]]) -> None:
+    def try_start(self, operation: Operation[object]) -> None:
         """Start an operation in a background thread if that is possible."""
         with suppress(LocalError):
             self.start(operation)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import re
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
 from functools import partial, update_wrapper
 from typing import (
     TYPE_CHECKING,
+    Any,
     Concatenate,
     Generic,
     ParamSpec,
@@ -204,7 +205,7 @@ def copy_signature(function: Callable[P, T], model: Callable[..., object]) -> Ca
     return function
 
 
-def make_blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
+def make_blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """Return a blocking version of an asynchronous function."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -604,7 +605,12 @@ class TerminalSession:
     def run(self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]) -> T:
         """Return the result of a custom operation with the asynchronous session; see `Resolver.run`."""
         self._resource.check_open()
-        return self._resource.portal.run(lambda: operation(self._session))
+        return self._resource.portal.run(partial(self._run_operation, operation))
+
+    async def _run_operation(
+        self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]
+    ) -> T:
+        return await operation(self._session)
 
 
 fetch = make_blocking(functions.fetch)

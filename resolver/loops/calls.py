@@ -18,7 +18,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from functools import partial
 from operator import itemgetter
@@ -32,6 +32,8 @@ T = TypeVar("T")
 #: A function that ends the wait of a task for a cancellation. The function returns False if the task must
 #: wait until the end.
 Abort: TypeAlias = Callable[[], bool]
+#: An asynchronous function, or a `partial` of one, without further arguments.
+Operation: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 
 INHERITED = (
     "this was opened before the process forked, and its connections are those of the parent: make a new one "
@@ -326,11 +328,9 @@ class Call(Generic[T]):
         is_in_callback: whether the calling thread runs a function of the user.
     """
 
-    def __init__(
-        self, home: ThreadRun, operation: Callable[[], Awaitable[T]], *, is_background: bool = False
-    ) -> None:
+    def __init__(self, home: ThreadRun, operation: Operation[T], *, is_background: bool = False) -> None:
         self.home = home
-        self._operation: Callable[[], Awaitable[T]] | None = operation
+        self._operation: Operation[T] | None = operation
         self._is_background = is_background
         self._poller = _take_poller()
         self._callbacks: deque[Callable[[], object]] = deque()
@@ -397,7 +397,7 @@ class Call(Generic[T]):
         while self._operation is not None or self.tasks:
             try:
                 if self._operation is not None:
-                    ThreadTask(self, _as_coroutine(self._operation), self._scope, self._end_root)
+                    ThreadTask(self, self._operation(), self._scope, self._end_root)
                     self._operation = None
                 self._run_ready()
                 self._wait()
@@ -443,6 +443,12 @@ class Call(Generic[T]):
         if not self._waits:
             _current.spare = self._poller
         self.home.ended.notify_all()
+
+    @property
+    def has_work(self) -> bool:
+        """Return whether the thread has anything to do while the running task lets others run."""
+        is_alone = len(self.home.calls) == 1 and not (self.ready or self._waits or self._callbacks)
+        return not is_alone or self._is_interrupted or self._next_deadline <= monotonic()
 
     def _run_ready(self) -> None:
         for _ in range(len(self.ready)):
@@ -572,7 +578,3 @@ class Call(Generic[T]):
         self._delegate = delegate
         while delegate is not None and self._callbacks:
             delegate.call_soon(self._callbacks.popleft())
-
-
-async def _as_coroutine(operation: Callable[[], Awaitable[T]]) -> T:
-    return await operation()

@@ -163,16 +163,13 @@ async def checkpoint_if_cancelled() -> None:
 
 
 @types.coroutine
-def _yield() -> Generator[tuple[()], Any, None]:
-    yield ()
-
-
-async def checkpoint() -> None:
-    await checkpoint_if_cancelled()
+def checkpoint() -> Generator[tuple[()], Any, None]:
     task = current_task()
-    task.call.ready.append(task)
-    await _yield()
-    await checkpoint_if_cancelled()
+    if task.call.has_work and not task.scope.is_cancelled:
+        task.call.ready.append(task)
+        yield ()
+    if task.scope.is_cancelled:
+        raise Cancelled
 
 
 async def sleep_forever() -> NoReturn:
@@ -196,12 +193,12 @@ def _wait_by(event: int, descriptor: Descriptor, deadline: float) -> Awaitable[b
     return _wait_for(event, fd, deadline)
 
 
-async def _wait_for(event: int, fd: int, deadline: float) -> bool:
+@types.coroutine
+def _wait_for(event: int, fd: int, deadline: float) -> Generator[tuple[Abort], bool, bool]:
     task = current_task()
     if task.scope.is_cancelled:
         raise Cancelled
-    in_time: bool = await suspend(task.call.start_wait(task, fd, event, deadline))
-    return in_time
+    return (yield (task.call.start_wait(task, fd, event, deadline),))
 
 
 async def wait_readable(fd: int) -> None:

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import ModuleType
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from tests.hang import HANG
 T = TypeVar("T")
 
 
-def run(operation: Callable[[], Awaitable[T]]) -> T:
+def run(operation: Callable[[], Coroutine[object, object, T]]) -> T:
     return portal().run(operation)
 
 

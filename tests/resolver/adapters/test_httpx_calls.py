@@ -6,7 +6,7 @@ A second part tests the blocking `httpx.Client` in threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from weakref import ref
@@ -416,7 +416,7 @@ def test_sync_client_gets_small_response_in_one_portal_call(
     operations: list[object] = []
     run = Portal.run
 
-    def count(portal: Portal, operation: Callable[[], Awaitable[object]]) -> object:
+    def count(portal: Portal, operation: Callable[[], Coroutine[object, object, object]]) -> object:
         operations.append(operation)
         return run(portal, operation)
 
