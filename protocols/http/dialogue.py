@@ -232,9 +232,11 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
 
 def _describe_relayed(answer: HttpAnswer, *, coded: bool) -> Reply:
     head = answer.head
-    omitted = _CODING_FIELDS if coded else ()
+    fields = head.fields
+    if coded:
+        fields = tuple(field for field in fields if field[0] not in _CODING_FIELDS)
     return Reply(
         kind=Kind.DOCUMENT,
-        meta=tuple(field for field in head.fields if field[0] not in omitted),
+        meta=fields,
         extra={"status": head.status, "reason": head.reason, "version": answer.exchange.version},
     )

@@ -16,7 +16,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, Unpack, cast
@@ -291,16 +291,11 @@ class TimeoutGate(UrlGate):
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
         """Receive the response head, within the timeout for the response head."""
-        try:
-            if self.limits.head is None and not self.clock.is_bound:
-                return await conversation.__aenter__()
-            with self.clock.loop.move_on_at(self.clock.deadline) as scope:
-                self._times.scope = scope
-                return await conversation.__aenter__()
-            is_total = scope.deadline == self.clock.deadline
-            raise (self.clock if is_total else Clock.for_head(self.limits)).make_timeout()
-        except ResolveError as error:
-            raise self.translate_error(error) from trim_traceback(error)
+        with self.clock.loop.move_on_at(self.clock.deadline) as scope:
+            self._times.scope = scope
+            return await conversation.__aenter__()
+        is_total = scope.deadline == self.clock.deadline
+        raise (self.clock if is_total else Clock.for_head(self.limits)).make_timeout()
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
@@ -494,6 +489,12 @@ class ResponseBody:
     def is_closed(self) -> bool:
         return self._opened is None
 
+    async def __aenter__(self) -> ResponseBody:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
     async def aclose(self) -> None:
         opened, self._opened = self._opened, None
         if opened is not None:
@@ -590,10 +591,7 @@ class HttpxTransport(TransportBase):
     def handle_request(self, request: AnyRequest) -> Any:
         """Handle a request of a `Client`, including requests after a redirect."""
         self._serve(request, "Client")
-
-        async def answer() -> aclosing[ResponseBody]:
-            return aclosing(await self._answer(cast("httpx.Request", request)))
-
+        answer = partial(self._answer, cast("httpx.Request", request))
         return PortalContext(self._home, answer, _make_unread_response, _buffer_received).__enter__()
 
     def _serve(self, request: AnyRequest, kind: str) -> None:
@@ -629,14 +627,18 @@ class HttpxTransport(TransportBase):
         recording = None if self._network.recorder is None else self._record(route, gate, url)
         try:
             conversation = hold(dialogue if recording is None else recording.watch_dialogue(dialogue), gate)
-            reply = await gate.enter(conversation)
+            is_limited = gate.limits.head is not None or gate.clock.is_bound
+            reply = await (gate.enter(conversation) if is_limited else conversation.__aenter__())
         except BaseException as error:
             await sent.aclose()
             if recording is not None:
-                recording.end(error.__cause__ or error)
-            if gate.trace is not None and isinstance(error, Exception):
-                await gate.trace.fail(error)
-            raise
+                recording.end(error)
+            failure = gate.translate_error(error) if isinstance(error, ResolveError) else error
+            if gate.trace is not None and isinstance(failure, Exception):
+                await gate.trace.fail(failure)
+            if failure is error:
+                raise
+            raise failure from trim_traceback(error)
         body = join_classes(ResponseBody, family.AsyncByteStream)(
             reply if recording is None else recording.record_body(reply), conversation, gate, recording
         )

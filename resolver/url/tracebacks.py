@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TypeVar
 
-from protocols.errors import ResolveError
-
-E = TypeVar("E", bound=ResolveError)
+E = TypeVar("E", bound=BaseException)
 
 _PACKAGES = frozenset({"protocols", "resolver"})
 
