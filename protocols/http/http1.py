@@ -112,6 +112,7 @@ class Http1Exchange:
         Refused: the request cannot be sent (S02).
     """
 
+    #: The HTTP version of the response.
     version = "HTTP/1.1"
 
     def __init__(self, request: HttpRequest, limits: Limits) -> None:
@@ -206,6 +207,7 @@ class Http1Exchange:
 
     def _head(self, response: Answered) -> ResponseHead:
         status, reason, fields, version = response
+        self.version = f"HTTP/{version}"
         self._response = ResponseHead(status, reason, fields)
         self._response.find_framing(self._request.method, version)
         return self._response

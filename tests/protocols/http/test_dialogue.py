@@ -411,7 +411,16 @@ async def test_relay_returns_response_unchanged(
     gate.check_finished()
 
 
-@pytest.mark.parametrize(("coding", "error"), [(b"gzip, gzip", LimitExceeded), (b"x-unknown", ProtocolError)])
+async def test_relay_reports_http_version_of_response() -> None:
+    gate = gate_to(ASKED, b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n")
+    async with hold(relay(HttpRequest(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate) as reply:
+        assert (reply.extra or {})["version"] == "HTTP/1.0"
+
+
+@pytest.mark.parametrize(
+    ("coding", "error"),
+    [(b"gzip, gzip", LimitExceeded), (b"utf-8, gzip", LimitExceeded), (b"br", ProtocolError)],
+)
 async def test_relay_unsupported_coding_raises_before_body(coding: bytes, error: type[ProtocolError]) -> None:
     gate = gate_to(ASKED, b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\n\r\n" % coding)
     with pytest.raises(error):
