@@ -206,6 +206,9 @@ def choose_codings(options: Options) -> tuple[str, ...]:
 # The header fields about the content coding are then removed.
 
 _CODING_FIELDS = ("content-encoding", "content-length")
+#: The content codings that an http client may decode. The client receives a body with another content coding
+#: unchanged. Some servers send a charset or `none` as the content coding.
+_CLIENT_CODINGS = frozenset({"br", "compress", "deflate", "gzip", "x-compress", "x-gzip", "zstd"})
 
 
 def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[object]:
@@ -221,8 +224,9 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
         yield from copy_body(CopyBody("bytes of the new protocol"))
         return None
     bodiless = answer.head.framing is BodyFraming.NONE
-    codings = [] if bodiless else answer.head.codings
-    decoding = _choose_decoding(codings, options, limits) if codings else None
+    codings = answer.head.codings
+    is_decoded = not bodiless and not _CLIENT_CODINGS.isdisjoint(codings)
+    decoding = _choose_decoding(codings, options, limits) if is_decoded else None
     reply = _describe_relayed(answer, coded=decoding is not None)
     if bodiless:
         yield from answer.skip_body(reply.findings)

@@ -397,6 +397,13 @@ ASKED = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
             (("a", "b"),),
             TEXT,
         ),
+        (
+            b"200 OK\r\nContent-Encoding: utf-8\r\nContent-Length: 2\r\n\r\nhi",
+            200,
+            "OK",
+            (("content-encoding", "utf-8"), ("content-length", "2")),
+            b"hi",
+        ),
     ],
 )
 async def test_relay_returns_response_unchanged(
