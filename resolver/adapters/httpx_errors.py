@@ -47,7 +47,7 @@ def _restore_refusal(library_type: type, facts: dict[str, object]) -> RequestRef
 _TRANSLATIONS: tuple[tuple[type[resolver.ResolveError], str], ...] = (
     (resolver.Unreachable, "ConnectError"),
     (resolver.TlsError, "ConnectError"),
-    (resolver.Disconnected, "ReadError"),
+    (resolver.Disconnected, "RemoteProtocolError"),
     (resolver.ProtocolError, "RemoteProtocolError"),
     (resolver.Truncated, "RemoteProtocolError"),
     (resolver.InvalidUrl, "UnsupportedProtocol"),
@@ -64,11 +64,17 @@ _TIMEOUTS: Mapping[Phase, str] = {
 def translate_error(
     error: resolver.ResolveError, family: HttpxFamily, phase: Phase = "read"
 ) -> httpx.TransportError | RequestRefused:
-    """Return the exception of httpx or httpx2 for an error; `phase` is the phase of a timeout."""
+    """Return the exception of httpx or httpx2 for an error; `phase` is the phase of a timeout.
+
+    As with the transport of httpx, a failed read is a `ReadError`. The end of the connection without an error
+    of the system is a `RemoteProtocolError`.
+    """
     if isinstance(error, resolver.Refused):
         return join_classes(RequestRefused, family.TransportError)(error)
     if isinstance(error, resolver.TimedOut):
         return error_class(family, _TIMEOUTS[phase])(error.message)
+    if isinstance(error, resolver.Disconnected) and error.__cause__ is not None:
+        return error_class(family, "ReadError")(error.message)
     for error_type, name in _TRANSLATIONS:
         if isinstance(error, error_type):
             return error_class(family, name)(error.message)

@@ -111,7 +111,7 @@ async def test_other_credentials_use_another_connection(nursery: trio.Nursery) -
     [
         ("GET", None, None),
         ("PUT", b"x", None),
-        ("POST", b"x", httpx.ReadError),
+        ("POST", b"x", httpx.RemoteProtocolError),
         ("PUT", pieces, httpx.ReadError),
     ],
 )
@@ -161,8 +161,8 @@ async def test_response_before_end_of_request_is_returned(nursery: trio.Nursery)
 @pytest.mark.parametrize(
     ("behavior", "path", "error"),
     [
-        (Behavior(cut_at=0), "/about.txt", httpx.ReadError),
-        (Behavior(cut_at=20), "/about.txt", httpx.ReadError),
+        (Behavior(cut_at=0), "/about.txt", httpx.RemoteProtocolError),
+        (Behavior(cut_at=20), "/about.txt", httpx.RemoteProtocolError),
         (Behavior(reset_at=20), "/about.txt", httpx.ReadError),
         (Behavior(length_off=5, unannounced=True), "/about.txt", httpx.RemoteProtocolError),
         (Behavior(cut_at=9000), "/data/chunked", httpx.RemoteProtocolError),

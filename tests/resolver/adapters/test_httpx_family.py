@@ -169,7 +169,7 @@ def test_client_of_family_keeps_cookies(family: Family, send: Send, server: Http
 
 #: The path of a failing request, the exception of the client, and its cause.
 FAILURES = [
-    ("/cut", "ReadError", resolver.Disconnected),
+    ("/cut", "RemoteProtocolError", resolver.Disconnected),
     ("/short", "RemoteProtocolError", resolver.Truncated),
 ]
 
@@ -299,7 +299,7 @@ def test_trace_extension_reports_body_and_failure(family: Family, send: Send, se
     given = {"content": content, "extensions": {"trace": sent.extension}}
     send(family, "PUT", server.url("/about.txt"), {"transport": HttpxTransport()}, **given)
     assert sent.names.count("http11.send_request_body.complete") >= 1
-    with pytest.raises(family.ReadError) as caught:
+    with pytest.raises(family.RemoteProtocolError) as caught:
         send(
             family,
             "POST",

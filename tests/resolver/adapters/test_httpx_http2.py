@@ -148,7 +148,7 @@ async def test_http2_pooled_connection_lost_is_retried_only_if_safe(
         if again:
             assert (await plain.request(method, server.url("/data"))).content == DATA
         else:
-            with pytest.raises(httpx.ReadError):
+            with pytest.raises(httpx.RemoteProtocolError):
                 await plain.request(method, server.url("/data"))
     assert server.connections == (2 if again else 1)
 

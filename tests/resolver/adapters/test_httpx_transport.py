@@ -499,7 +499,7 @@ def test_translate_error_returns_httpx_error_for_every_class(
         (resolver.TimedOut("x"), "WriteTimeout"),
         (resolver.Unreachable("x"), "ConnectError"),
         (resolver.TlsError("x"), "ConnectError"),
-        (resolver.Disconnected("x"), "ReadError"),
+        (resolver.Disconnected("x"), "RemoteProtocolError"),
         (resolver.ProtocolError("x"), "RemoteProtocolError"),
         (resolver.LimitExceeded("line", "x"), "RemoteProtocolError"),
         (resolver.Truncated("x", received=1), "RemoteProtocolError"),

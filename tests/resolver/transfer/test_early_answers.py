@@ -158,7 +158,7 @@ async def test_close_during_request_is_an_error(nursery: trio.Nursery) -> None:
 
     port = await start(nursery, read_a_little)
     async with httpx.AsyncClient(transport=HttpxTransport()) as client:
-        with pytest.raises(httpx.ReadError):
+        with pytest.raises(httpx.RemoteProtocolError):
             await client.post(f"http://127.0.0.1:{port}/", content=Endless())
     options = Options(headers=((b"X-Much", b"m" * MUCH),))
     async with Resolver(options=options) as session:

@@ -133,8 +133,8 @@ def left(machine: H2Connection, stream: int) -> bytes:
 
 #: The fault, whether the server then closes, and the errors of `Resolver` and of httpx.
 WRONG: list[tuple[Spoil, bool, type[resolver.ResolveError], type[httpx.TransportError]]] = [
-    (reset, False, resolver.Disconnected, httpx.ReadError),
-    (left, True, resolver.Disconnected, httpx.ReadError),
+    (reset, False, resolver.Disconnected, httpx.RemoteProtocolError),
+    (left, True, resolver.Disconnected, httpx.RemoteProtocolError),
     (cut, True, resolver.Truncated, httpx.RemoteProtocolError),
     (short, False, resolver.Truncated, httpx.RemoteProtocolError),
     (broken, False, resolver.Truncated, httpx.RemoteProtocolError),
