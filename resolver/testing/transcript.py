@@ -34,6 +34,8 @@ Speaker: TypeAlias = Literal["C", "S", "D", "Z"]
 End: TypeAlias = Literal["close", "reset", "quiet", "cut", "left"]
 
 _ENDS = ("close", "reset", "quiet", "cut", "left")
+#: The attributes of a `TranscriptOutcome` that a line with the letter sets once.
+_NAME_BY_LETTER = {"K": "kind", "M": "media_type", "T": "target", "X": "error"}
 _LINE = re.compile(r"([A-Z]):(?: (.*))?")
 _ESCAPE = re.compile(r"\\(r|n|t|\\|x[0-9a-fA-F]{2})?")
 _ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
@@ -174,20 +176,14 @@ class _TranscriptReader:
     def _expect(self, letter: str, rest: str) -> None:
         outcome = self._outcome
         match letter:
-            case "K" if outcome.kind is None and rest:
-                outcome.kind = rest
-            case "M" if outcome.media_type is None and rest:
-                outcome.media_type = rest
+            case "K" | "M" | "T" | "X" if rest and getattr(outcome, _NAME_BY_LETTER[letter]) is None:
+                setattr(outcome, _NAME_BY_LETTER[letter], rest)
             case "B":
                 outcome.body = (outcome.body or b"") + self._octets(rest)
             case "V" if outcome.verified is None and rest.split() == sorted(rest.split()):
                 outcome.verified = tuple(rest.split())
             case "F" if rest:
                 outcome.findings.append(rest)
-            case "X" if outcome.error is None and rest:
-                outcome.error = rest
-            case "T" if outcome.target is None and rest:
-                outcome.target = rest
             case "L" if rest.count(" ") >= 1:
                 kind, url, *name = rest.split(" ", 2)
                 shown = self._octets("".join(name)).decode("utf-8", "surrogateescape")
