@@ -101,12 +101,11 @@ def document_page(
         parts: A function that returns the URL of a MIME part's content. The argument True views the content,
             and False saves it.
     """
-    shape = choose_shape(response)
-    mime_parts = None
+    mime_parts: dict[str, object] = {}
     if parts is not None and (response.media_type or "").startswith("multipart/"):
-        mime_parts = parts_of_document(response)
-    if mime_parts is not None:
-        shape = "multipart"
+        found = parts_of_document(response)
+        mime_parts = {} if found is None else describe_parts(found, bar, parts)
+    shape = "multipart" if mime_parts else choose_shape(response)
     view = query.view if shape == "markup" and query.view in _VIEWS else ""
     values: dict[str, object] = {
         "heading": response.title or name or shorten(bar.url),
@@ -123,9 +122,8 @@ def document_page(
         "media_type": detect_media_type(response.content[:64]),
         "parts": 0,
     }
-    if mime_parts is not None and parts is not None:
-        described = describe_parts(mime_parts, bar, parts)
-        values |= {**described, "mime_parts": described["parts"], "parts": 0}
+    if mime_parts:
+        values |= {**mime_parts, "mime_parts": mime_parts["parts"], "parts": 0}
     if shape == "text" or (shape == "markup" and view != "page"):
         text = decode_as(response.content, response.charset)
         if shape == "markup" and not view:

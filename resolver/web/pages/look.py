@@ -62,19 +62,18 @@ def look_page(
         suggestion: A similar URL that the user may have meant.
         note: A further note for the user.
     """
-    can_open = plan.verdict != "refuse" and plan.error is None
     obstacle = None if plan.error is None or plan.verdict == "refuse" else plan.error.message
     values = {
         "url": plan.url,
         "text": text,
         "verdict": plan.verdict,
-        "verdict_words": _VERDICTS[plan.verdict] if can_open or not obstacle else "The URL cannot be opened.",
+        "verdict_words": "The URL cannot be opened." if obstacle else _VERDICTS[plan.verdict],
         "obstacle": obstacle,
         "rulings": list(list_rulings(verdict.decisions, text, plan.url)) or _list_findings(plan),
         "spelling": [finding.rule for finding in (() if url is None else url.spelling)],
         "parts": [] if url is None else list(_list_components(url)),
         "steps": [_make_step(step) for step in plan.steps],
-        "opens": can_open,
+        "opens": plan.verdict != "refuse" and plan.error is None,
         "suggestion": None if suggestion is None else redact(suggestion),
         "suggestion_href": None if suggestion is None else bar.look(suggestion),
         "note": note,
