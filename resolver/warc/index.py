@@ -29,7 +29,7 @@ from resolver.warc.group import CapturedObject
 from resolver.warc.records import Budget, DamagedRecord, RecordHead, RecordSource, open_stream, read_one
 from resolver.warc.writing import Fields, digest_text
 
-_WWW = re.compile(r"www\d*\.")
+_WWW = re.compile(r"\Awww\d*\.")
 #: Query parameters that identify a session. The surt package removes the same parameters.
 _SESSION = re.compile(
     r"(?:^|&)(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24})(?=&|$)"
@@ -83,17 +83,14 @@ def make_key(target: str, url: Url | None = None) -> str:
         return _make_plain_key(target)
     if not isinstance(url, HostUrl) or not url.host:
         return _make_plain_key(target)
-    host = _WWW.sub("", url.host.lower(), count=1) if _WWW.match(url.host.lower()) else url.host.lower()
+    host = _WWW.sub("", url.host.lower())
     if ":" not in host:  # SURT reverses host names and IPv4 addresses, but not IPv6 addresses.
         host = ",".join(reversed(host.split(".")))
     port = "" if url.port in (None, url.default_port) else f":{url.port}"
     rest = target.partition("://")[2]
     match = re.search(r"[/?]", rest)
     path, question, query = ("" if match is None else rest[match.start() :]).partition("?")
-    path = _normalize_escapes(path).lower() or "/"
-    path = path if path.startswith("/") else f"/{path}"
-    if len(path) > 1:
-        path = path.rstrip("/") or "/"
+    path = _normalize_escapes(path).lower().rstrip("/") or "/"
     if query:
         query = _SESSION.sub("", _normalize_escapes(query).lower()).strip("&")
         query = "&".join(sorted(query.split("&")))
