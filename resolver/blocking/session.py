@@ -190,7 +190,6 @@ _AWAITING = re.compile(r"\b(?:await|async) ")
 _FUNCTIONS = re.compile(r"\bresolver\.(?=(?:Resolver|entries|fetch|info|save|stream)\()")
 
 P = ParamSpec("P")
-R = TypeVar("R")
 S = TypeVar("S")
 
 

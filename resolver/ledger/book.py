@@ -35,7 +35,7 @@ from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from protocols.contract import Validators
 from protocols.errors import LocalError, ResolveError
@@ -240,8 +240,6 @@ _MAX_QUEUED = 256
 
 #: The maximum number of characters of a stored error message.
 _MAX_MESSAGE = 1_000
-
-Status: TypeAlias = Literal["queued", "whole", "done", "skipped", "failed", "refused"]
 
 
 class RequestRow(NamedTuple):

@@ -208,15 +208,6 @@ class _TranscriptReader:
         return BadTranscript(f"{self._name}:{self._number}: {message}")
 
 
-def write_octets(octets: bytes) -> str:
-    """Return bytes in the notation of a transcript."""
-    names = {octet: f"\\{letter}" for letter, octet in (("r", 13), ("n", 10), ("t", 9), ("\\", 92))}
-    written = "".join(
-        names.get(octet) or (chr(octet) if 0x20 <= octet <= 0x7E else f"\\x{octet:02x}") for octet in octets
-    )
-    return written[:-1] + "\\x20" if written.endswith(" ") else written
-
-
 # Functions that split bytes into blocks. The result of a reader and the outcome of an exchange must be the
 # same for all splits.
 

@@ -254,13 +254,6 @@ def strip_user(url: Url) -> str:
     return build(replace(url, **absent))
 
 
-def display(url: Url) -> Masked:
-    """Return a parsed URL's original text, or any other URL as built, with `****` for a password."""
-    if url.text:
-        return url.shown
-    return redact(build(url))
-
-
 def redact(text: str) -> Masked:
     """Return the text with `****` for a password (S17).
 
