@@ -15,7 +15,7 @@ from protocols.contract import Finding, Validators
 from protocols.errors import ChecksumMismatch, LocalError, Refused, ResolveError
 from resolver.cli import streams
 from resolver.cli.streams import open_nonblocking, output_faults, write_all, write_some
-from resolver.files.faults import writing_fault
+from resolver.files.faults import convert_faults, writing_fault
 from resolver.terminal.text import TerminalText
 from resolver.transfer.response import Saved, is_textual, looks_like_text
 from resolver.transfer.retry import OVERLAP, Retrier
@@ -310,10 +310,8 @@ async def open_device(path: str) -> AsyncIterator[Device]:
 
 
 def _device_descriptor(path: str) -> int:
-    try:
+    with convert_faults(path):
         fd = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError as error:
-        raise writing_fault(error, path) from error
     if not _is_device_mode(os.fstat(fd)):
         os.close(fd)
         raise LocalError(f"{path!r} was replaced, and is not a device or a pipe: left unchanged")

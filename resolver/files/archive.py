@@ -13,7 +13,7 @@ from typing import IO
 
 from protocols.errors import LocalError
 from resolver.files.atomic import TEMPORARY, forget, lock, replace, sync_file
-from resolver.files.faults import check_spare, writing_fault
+from resolver.files.faults import check_spare, convert_faults
 
 
 class ArchiveFile:
@@ -82,20 +82,16 @@ class ArchiveOutput:
     def __init__(self, path: str, mode: int) -> None:
         self.path = path
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-        try:
+        with convert_faults(path):
             self._fd = os.open(path, flags, mode)
-        except OSError as error:
-            raise writing_fault(error, path) from error
         try:
-            status = os.fstat(self._fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise LocalError(f"{path!r} is not a regular file: an archive must be seekable")
-            if not lock(self._fd):
-                raise LocalError(f"the archive {path!r} is locked by another run")
+            with convert_faults(path):
+                status = os.fstat(self._fd)
+                if not stat.S_ISREG(status.st_mode):
+                    raise LocalError(f"{path!r} is not a regular file: an archive must be seekable")
+                if not lock(self._fd):
+                    raise LocalError(f"the archive {path!r} is locked by another run")
             self.mode = stat.S_IMODE(status.st_mode)
-        except OSError as error:
-            os.close(self._fd)
-            raise writing_fault(error, path) from error
         except LocalError:
             os.close(self._fd)
             raise
@@ -115,11 +111,9 @@ class ArchiveOutput:
         """
         self._buffer, self.size = bytearray(), size
         self._is_damaged = True
-        try:
+        with convert_faults(self.path):
             os.ftruncate(self._fd, size)
             os.lseek(self._fd, size, os.SEEK_SET)
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
         self._is_damaged = False
 
     def write(self, octets: bytes) -> None:
@@ -134,18 +128,14 @@ class ArchiveOutput:
     def flush(self) -> None:
         """Write the buffer to the file."""
         remaining, self._buffer = memoryview(self._buffer), bytearray()
-        try:
+        with convert_faults(self.path):
             while remaining:
                 remaining = remaining[os.write(self._fd, remaining) :]
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
 
     def sync(self) -> None:
         """Sync the archive to the disk."""
-        try:
+        with convert_faults(self.path):
             sync_file(self._fd, data_only=True)
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
 
     def replace_index(self, path: str, lines: Iterable[bytes], ending: bytes) -> None:
         """Replace the index of the archive, and remove the temporary indexes of killed runs.
@@ -158,10 +148,8 @@ class ArchiveOutput:
             lines: The content of the index.
             ending: The end of each line, which shows that this package wrote the file.
         """
-        try:
+        with convert_faults(path):
             replace(path, lines, self.mode, stem=self.path)
-        except OSError as error:
-            raise writing_fault(error, path) from error
         directory, stem = os.path.split(self.path)
         name = re.compile(re.escape(stem) + TEMPORARY)
         with suppress(OSError):  # The index is written. The next run tries to remove the files again.
@@ -170,10 +158,8 @@ class ArchiveOutput:
 
     def close(self) -> None:
         """Close the archive and release the lock."""
-        try:
+        with convert_faults(self.path):  # A network file system reports some write errors here.
             os.close(self._fd)
-        except OSError as error:  # A network file system reports some write errors here.
-            raise writing_fault(error, self.path) from error
 
 
 def _remove_index(path: str, ending: bytes) -> None:
@@ -208,36 +194,30 @@ class ByteSpool:
 
     def write(self, octets: bytes) -> None:
         """Append bytes."""
-        try:
+        with convert_faults(self._directory):
             if self.size <= IN_MEMORY < self.size + len(octets):
                 buffered = self.read_first(self.size)
                 self._file = TemporaryFile(dir=self._directory)  # noqa: SIM115
                 self._file.write(buffered)
                 check_spare(self._file.fileno())
             self._file.write(octets)
-        except OSError as error:
-            raise writing_fault(error, self._directory) from error
         self.size += len(octets)
 
     def pieces(self, begin: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield `size` bytes (or all) from `begin` on in blocks. The caller must not write meanwhile."""
         remaining = self.size - begin if size is None else size
-        try:
+        with convert_faults(self._directory):
             self._file.seek(begin)
             while octets := self._file.read(min(remaining, _SPOOL_CHUNK)):
                 remaining -= len(octets)
                 yield octets
             self._file.seek(0, 2)
-        except OSError as error:
-            raise writing_fault(error, self._directory) from error
 
     def read_first(self, max_size: int) -> bytes:
-        try:
+        with convert_faults(self._directory):
             self._file.seek(0)
             octets = self._file.read(max_size)
             self._file.seek(0, 2)
-        except OSError as error:
-            raise writing_fault(error, self._directory) from error
         return octets
 
     def close(self) -> None:

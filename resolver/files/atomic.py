@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import LocalError, NotConfigured
-from resolver.files.faults import reason, writing_fault
+from resolver.files.faults import convert_faults, reason, writing_fault
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -107,13 +107,11 @@ def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: b
         LocalError: The file cannot be written.
     """
     path = os.path.realpath(path) if follow else path
-    try:
+    with convert_faults(path):
         if mode is None:
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             mode = os.stat(path).st_mode & 0o777 if os.path.isfile(path) else 0o644
         replace(path, (octets,), mode)
-    except OSError as error:
-        raise writing_fault(error, path) from error
 
 
 # Private files of the user: the configuration, netrc and cookies. An attacker who can write to the
@@ -450,10 +448,8 @@ class OutputFiles:
     def place(self, name: str) -> str:
         """Return the path of a file, and create the directory of the file."""
         path = os.path.join(self.directory, name)
-        try:
+        with convert_faults(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        except OSError as error:
-            raise writing_fault(error, path) from error
         return path
 
     def read(self, name: str) -> bytes | None:
@@ -475,13 +471,11 @@ class OutputFiles:
         """
         path = self.place(name)
         write_whole(path, octets, follow=False)
-        try:
+        with convert_faults(path):
             directory, base = os.path.split(path)
             for entry in os.listdir(directory):
                 if entry.startswith(f"{base}."):
                     os.unlink(os.path.join(directory, entry))
-        except OSError as error:
-            raise writing_fault(error, path) from error
 
     def names(self, directory: str) -> list[str]:
         """Return the sorted names in a subdirectory, or none if it is missing."""

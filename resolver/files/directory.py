@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from protocols.errors import LocalError
 from protocols.location import Finding
-from resolver.files.faults import DirectoryGone, spare_descriptor, writing_fault
+from resolver.files.faults import DirectoryGone, convert_faults, spare_descriptor
 
 # Removal of empty directories. A download creates its directory before the files in the directory arrive.
 # When no pending file of the directory is left, the directory is removed if it is empty. If another process
@@ -533,10 +533,8 @@ class SurplusWalk:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        try:
+        with convert_faults(path):
             self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise writing_fault(error, path) from error
 
     def close(self) -> None:
         os.close(self._fd)

@@ -10,6 +10,8 @@ import errno
 import os
 import resource
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from protocols.errors import AccessDenied, LocalError, NotConfigured, NotFound, ResolveError
 
@@ -77,6 +79,15 @@ def writing_fault(error: OSError, path: str) -> LocalError:
     if error.errno == errno.EEXIST and error.filename2 is not None:  # Only rename(2) and link(2) set it.
         remedy = "the file system cannot replace a file: choose another directory"
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
+
+
+@contextmanager
+def convert_faults(path: str) -> Iterator[None]:
+    """Raise each `OSError` of a block as the `writing_fault` of a file."""
+    try:
+        yield
+    except OSError as error:
+        raise writing_fault(error, path) from error
 
 
 #: `errno` codes of a process or a machine without a resource.
