@@ -250,8 +250,9 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--failed": (
         "The file lists the failures and the URLs that were not started, in the format of `-i`. FILE may be "
-        "the input list of the same run. If all URLs succeeded, the file is empty. Only the owner can read "
-        "the file. For `ledger`, the default is standard output."
+        "the input list of the same run; it stays unchanged if one of its lines cannot be read. If all URLs "
+        "succeeded, the file is empty. Only the owner can read the file. For `ledger`, the default is "
+        "standard output."
     ),
     "--warc": (
         "A FILE that ends in `.warc.gz` is compressed; a FILE that ends in `.warc` is not. New records are "

@@ -383,6 +383,12 @@ class ListFile:
         except OSError as error:
             raise self._fault(error) from error
 
+    def has_name(self, name: str) -> bool:
+        """Return whether the name is a name of this file."""
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(self._fd), os.stat(name))
+        return False
+
     def write(self, lines: Iterable[str]) -> LocalError | None:
         """Replace the content of the file and return the error, or None."""
         text = "".join(lines).encode("utf-8", "surrogateescape")

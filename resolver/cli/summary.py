@@ -123,6 +123,9 @@ class RunSummary:
             streams.complain(own_text(self._line(total, self.elapsed)))
         if self._file is None:
             return None
+        if self._unreadable and any(map(self._file.has_name, self._command.lists)):
+            words = "stays unchanged: correct its unreadable lines, or write the failures to another file"
+            return LocalError(f"the list {self._command.failed!r} {words}")
         return self._file.write(
             dict.fromkeys(map(self._format_list_line, chain(self._pending.values(), rest)))
         )

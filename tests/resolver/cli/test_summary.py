@@ -123,6 +123,21 @@ def test_failed_list_is_empty_after_success(folder: Path) -> None:
     assert (folder / "left").read_bytes() == b""
 
 
+@pytest.mark.parametrize(
+    "unreadable",
+    [b'{"url": ', b"0" * 64 + b"  name", b"x" * 2_000_000, "\ufeffftp://h/".encode("utf-16")],
+    ids=["JSON", "digest", "long", "UTF-16"],
+)
+def test_failed_list_with_unreadable_lines_is_kept(unreadable: bytes, folder: Path) -> None:
+    (folder / "left").write_bytes(unreadable + f"\n{_tree(folder)}/0\n".encode())
+    before = (folder / "left").read_bytes()
+    done = resolve("cat", "-i", "left", "--failed", "left")
+    assert (done.status, "'left' stays unchanged" in done.messages) == (3, True)
+    assert (folder / "left").read_bytes() == before
+    assert resolve("cat", "-i", "left", "--failed", "other").status == 3
+    assert (folder / "other").read_bytes() == b""
+
+
 def test_unwritable_failed_list_is_reported_first(folder: Path) -> None:
     done = resolve("get", "--failed", str(folder), f"{_tree(folder)}/0")
     assert (done.status, os.listdir(folder)) == (3, ["served"])
