@@ -237,7 +237,7 @@ def _load_plugin(name: str) -> Scheme | str | None:
     for point in _points()[name]:
         try:
             scheme = point.load()
-        except ImportError as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the module may run any code
             problem = problem or _explain_import(point, error)
             continue
         if isinstance(scheme, Scheme) and scheme.name == name:
@@ -245,15 +245,16 @@ def _load_plugin(name: str) -> Scheme | str | None:
     return problem
 
 
-def _explain_import(point: EntryPoint, error: ImportError) -> str:
+def _explain_import(point: EntryPoint, error: BaseException) -> str:
     """Return the reason why a plug-in cannot be imported.
 
     An entry point may name its required extras (`name = module:object [extra]`).
     """
     plugin = "a plug-in" if point.dist is None else point.dist.name
-    if point.extras:
+    if point.extras and isinstance(error, ImportError):
         return _explain_extra(point.name, Extra(",".join(point.extras), (), plugin))
-    return f"{point.name} URLs need {plugin}, which is installed but cannot be imported: {error}"
+    kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+    return f"{point.name} URLs need {plugin}, which is installed but cannot be imported: {kind}{error}"
 
 
 def plugins() -> list[str]:

@@ -150,6 +150,26 @@ async def test_missing_extra_is_named_by_check_explain_and_fetch(sentence: str) 
     assert (plan.verdict, plan.steps, str(plan.error)) == ("refuse", (), str(error))
 
 
+#: The faults of a plug-in at its import, with the class of the error.
+FAULTS = {
+    "SyntaxError": "x = (",
+    "RuntimeError": "raise RuntimeError('no settings')",
+    "SystemExit": "raise SystemExit(3)",
+    "AttributeError": "",
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+async def test_plugin_with_error_at_import_is_reported_as_missing(kind: str, tmp_path: Path) -> None:
+    module = f"faulty_{kind.lower()}"
+    (tmp_path / f"{module}.py").write_text(FAULTS[kind])
+    with installed(tmp_path, {"finger": f"{module}:FINGER [lookup]"}):
+        error = await _fails(URL)
+        assert resolver.check(URL).action == "refuse"
+    assert (error.rule, error.exit_code) == ("S19", 13)
+    assert f"schemes-of-others, which is installed but cannot be imported: {kind}: " in error.message
+
+
 def test_gateway_serves_scheme_with_missing_extra(sentence: str) -> None:
     _, gateway = check_gateway("finger", "http://gateway.example/?u=")
     gateways = {"finger": gateway}
