@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.poolmanager import PoolManager
 from urllib3.util.connection import create_connection
+from urllib3.util.url import parse_url
 
 import resolver
 from resolver.adapters.guard.sockets import check_url, connect_first, look_up
@@ -37,8 +38,14 @@ class GuardedPoolManager(PoolManager):
         guard_manager(self, self._policy)
 
     def urlopen(self, method: str, url: str, redirect: bool = True, **options: Any) -> Any:  # type: ignore[override]
-        """Check the URL of each request and redirect before data is sent."""
-        check_url(url, self._policy)
+        """Check the URL of each request and redirect before data is sent.
+
+        urllib3 percent-encodes characters such as a space before it sends the URL.
+        """
+        encoded = url
+        with suppress(ValueError):  # not a URL: the check raises `InvalidUrl`
+            encoded = parse_url(url).url
+        check_url(encoded, self._policy)
         return super().urlopen(method, url, redirect, **options)
 
 

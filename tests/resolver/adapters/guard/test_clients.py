@@ -413,6 +413,14 @@ def test_guarded_pool_manager_passes_keywords_on(server: Server, names: Names) -
     assert (server.visits, server.peers) == ([(PUBLIC, "h.example")], [SOURCE])
 
 
+@pytest.mark.parametrize("path", ["/a b", "/?q=a b", "/?q=%zz", "/?q=\u00e9", "/#a b"])
+@pytest.mark.parametrize("client", [by_requests, by_aiohttp, by_urllib3])
+def test_guarded_client_encodes_url_before_the_check(
+    client: Client, path: str, server: Server, names: Names
+) -> None:
+    assert client("outside.example", server.port, path) == b"hello"
+
+
 def test_pool_of_guarded_pool_manager_checks_addresses(server: Server, names: Names) -> None:
     """A connection pool that is used directly does not check URLs, but connects only to allowed addresses."""
     with GuardedPoolManager(POLICY) as manager:
