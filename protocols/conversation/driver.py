@@ -118,6 +118,13 @@ class Conversation:
         except ResolveError as error:
             self._failure = error
 
+    def take_whole(self) -> bytes:
+        """Return the body if the dialogue has ended. Otherwise return an empty value."""
+        if self._resume or self._part or self._failure:
+            return b""
+        octets, self._octets = self._octets, b""
+        return octets
+
     def __aiter__(self) -> Conversation:
         return self
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 from protocols.contract import Limits, Reply, Sink
+from protocols.conversation.driver import Conversation
 from protocols.errors import LimitExceeded, ResolveError, Truncated
 from protocols.text import Masked
 from resolver.loops import CancelScope
@@ -140,6 +141,13 @@ class LimitedBody:
             raise trim_traceback(self._locate_error(error)) from error.__cause__
         self._count(len(octets))
         return octets
+
+    def take_whole(self) -> bytes:
+        """Return the body if it arrived completely with the head. Otherwise return an empty value."""
+        whole = self._body.take_whole() if isinstance(self._body, Conversation) else b""
+        if whole:
+            self._count(len(whole))
+        return whole
 
     async def _read_next(self, check: RateCheck) -> bytes:
         start, waited = self._loop.current_time(), self._wait_time

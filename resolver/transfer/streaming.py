@@ -585,11 +585,16 @@ class MemoryStore:
         self._octets.clear()
         self.position, self.known = 0, NOTHING
 
-    async def fill(self, body: AsyncIterator[bytes]) -> None:
+    def append(self, octets: bytes) -> None:
+        self._octets += octets
+        self.position += len(octets)
+
+    async def fill(self, body: LimitedBody) -> None:
         """Append the remaining bytes of a body."""
+        if whole := body.take_whole():
+            return self.append(whole)
         async for octets in body:
-            self._octets += octets
-            self.position += len(octets)
+            self.append(octets)
 
     def content(self) -> bytes:
         """Return all bytes, and empty the store."""

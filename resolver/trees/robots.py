@@ -9,7 +9,7 @@ again after a day.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -200,13 +200,8 @@ class Robots:
         memory = MemoryStore()
 
         async def fill(reply: StreamingResponse) -> None:
-            octets = await reply.body.take(MAX_SIZE + 1 - memory.position)
-            await memory.fill(_iterate_once(octets))
+            memory.append(await reply.body.take(MAX_SIZE + 1 - memory.position))
 
         retrier = self._session.retrier(url, memory, fill, origin=origin, referrer=referrer)
         await retrier.retry(Clock(self._session.limits_of(url).total))
         return memory.content()
-
-
-async def _iterate_once(octets: bytes) -> AsyncIterator[bytes]:
-    yield octets

@@ -17,7 +17,16 @@ import trio
 import resolver
 from fixtures import http
 from fixtures.faulty import Profile, serve
-from resolver import HttpxTransport, LimitExceeded, Limits, NotConfigured, Policy, Resolver
+from resolver import (
+    Event,
+    HttpxTransport,
+    LimitExceeded,
+    Limits,
+    NotConfigured,
+    Policy,
+    Progress,
+    Resolver,
+)
 
 #: Larger than a read, and a valid news article.
 CONTENT = b"Subject: a test\r\n\r\n" + b"".join(b"%078d\r\n" % number for number in range(2_000))
@@ -182,6 +191,17 @@ async def test_quota_refuses_announced_body_and_permits_smaller_one(nursery: tri
         assert (await session.info(server.url("/data"))).size == len(http.DATA)
         assert (await session.fetch(server.url("/about.txt"))).content == http.ABOUT
         assert (await session.fetch(server.url("/empty"))).content == b""
+
+
+async def test_quota_and_progress_count_body_that_arrives_with_head(nursery: trio.Nursery) -> None:
+    server = await http.serve(nursery)
+    events: list[Event] = []
+    limits = Limits(quota=2 * len(http.ABOUT) - 1)
+    async with Resolver(limits=limits, on_event=events.append) as session:
+        await session.fetch(server.url("/about.txt"))
+        with pytest.raises(LimitExceeded):
+            await session.fetch(server.url("/about.txt"))
+    assert [event.received for event in events if isinstance(event, Progress)] == [len(http.ABOUT)]
 
 
 async def test_exceeded_quota_sends_nothing_more(nursery: trio.Nursery) -> None:
