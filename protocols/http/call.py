@@ -215,9 +215,9 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
                 # If an error response arrives before the complete request was sent, sending stops. The peer
                 # may close the connection without reading the remaining bytes.
                 if (head := (yield sending)) is not None:
-                    exchange.cut_off()
+                    exchange.is_cut_off = True
             except Disconnected:
-                exchange.cut_off()  # the send failed, but the server may have sent an early response
+                exchange.is_cut_off = True  # the send failed, but the server may have sent an early response
             if head is None:
                 head = yield Receive(exchange.read_head, "status line and headers", _EXPECTED)
             return HttpAnswer(exchange, head, tls)

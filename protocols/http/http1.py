@@ -106,7 +106,8 @@ class Http1Exchange:
     """An HTTP/1.1 request and its response on one connection.
 
     First send `line`, and a body with `encode_piece`. Then read the head with `read_head`. Finally read the
-    body. `secrets` are the secret fields of the request.
+    body. `secrets` are the secret fields of the request. Set `is_cut_off` if the response came before the
+    complete request was sent: the connection cannot be reused.
 
     Raises:
         Refused: the request cannot be sent (S02).
@@ -120,31 +121,24 @@ class Http1Exchange:
         self._limits = limits
         self._h11: H11Machine | None = None
         self._response: ResponseHead | None = None
-        self._is_cut_off = False
+        self.is_cut_off = False
         self.ended = False
         self.secrets = request.secrets
         line = write_plain(request, self.secrets)
         self.is_plain = line is not None
-        self.line = line or encode_head(self._start_h11().head, self.secrets)
-
-    def _start_h11(self) -> H11Machine:
-        # lazy import: h11 takes 25 ms to import, and a plain head does not need h11
-        from protocols.http.h11_machine import H11Machine
-
-        self._h11 = H11Machine(self._request, self._limits)
-        return self._h11
+        self.line = line or encode_head(self._machine.head, self.secrets)
 
     @property
     def _machine(self) -> H11Machine:
         """Return the h11 machine; a plain request needs it only if the response is not plain."""
         if self._h11 is None:
-            self._start_h11().encode(b"")
-        assert self._h11 is not None
-        return self._h11
+            # lazy import: h11 takes 25 ms to import, and a plain head does not need h11
+            from protocols.http.h11_machine import H11Machine
 
-    def cut_off(self) -> None:
-        """Record that the response came before the complete request was sent: no reuse is possible."""
-        self._is_cut_off = True
+            self._h11 = H11Machine(self._request, self._limits)
+            if self.is_plain:
+                self._h11.encode(b"")
+        return self._h11
 
     def encode_piece(self, octets: bytes) -> Line:
         """Encode a block of the request body. An empty block ends the body, as in `H11Machine.encode`.
@@ -263,4 +257,4 @@ class Http1Exchange:
     def state(self) -> object:
         """Return the state for the pool, or None if client or server excludes reuse (keep-alive)."""
         has_sent_all = self._h11 is None or self._h11.has_sent_all
-        return True if has_sent_all and not self._is_cut_off else None
+        return True if has_sent_all and not self.is_cut_off else None
