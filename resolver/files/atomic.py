@@ -572,15 +572,17 @@ def reading_parameters(path: str) -> str:
     close would release SQLite's locks on the ledger.
 
     Raises:
-        LocalError: The ledger is missing or not readable.
+        LocalError: The ledger is missing, not readable, or not a regular file.
     """
     try:
-        os.stat(path)
+        is_regular = stat.S_ISREG(os.stat(path).st_mode)
         is_readable = os.access(path, os.R_OK)
     except OSError as error:
         raise _make_unreadable_error(path, error.errno or 0) from error
     if not is_readable:
         raise _make_unreadable_error(path, errno.EACCES)
+    if not is_regular:
+        raise LocalError(f"{path!r} is not a regular file, so not a ledger: name another file")
     # In a read-only directory, SQLite cannot create the -wal and -shm files, so no process writes to the
     # ledger.
     if os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):

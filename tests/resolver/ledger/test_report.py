@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import struct
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -161,6 +163,13 @@ def test_report_of_recursive_pages_is_bounded(tmp_path: Path) -> None:
     for use in (lambda: report(str(path)), lambda: read(path)):
         with pytest.raises(LedgerFault, match="more work than its size explains"):
             use()
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_report_of_special_file_names_its_type(make: Callable[[str], None], tmp_path: Path) -> None:
+    make(path := str(tmp_path / "run.db"))
+    with pytest.raises(LedgerFault, match="is not a regular file"):
+        report(path)
 
 
 def test_report_of_ledger_in_creation_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
