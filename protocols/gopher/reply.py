@@ -388,7 +388,7 @@ def _words(lines: list[bytes]) -> str:
 
 
 def _find_new_url(candidates: list[bytes], url: GopherUrl) -> str:
-    """Return the new URL of a moved item, from its first line with a URL. Only the user may follow it."""
+    """Return the new URL of a moved item, from its first line with a URL. The client never follows it."""
     for line in candidates:
         item = parse_item(line)
         if item.port is not None and (target := make_link(item, item.character, url).url) is not None:

@@ -197,7 +197,7 @@ class CompletedRecords:
 
 
 def _make_row(target: CommandTarget, command: Command, naming_rule: str | None = None) -> RequestRow:
-    """Return the ledger row of a target, with the key of URL (without password) and path.
+    """Return the ledger row of a target. Its key is the URL without a password, and the path.
 
     The options `--search` and `--view` have already been applied to the URL in the key.
     """

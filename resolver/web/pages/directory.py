@@ -35,7 +35,7 @@ Judge = Callable[[Entry], Verdict]
 
 
 class Paging(NamedTuple):
-    """The pagination of a listing: the page number, and the links to other pages, or None."""
+    """The pagination of a listing: the page number, and the links to other pages, None for a missing page."""
 
     page: int
     pages: int
