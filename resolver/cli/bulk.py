@@ -228,7 +228,7 @@ class Interrupts:
     @property
     def status(self) -> int:
         assert self._number is not None, "a signal has come"
-        return STATUS_BY_SIGNAL[signal.Signals(self._number)]
+        return STATUS_BY_SIGNAL[self._number]
 
     def __enter__(self) -> Interrupts:
         Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()

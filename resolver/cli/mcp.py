@@ -7,7 +7,6 @@ options on the command line of `mcp` override its rules. Logins of the user are 
 
 from __future__ import annotations
 
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -80,7 +79,7 @@ async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:
                 fault = error  # raised below, outside the server's exception group
             else:
                 async for number in signals:
-                    return STATUS_BY_SIGNAL[signal.Signals(number)]
+                    return STATUS_BY_SIGNAL[number]
     if fault is not None:
         raise fault
     return 0
@@ -162,7 +161,7 @@ class _McpServer:
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
-            self._stop(STATUS_BY_SIGNAL[signal.Signals(number)])
+            self._stop(STATUS_BY_SIGNAL[number])
 
     def _stop(self, status: int) -> None:
         self._status = status

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ async def _run(command: Command) -> int:
             streams.print_line(json.dumps({"url": url, "policy": command.policy}) if command.json else url)
             streams.flush()
             async for number in signals:
-                return STATUS_BY_SIGNAL[signal.Signals(number)]
+                return STATUS_BY_SIGNAL[number]
     return 0
 
 

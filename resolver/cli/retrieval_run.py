@@ -8,7 +8,6 @@ cases, an incomplete file never has its final name.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextlib import aclosing, closing, suppress
 from copy import copy
@@ -224,7 +223,7 @@ class _RetrievalRun:
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
-            self._stop(STATUS_BY_SIGNAL[signal.Signals(number)])
+            self._stop(STATUS_BY_SIGNAL[number])
 
     def _stop(self, status: int) -> None:
         self._stop_status = status

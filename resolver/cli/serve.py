@@ -177,7 +177,7 @@ async def _wait_for_stop(signals: AsyncIterator[int], server: WebServer) -> int:
             streams.print_line(server.entry())
             streams.flush()
             continue
-        return STATUS_BY_SIGNAL[signal.Signals(number)]
+        return STATUS_BY_SIGNAL[number]
     return 0
 
 
