@@ -6,16 +6,13 @@ interface for code that saves files, and does not import sqlite3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
-
-if TYPE_CHECKING:  # The imported package is needed only for type checks.
-    from protocols.text import Masked
 
 
 class LedgerFault(LocalError):
@@ -29,20 +26,10 @@ class LedgerHeld(LedgerFault):
 class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
-    def record_whole(
-        self,
-        path: str,
-        size: int,
-        digest: str | None,
-        known: Validators,
-        final_url: Masked,
-        media_type: Masked | None,
-        inode: int,
-    ) -> Callable[[], None]:
-        """Queue the record of a file that is synced to the disk, before the file gets its final name `path`.
+    def record_whole(self, saved: Mapping[str, Any], known: Validators, inode: int) -> Callable[[], None]:
+        """Queue the record of a file that is synced to the disk under its temporary name.
 
-        `final_url` is the URL after redirects.
-
+        `saved` are the attributes of the `Saved` of the file, by name.
         The returned function syncs all queued records to the disk. The function raises `LedgerFault`, and may
         be called in a worker thread.
         """

@@ -28,7 +28,7 @@ import re
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -315,28 +315,19 @@ class LedgerEntry:
         self.is_done = is_done
         self._recorded: tuple[str | None, str | bytes | None] = None, None
 
-    def record_whole(
-        self,
-        path: str,
-        size: int,
-        digest: str | None,
-        known: Validators,
-        final_url: Masked,
-        media_type: Masked | None,
-        inode: int,
-    ) -> Callable[[], None]:
+    def record_whole(self, saved: Mapping[str, Any], known: Validators, inode: int) -> Callable[[], None]:
         """Queue the record of a file that is synced to the disk; see `LedgerRow`."""
-        stored_path = encode_text(self.ledger.make_stored_path(path))
-        self._recorded = path, stored_path
+        stored_path = encode_text(self.ledger.make_stored_path(saved["path"]))
+        self._recorded = saved["path"], stored_path
         values = (
             stored_path,
             inode,
-            size,
-            digest,
+            saved["bytes"],
+            saved["digest"],
             encode_text(known.etag),
             None if known.modified is None else known.modified.timestamp(),
-            encode_text(final_url),
-            encode_text(media_type),
+            encode_text(saved["url"]),
+            encode_text(saved["media_type"]),
             self.number,
         )
         return self.ledger.queue(_WHOLE, values)

@@ -21,7 +21,7 @@ from protocols.errors import Changed, ChecksumMismatch, ResolveError
 from protocols.location import JsonValue, mask_cookie
 from protocols.options import NOTHING, Validators
 from protocols.text import instant
-from resolver.files.commit import GroupCommit, Ready
+from resolver.files.commit import GroupCommit
 from resolver.files.names import (
     NameTaken,
     check_free,
@@ -374,10 +374,8 @@ class Saver:
             "attempts": self._attempts,
             "mirror": None if self._served is self._first.url else self._served.shown,
         }
-        recorder: Ready | None = None
-        if (row := current_row.get()) is not None:
-            size, sha256, url = finished["bytes"], finished["digest"], finished["url"]
-            recorder = partial(row.record_whole, self._path, size, sha256, sink.known, url, reply.media_type)
+        row = current_row.get()
+        recorder = None if row is None else partial(row.record_whole, finished, sink.known)
         meta = meta_octets(Saved(**finished), reply.addresses, proof.verified) if self._has_meta else None
         if (task := current()) is not None:
             task.release_host()

@@ -104,8 +104,9 @@ async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: P
     request = RequestRow(Masked("http://h.example/a"), "a.txt", Masked("http://h.example/a"))
     async with Ledger(str(before / "ledger"), below=str(before), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([request])
-        path, final_url = str(before / "a.txt"), Masked("http://h.example/b")
-        entry.record_whole(path, 7, "sha256:d", Validators(), final_url, Masked("text/plain"), 1)()
+        path = str(before / "a.txt")
+        saved = {"path": path, "bytes": 7, "digest": "sha256:d", "url": "http://h.example/b"}
+        entry.record_whole({**saved, "media_type": "text/plain"}, Validators(), 1)()
         entry.record_done(path, 7, 7, 1, skipped=False)
     before.rename(after)
     (row,) = list_finished(str(after / "ledger"))
