@@ -19,6 +19,7 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, Unpack, cast
 from weakref import ReferenceType, ref
 
@@ -277,13 +278,16 @@ class TimeoutGate(UrlGate):
         self.clock = clock or Clock(self.limits.total, loop=admission.loop)
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
 
-    def switch_protocols(self) -> SocketStream:
-        """Return the connection after a 101 response, without the http timeouts."""
-        stream = self._connector.first
-        assert stream is not None, "a response was received"
+    @property
+    def stream(self) -> SocketStream:
+        """Return the connection on which the response was received."""
+        assert self._connector.first is not None, "a response was received"
+        return self._connector.first
+
+    def switch_protocols(self) -> None:
+        """Remove the http timeouts after a 101 response."""
         self._times.forget()
-        stream.drop_idle_limit()
-        return stream
+        self.stream.drop_idle_limit()
 
     def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:
         """Return the httpx or httpx2 exception for an error; the phase determines the class of a timeout."""
@@ -510,7 +514,8 @@ class SwitchedConnection:
     """The connection after a 101 response, as an implementation of `UpgradedConnection`."""
 
     def __init__(self, body: ResponseBody, gate: TimeoutGate) -> None:
-        self._stream = gate.switch_protocols()
+        gate.switch_protocols()
+        self._stream = gate.stream
         self.loop = self._stream.loop
         self.read = body.read_switched
         self.aclose = body.aclose
@@ -747,7 +752,8 @@ async def _buffer_received(body: ResponseBody) -> bool:
 def _make_unread_response(body: ResponseBody, resource: OpenResource) -> httpx.Response:
     """Return the response for a blocking client."""
     response, family = body.take_response(), body.gate.family
-    if (upgraded := response.extensions.get("network_stream")) is not None:
+    if body.upgraded is not None:
+        upgraded = response.extensions["network_stream"]
         response.extensions["network_stream"] = UpgradedStream(upgraded, resource.portal)
     if body.is_closed:
         response.stream = family.ByteStream(body.take_buffered())
@@ -773,7 +779,10 @@ def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Resp
     """Convert a response to an httpx response; if the reason phrase is missing, httpx adds it."""
     facts: Mapping[str, Any] = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
-    upgraded = body.upgraded
+    # Without 101, the stream has no methods to read and write, which would break the next request.
+    stream: object = SimpleNamespace(get_extra_info=gate.stream.describe)
+    if body.upgraded is not None:
+        stream = AsyncUpgradedStream(body.upgraded, gate.family)
     return gate.family.Response(
         facts["status"],
         headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.meta],
@@ -784,6 +793,6 @@ def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Resp
             "findings": tuple(gate.findings),
             "verified": reply.verified,
             "peer": gate.peer,
-            **({} if upgraded is None else {"network_stream": AsyncUpgradedStream(upgraded, gate.family)}),
+            "network_stream": stream,
         },
     )

@@ -103,7 +103,7 @@ class AsyncUpgradedStream:
         await self._connection.aclose()
 
     def get_extra_info(self, info: str) -> object:
-        """Return the property `server_addr` or `ssl_object` of the connection, otherwise None."""
+        """Return a property of the connection; see `SocketStream.describe`."""
         return self._connection.describe(info)
 
 

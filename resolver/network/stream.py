@@ -270,10 +270,10 @@ class SocketStream:
         """Return a property of the connection by its httpcore name, or None for an unknown name."""
         if name == "ssl_object":
             return self._sock if isinstance(self._sock, SECURED) else None
+        sock = self._sock.outer if isinstance(self._sock, InnerTls) else self._sock
         if name == "server_addr":
-            sock = self._sock.outer if isinstance(self._sock, InnerTls) else self._sock
             return sock.getpeername()
-        return None
+        return sock.getsockname() if name == "client_addr" else None
 
     @property
     def session_reused(self) -> bool:

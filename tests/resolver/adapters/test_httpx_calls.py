@@ -450,3 +450,11 @@ def test_sync_client_raises_error_of_body_only_when_read() -> None:
                 response.read()
         with plain.stream("GET", peer.url("/")) as response:
             assert response.status_code == 200  # an unread body raises nothing
+
+
+def test_response_has_addresses_of_its_connection(server: HttpServer) -> None:
+    with waiting_client() as plain, plain.stream("GET", server.url("/about.txt")) as response:
+        stream = response.extensions["network_stream"]
+        assert stream.get_extra_info("server_addr") == ("127.0.0.1", server.port)
+        assert stream.get_extra_info("client_addr")[0] == "127.0.0.1"
+        assert stream.get_extra_info("ssl_object") is None

@@ -63,6 +63,8 @@ class Drip:
 
     def apply_settings(self, terms: StreamSettings) -> None: ...
 
+    def describe(self, name: str) -> object: ...
+
     async def send(self, *lines: Line) -> None:
         await trio.lowlevel.checkpoint()
 
