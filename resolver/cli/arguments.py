@@ -360,6 +360,24 @@ def _check_urls(command: Command) -> None:
         raise UsageError("missing URL (see resolve --help)")
 
 
+#: Options that name a file of the run, in which each option writes another content.
+_WRITTEN_FILES = ("output", "failed", "trace", "trace_html", "ledger", "warc", "cookies")
+
+
+def _check_written_files(command: Command) -> None:
+    """Check that two options do not write the same file. Devices such as /dev/null may be repeated."""
+    names = {os.path.abspath(path): "FILE" for path in command.urls if command.verb == "ledger"}
+    for name in _WRITTEN_FILES:
+        path: str | None = getattr(command, name)
+        if path is None or path.startswith(("-", "/dev/")):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        directory = command.directory if name == "output" else None
+        path = os.path.abspath(os.path.join(directory or "", path))
+        if (other := names.setdefault(path, option)) != option:
+            raise UsageError(f"{other} and {option} name the same file")
+
+
 def _check_output(command: Command) -> None:
     """Check the output options. `-O FILE` and `-d` are for `get`, and for `explain` to describe `get`."""
     verb, options = command.verb, command.configuration.options
@@ -372,6 +390,7 @@ def _check_output(command: Command) -> None:
         raise UsageError(f"-O FILE and -d DIR are for get: {verb} writes to standard output")
     if verb == "get" and options.get("separator") and command.output != "-":
         raise UsageError("--separator is for bodies on standard output: it needs cat, or -O -")
+    _check_written_files(command)
     if command.ledger is not None and (verb not in ("get", "ledger") or command.output == "-"):
         raise UsageError("--ledger records files: it is for get, without -O -")
     if to_file and len(command.urls) + len(command.lists) > 1:

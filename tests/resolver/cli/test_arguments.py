@@ -148,6 +148,11 @@ def test_invalid_duration_is_usage_error(option: str, text: str, capfd: pytest.C
         ["x:", "-4", "-6"],
         ["x:", "y:", "-O", "file"],
         ["x:", "-O", ""],
+        ["x:", "--ledger", "a", "--failed", "./a"],
+        ["ledger", "a", "--failed=a"],
+        ["x:", "--warc", "a.warc", "-O", "a.warc"],
+        ["x:", "--trace", "a", "--trace-html", "a"],
+        ["x:", "-O", "a", "-d", "b", "--failed", "b/a"],
         ["x:", "-d", ""],
         ["x:", "-i", ""],
         ["x:", "--cacert", ""],  # an unset variable of a script: the default trust must not apply
