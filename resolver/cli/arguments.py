@@ -365,13 +365,18 @@ _WRITTEN_FILES = ("output", "failed", "trace", "trace_html", "ledger", "warc", "
 
 
 def _check_written_files(command: Command) -> None:
-    """Check that two options do not write the same file. Devices such as /dev/null may be repeated."""
+    """Check that two options do not write the same file, and that `-` is the file of `-O` only.
+
+    Devices such as /dev/null may be repeated. For `ledger --failed`, `-` is standard output, too.
+    """
     names = {os.path.abspath(path): "FILE" for path in command.urls if command.verb == "ledger"}
     for name in _WRITTEN_FILES:
         path: str | None = getattr(command, name)
-        if path is None or path.startswith(("-", "/dev/")):
-            continue
         option = f"--{name.replace('_', '-')}"
+        if path == "-" and name != "output" and command.verb != "ledger":
+            raise UsageError(f"{option} -: expected a file name (for a file named -, use ./-)")
+        if path is None or path == "-" or path.startswith("/dev/"):
+            continue
         directory = command.directory if name == "output" else None
         path = os.path.abspath(os.path.join(directory or "", path))
         if (other := names.setdefault(path, option)) != option:
