@@ -470,15 +470,15 @@ class Call(Generic[T]):
 
     def _wait(self) -> None:
         """Wait until a task can continue."""
-        if not self.tasks or (self.ready and not self._waits and len(self.home.calls) == 1):
-            return
-        try:
-            self._is_polling = True
-            self.home.lock.release()
-            ready = self._poller.poll(0 if self.ready else self._next_deadline - monotonic())
-        finally:
-            self.home.lock.acquire()
-            self._is_polling = False
+        ready: list[tuple[int, int]] = []
+        if self.tasks and (not self.ready or self._waits or len(self.home.calls) > 1):
+            try:
+                self._is_polling = True
+                self.home.lock.release()
+                ready = self._poller.poll(0 if self.ready else self._next_deadline - monotonic())
+            finally:
+                self.home.lock.acquire()
+                self._is_polling = False
         for fd, events in ready:
             for event in _OTHER:
                 # After an error or a hang-up, reading and writing raise an error or succeed.

@@ -198,6 +198,17 @@ def test_outer_scope_ends_nursery() -> None:
     assert run(main) == (True, False)
 
 
+def test_deadline_ends_task_that_never_waits() -> None:
+    async def main() -> bool:
+        loop = running()
+        with loop.move_on_after(0.001) as scope:
+            while True:
+                await loop.checkpoint()
+        return scope.cancelled_caught
+
+    assert run(main)
+
+
 def test_lock_is_acquired_in_order_without_cancelled_task() -> None:
     order: list[str] = []
 
