@@ -225,7 +225,7 @@ class Conversation:
                 return step
             self._cancelled = step
             try:
-                if type(step) is Receive or type(step) is Peek:
+                if type(step) is Receive:
                     result = await self._performer.receive(step)
                 else:
                     result = await self._performer.perform(step)

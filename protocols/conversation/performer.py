@@ -412,7 +412,7 @@ class Performer:
                 await opened.__aexit__(None, None, None)
 
     async def perform(self, step: Step) -> object:
-        """Perform a step that is not a read or of the body, and return its result; frequent steps first."""
+        """Perform a step, except `Receive` and those of the body, and return its result."""
         match step:
             case Send(lines=lines, unless=None):
                 await self.stream.send(*lines)
@@ -428,6 +428,8 @@ class Performer:
                 return await self._gate.credentials(user, challenged=challenged)
             case Connect(tls=tls):
                 self.stream = await self._open(self._gate.connect(tls=tls))
+            case Peek(reader=reader):
+                return await self._peek(reader)
             case ReleaseToPool(state=state):
                 return self.release(state)
             case OpenData(port=port, tls=tls):
@@ -469,8 +471,8 @@ class Performer:
                 return await self.exchanges.open_datagrams(route)
             case ExchangeDatagrams(exchange=exchange):
                 return await self.exchanges.run_exchange(exchange)
-            case Receive() | Peek() | StartBody() | EmitBody() | CopyBody():
-                raise AssertionError("the driver reads, and performs the steps of the body")
+            case Receive() | StartBody() | EmitBody() | CopyBody():
+                raise AssertionError("the driver receives, and performs the steps of the body")
             case _:
                 assert_never(step)
         return None
@@ -603,7 +605,7 @@ class Performer:
             lines = ()
         await self.stream.send(*lines, step.encode(b""))
 
-    async def receive(self, step: Receive[T] | Peek[T] | AwaitData[T] | StopCondition[T]) -> T:
+    async def receive(self, step: Receive[T] | AwaitData[T] | StopCondition[T]) -> T:
         """Read one value with the reader of the step."""
         if self._early_result is not None:
             early, self._early_result = self._early_result, None
@@ -624,19 +626,32 @@ class Performer:
                 raise
             if needs is REST:
                 await self.rest()
+            else:
+                self.buffer.feed(await self._read())
+
+    async def _peek(self, reader: Reader[T]) -> T:
+        parsing = reader(self.buffer)
+        while True:
+            try:
+                needs = next(parsing)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            assert needs is REST or not self.buffer.is_all, "a reader asked for more after the end"
+            if needs is REST:
+                await self.rest()
                 continue
             try:
-                if self.buffer.broken is not None:
-                    raise self.buffer.broken
-                receive = self.stream.receive
-                octets = await (receive() if self._timer is None else self._timer.run(receive))
+                self.buffer.feed(await self._read())
             except (Disconnected, TimedOut) as error:
-                if type(step) is not Peek:
-                    raise
-                assert not self.buffer.is_all, "a reader asked for more after the end"
                 self.buffer.broken = error
-            else:
-                self.buffer.feed(octets)
+
+    def _read(self) -> Awaitable[bytes]:
+        """Begin to read the next bytes of the connection."""
+        if self.buffer.broken is not None:
+            raise self.buffer.broken
+        receive = self.stream.receive
+        return receive() if self._timer is None else self._timer.run(receive)
 
     async def rest(self) -> None:
         """Let other tasks run during a long computation (S16, resource limits)."""

@@ -436,6 +436,35 @@ class RaiseOnceStream(Pieces):
             raise
 
 
+async def test_peek_between_two_parts_of_a_line_reads_with_its_own_reader() -> None:
+    """A timeout interrupts the line, and the next `Receive` resumes it."""
+    lines: list[bytes] = []
+
+    def dialogue() -> Dialogue[None]:
+        yield Acquire("anybody")
+        with pytest.raises(TimedOut):
+            yield from receive(LINE, "a line", b"")
+        lines.append((yield from peek(peek_reader(2), b"")))
+        lines.append((yield from receive(LINE, "a line", b"")))
+        yield StartBody(Reply(kind=Kind.DOCUMENT))
+        yield CopyBody("octets")
+
+    stream = SilentOnceStream(b"ab", b"", b"c\r\nd")
+    assert await take(dialogue(), PiecesGate(stream), "iterate") == b"d"
+    assert lines == [b"ab", b"abc"]
+
+
+class SilentOnceStream(Pieces):
+    """A stream that times out once, for its first empty piece."""
+
+    async def receive(self) -> bytes:
+        if octets := await super().receive():
+            return octets
+        if self._pieces:
+            raise SILENCE
+        return b""
+
+
 async def test_peek_connection_error_is_raised_by_the_next_receive() -> None:
     def dialogue() -> Dialogue[None]:
         yield Acquire("anybody")
