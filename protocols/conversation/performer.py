@@ -126,7 +126,7 @@ class FileBodySource:
 class CopiedBodyStream:
     """The part of a body that a `CopyBody` step copies: buffered bytes, then bytes of the connection.
 
-    `delivered` is the number of bytes after the filter that `drain` has written.
+    `delivered` is the number of bytes after the filter.
     """
 
     def __init__(self, step: CopyBody, stream: BodySource, buffer: Buffer) -> None:
@@ -147,49 +147,58 @@ class CopiedBodyStream:
 
     async def read_next(self) -> bytes:
         """Return the next bytes, or an empty value at the end."""
-        count, buffer = self._count, self._buffer
+        if self._filter is None:
+            octets = await self._receive()
+            self.delivered += len(octets)
+            return octets
         while True:
             for octets in self._pieces:
                 if octets:
+                    self.delivered += len(octets)
                     return octets
             if self._ended:
                 return b""
-            if count == self._copied:
-                octets = b""
-            elif buffer or buffer.at_end:
-                octets = buffer.take()
-            else:
-                try:
-                    if buffer.broken is not None:
-                        raise buffer.broken
-                    octets = await self._stream.receive()
-                except Disconnected as error:
-                    if not self._copied:
-                        raise
-                    raise self._reset() from error
-                buffer.at_end = not octets
-            if count is not None and not octets:
-                self._check_end()
-            self._copied += len(octets)
-            if count is not None and self._copied > count:
-                surplus = self._copied - count
-                buffer.feed(octets[-surplus:])
-                octets = octets[:-surplus]
-                self._copied = count
-            if self._filter is None:
-                return octets
+            octets = await self._receive()
             self._ended = not octets
             self._pieces = iter(self._filter.feed(octets) if octets else self._filter.finish())
 
     async def drain(self, sink: Sink) -> None:
-        while self._filter is not None or (self._buffer and self._copied != self._count):
-            if not (octets := await self.read_next()):
-                return
-            sink.write(octets)
-            self.delivered += len(octets)
+        if self._filter is not None:
+            while octets := await self.read_next():
+                sink.write(octets)
+            return
+        if self._buffer and self._copied != self._count:
+            sink.write(await self.read_next())
         if not self._buffer.at_end and self._copied != self._count:
             await self._move(sink)
         self._check_end()
+
+    async def _receive(self) -> bytes:
+        """Return the next bytes before the filter, or an empty value at the end."""
+        count, buffer = self._count, self._buffer
+        if count == self._copied:
+            return b""
+        if buffer or buffer.at_end:
+            octets = buffer.take()
+        else:
+            try:
+                if buffer.broken is not None:
+                    raise buffer.broken
+                octets = await self._stream.receive()
+            except Disconnected as error:
+                if not self._copied:
+                    raise
+                raise self._reset() from error
+            buffer.at_end = not octets
+        if count is not None and not octets:
+            self._check_end()
+        self._copied += len(octets)
+        if count is not None and self._copied > count:
+            surplus = self._copied - count
+            buffer.feed(octets[-surplus:])
+            octets = octets[:-surplus]
+            self._copied = count
+        return octets
 
     async def _move(self, sink: Sink) -> None:
         before = self._copied - self._stream.received
