@@ -182,13 +182,18 @@ async def test_walk_stays_below_start(tmp_path: Path, nursery: trio.Nursery) -> 
     assert "/other" not in [each.target for each in server.requests]
 
 
+def limit_memory(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store more than `few` names and entries of a directory in the database."""
+    monkeypatch.setattr("resolver.trees.listing.MAX_IN_MEMORY", few)
+    monkeypatch.setattr("resolver.trees.spool.MAX_IN_MEMORY", few)
+
+
 @pytest.mark.parametrize("few", [1, 1_000])
 async def test_walk_detects_loop_of_pages(
     few: int, tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HTTP has no symbolic links to detect: the third identical page on one path is a loop."""
-    monkeypatch.setattr("resolver.trees.listing.MAX_IN_MEMORY", few)
-    monkeypatch.setattr("resolver.trees.spool.MAX_IN_MEMORY", few)
+    limit_memory(few, monkeypatch)
     pages = {"/": index("a.txt", "other/", "self/"), "/other/": index("b.txt"), "/other/b.txt": Page(b"b")}
     pages |= {f"/{'self/' * depth}": index("a.txt", "self/") for depth in range(1, 9)}
     pages |= {f"/{'self/' * depth}a.txt": Page(b"a") for depth in range(9)}
@@ -336,8 +341,7 @@ async def test_walk_of_large_directory_numbers_equal_names(
     few: int, tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than `few` names and entries are stored in the database; each equal hostile name gets a number."""
-    monkeypatch.setattr("resolver.trees.listing.MAX_IN_MEMORY", few)
-    monkeypatch.setattr("resolver.trees.spool.MAX_IN_MEMORY", few)
+    limit_memory(few, monkeypatch)
     server = await serve_ftp(nursery, Behavior(has_features=True))
     names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
     server.root.items[b"many"] = Folder({name: File(name) for name in names})
