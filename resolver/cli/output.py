@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from protocols.contract import Finding, Validators
+from protocols.contract import Finding, Url, Validators
 from protocols.errors import ChecksumMismatch, LocalError, Refused, ResolveError
 from resolver.cli import streams
 from resolver.cli.streams import open_nonblocking, output_faults, write_all, write_some
 from resolver.files.faults import convert_faults, writing_fault
+from resolver.policy.schemes import find_rules
 from resolver.terminal.text import TerminalText
 from resolver.transfer.response import Saved, is_textual, looks_like_text
 from resolver.transfer.retry import OVERLAP, Retrier
@@ -143,6 +144,8 @@ class Output:
         if reply.failure is not None:
             await _print_error_body(reply)
             raise reply.failure
+        if isinstance(self._outlet, StandardOutput) and find_rules(reply.request.url.scheme).local:
+            _check_no_copy(reply.request.url)
         octets = _one_line(reply.target or "") if reply.points else octets_to_keep(reply)
         escaped = self._outlet.is_terminal and not self._raw
         try:
@@ -224,6 +227,14 @@ class BufferedLines:
     async def __aexit__(self, *_: object) -> None:
         with self._output:
             await self._flush()
+
+
+def _check_no_copy(url: Url) -> None:
+    """Raise `LocalError` if the local file is standard output: its end would never be reached."""
+    segments: object = getattr(url, "segments", ())
+    assert isinstance(segments, tuple)
+    if streams.output_is_file(b"/" + b"/".join(segments)):
+        raise LocalError("cannot copy the file: it is also standard output (choose another output file)")
 
 
 async def _print_error_body(reply: StreamingResponse) -> None:

@@ -329,9 +329,12 @@ def input_is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def output_is_file() -> bool:
-    """Return whether standard output is a regular file."""
-    return sys.stdout is not None and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+def output_is_file(path: bytes | None = None) -> bool:
+    """Return whether standard output is a regular file, and with `path`, the file at this path."""
+    status = None if sys.stdout is None else os.fstat(sys.stdout.fileno())
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return False
+    return path is None or os.path.samestat(status, os.stat(path))
 
 
 def output_encoding() -> str | None:

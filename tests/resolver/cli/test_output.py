@@ -6,6 +6,8 @@ import hashlib
 import os
 import pty
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,10 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import JsonValue
+from protocols.errors import LocalError
 from resolver.cli import output
 from resolver.cli.facts import fact_lines
 from resolver.cli.options import EXISTS
 from resolver.cli.streams import write_all
+from tests.fresh import environment
 from tests.hang import HANG
 from tests.resolver.cli.command import resolve
 from tests.resolver.cli.contract import ABOUT
@@ -283,6 +287,25 @@ def test_get_does_not_write_to_fifo_named_by_url(at: dict[str, str], folder: Pat
         done = resolve("get", "--exists", exists, f"{at['http']}/about.txt")
         assert done.status == (0 if exists in ("skip", "rename") else 3)
         assert stat.S_ISFIFO(os.lstat(folder / "about.txt").st_mode)
+
+
+@pytest.mark.parametrize("words", ["cat", "get -O -"])
+def test_local_file_as_its_own_output_fails(words: str, tmp_path: Path) -> None:
+    """The size limit of the shell ends the copy, which would otherwise fill the disk."""
+    (tmp_path / "file").write_bytes(b"text\n")
+    os.link(tmp_path / "file", tmp_path / "link")
+    program = [sys.executable, "-B", "-m", "resolver", *words.split(), (tmp_path / "link").as_uri()]
+    script = 'ulimit -f 64; output=$1; shift; exec "$@" >>"$output"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", tmp_path / "file", *program, "--config", "none"],
+        cwd=Path(__file__).parents[3],
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == LocalError.exit_code
+    assert b"it is also standard output" in done.stderr
+    assert (tmp_path / "file").read_bytes() == b"text\n"
 
 
 def test_get_to_named_terminal_escapes_control_characters(at: dict[str, str], folder: Path) -> None:
