@@ -3,7 +3,7 @@
 First, the metadata of the object is requested. A segmented download is not possible in these cases:
 - The metadata does not identify the version of the object.
 - The object is too small.
-- The location does not support range requests.
+- The location does not support range requests, or the first range requests fail.
 
 If a segmented download is not possible, `run` returns None, and the caller retrieves the object over one
 connection.
@@ -322,6 +322,7 @@ class SegmentedDownload:
         has_others = any(not other.failures_in_a_row for other in self._sources if other is not source)
         if not await self._wait(source, error, elsewhere=has_others):
             self._error = error
+            self._lacks_ranges |= not (error.retryable or self._join_ranges())
             self._exclude(source, error.message)
         return True
 

@@ -315,11 +315,31 @@ async def test_wrong_ranges_are_fetched_from_mirror(
     assert saved.size == len(OBJECT)
 
 
+def refusing(_request: Request, page: Page) -> Page:
+    return replace(page, content=b"", status=403)
+
+
+def compressed(_request: Request, page: Page) -> Page:
+    return replace(page, headers=(*page.headers, ("Content-Encoding", "gzip")))
+
+
+@pytest.mark.parametrize(
+    "answer_with", [*(LIES[lie] for lie in LIES if lie != "shorter"), refusing, compressed]
+)
+async def test_wrong_ranges_without_mirror_are_fetched_in_one_stream(
+    answer_with: Callable[[Request, Page], Page], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    liar = await serve(nursery, {"/object": replace(PAGE, guard=Liar(answer_with))})
+    await save(tmp_path, liar.url("/object"))
+    assert is_whole(tmp_path)
+    assert liar.requests[-1].values("range") == []
+
+
 @pytest.mark.parametrize("lie", ["longer", "nothing"])
-async def test_wrong_ranges_without_mirror_are_an_error(
+async def test_wrong_ranges_after_segments_are_an_error(
     lie: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    liar = await serve(nursery, {"/object": replace(PAGE, guard=Liar(LIES[lie]))})
+    liar = await serve(nursery, {"/object": replace(PAGE, guard=Liar(LIES[lie], 4))})
     with pytest.raises(ResolveError):
         await save(tmp_path, liar.url("/object"))
     assert not (tmp_path / "it").exists()
