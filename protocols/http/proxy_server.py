@@ -129,6 +129,9 @@ class ProxyConnection:
 
 
 def _check(request: h11.Request) -> ProxyRequest:
+    # RFC 9110 2.5: a later minor version is compatible; a different major version is another protocol.
+    if not request.http_version.startswith(b"1."):
+        raise ProtocolError("the request is not HTTP/1.1")
     fields = list(request.headers)
     names = [name for name, _ in fields]
     if b"content-length" in names and b"transfer-encoding" in names:

@@ -50,6 +50,8 @@ REFUSED = {
     "a signed length": POST + b"Content-Length: +4\r\n\r\n",
     "an unknown coding": POST + b"Transfer-Encoding: xchunked\r\n\r\n",
     "a space before the colon": POST + b"Transfer-Encoding : chunked\r\n\r\n",
+    "HTTP/2.0": b"GET http://h.example/ HTTP/2.0\r\nHost: h.example\r\n\r\n",
+    "HTTP/0.9": b"GET http://h.example/ HTTP/0.9\r\nHost: h.example\r\n\r\n",
     "no Host": b"GET http://h.example/ HTTP/1.1\r\n\r\n",
     "two Hosts": GET + b"Host: h.example\r\n\r\n",
     "origin form": b"GET / HTTP/1.1\r\nHost: h.example\r\n\r\n",
