@@ -36,6 +36,7 @@ from mcp_types import (
     GetPromptResult,
     ImageContent,
     JSONRPCError,
+    JSONRPCNotification,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -314,12 +315,16 @@ async def _receive(
         async for line in lines:
             try:
                 try:
-                    await requests.send(
-                        SessionMessage(jsonrpc_message_adapter.validate_json(line or b"", by_name=False))
-                    )
+                    message = jsonrpc_message_adapter.validate_json(line or b"", by_name=False)
                 except ValueError:  # not JSON, or JSON that is not an MCP message
-                    if (error := _make_error(line)) is not None:
-                        await replies.send(SessionMessage(error))
+                    message = None
+                # The SDK reads a request with an invalid id, such as null or 1.5, as a notification.
+                has_id = not isinstance(message, JSONRPCNotification | None)
+                error = None if has_id else _make_error(line)
+                if error is not None:
+                    await replies.send(SessionMessage(error))
+                elif message is not None:
+                    await requests.send(SessionMessage(message))
             except anyio.BrokenResourceError:  # the SDK's server no longer reads messages
                 return
 
@@ -332,7 +337,7 @@ _NOT_JSON = JSONRPCError(
 
 
 def _make_error(line: bytes | None) -> JSONRPCError | None:
-    """Return the answer to a line that is not an MCP message, or None if no answer is expected.
+    """Return the answer to an invalid request, or None for a notification and for other JSON.
 
     A client waits for the answer to each request. So a request that the SDK cannot read, for example with a
     lone surrogate, gets the error -32600 (JSON-RPC 2.0, 5.1).
@@ -344,7 +349,10 @@ def _make_error(line: bytes | None) -> JSONRPCError | None:
     match members:
         case {"method": _, "id": number}:
             known = type(number) is int or (isinstance(number, str) and number.isprintable())
-            error = ErrorData(code=INVALID_REQUEST, message="expected an MCP request in valid Unicode")
+            error = ErrorData(
+                code=INVALID_REQUEST,
+                message="expected an MCP request with a string or integer id, in valid Unicode",
+            )
             return JSONRPCError(jsonrpc="2.0", id=number if known else None, error=error)
     return None
 

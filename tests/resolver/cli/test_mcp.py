@@ -302,12 +302,13 @@ def test_mcp_invalid_json_is_answered_and_session_continues() -> None:
         assert program.stderr.read() == b""
 
 
-#: JSON texts of IDs, and of URLs, with which the SDK cannot read a request; and the ID in the answer.
+#: JSON texts of IDs, and of URLs, with which the SDK reads no request; and the ID in the answer.
 INVALID_REQUESTS = [
     ("7", '"http://h.example/\\ud800"', 7),
     ('"a"', '"\\udfff"', "a"),
     ('"a\\ud800"', '""', None),
     ("true", '"\\ud800"', None),
+    *((number, '"http://h.example/"', None) for number in ("null", "true", "1.5", "[1]", "{}")),
 ]
 
 
