@@ -18,7 +18,15 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.location import JsonValue
 from resolver.url.parsing import redact
-from resolver.warc.http import BODILESS, HEAD_END, MAX_HEAD, ArchivedHead, ChunkDecoder, find_heads
+from resolver.warc.http import (
+    BODILESS,
+    HEAD_END,
+    MAX_HEAD,
+    ArchivedHead,
+    ChunkDecoder,
+    find_heads,
+    has_complete_range,
+)
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records
 
 # The digests of records (WARC 1.1, 5.8), and the payload from which a digest is computed (WARC 1.1, 2).
@@ -464,11 +472,15 @@ class RecordKindReader:
             self.http.take(octets)
 
     def kind(self) -> str:
-        """Return the HTTP status, the outcome of a retrieval, or the type of the object."""
+        """Return the HTTP status, the outcome of a retrieval, or the type of the object.
+
+        The result is 200 for a 206 response with the complete object: browsers request media as a range.
+        """
         if self.type == "metadata":
             return _outcome(self._end)
         if self.http is not None and self.http.status is not None:
-            return str(self.http.status)
+            is_complete = self.http.status == 206 and has_complete_range(self.http.octets or b"")
+            return "200" if is_complete else str(self.http.status)
         if self.type != "resource":
             return "-"
         return _LISTINGS.get(self._media_type or "", "document")

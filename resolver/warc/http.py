@@ -23,10 +23,17 @@ MAX_HEAD = 262_144
 HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9](?![0-9])")
 #: Some programs archive a response of HTTP/2 or HTTP/3 in the form of HTTP/1.1, but with the newer version.
-NEWER_VERSION = re.compile(rb"\AHTTP/[23](?:\.0)? ")
+_NEWER_VERSION = re.compile(rb"\AHTTP/[23](?:\.0)? ")
 _STATUS = re.compile(rb"HTTP/(1\.[01]|[23](?:\.0)?) ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
 _TRANSFER_CODING = re.compile(rb"\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+#: The start of a chunked body (RFC 9112 7.1), and the maximum number of bytes that the pattern needs.
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}[ \t]*[;\r\n]")
+_MAX_CHUNK_SIZE = 32
+_RANGE = re.compile(
+    rb"\ncontent-range[ \t]*:[ \t]*bytes 0-([0-9]{1,18})/([0-9]{1,18})[ \t]*\r?\n", re.IGNORECASE
+)
+_PARTIAL = re.compile(rb"\A(HTTP/[0-9.]{1,3}) 206(?=[ \r\n])")
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 #: A header field: the name, the colon, and the value with continuation lines.
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
@@ -48,6 +55,33 @@ _PROOFS = frozenset({b"authentication-info"})
 _MAY_HIDE = re.compile(rb"@|\n(?:set-cookie|authentication-info)", re.IGNORECASE)
 #: HTTP status codes of responses that have no body, even if they have a Content-Length field.
 BODILESS = frozenset({204, 304})
+
+
+def has_complete_range(head: bytes) -> bool:
+    """Return whether the range of a 206 response is the complete object, as for `Range: bytes=0-`."""
+    match = _RANGE.search(head)
+    return match is not None and int(match[1]) + 1 == int(match[2])
+
+
+def read_replay(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield an archived response as a server would send it: the heads, and then the body.
+
+    Some programs archive the decoded body with the Transfer-Encoding of the response. Without the field, the
+    end of the record is the end of the body.
+    """
+    received, answer = read_heads(pieces)
+    size = len(received) if answer is None else answer.interim + len(answer.head)
+    head, body = received[:size], received[size:]
+    if answer is not None and answer.is_coded:
+        while len(body) < _MAX_CHUNK_SIZE and (octets := next(pieces, b"")):
+            body += octets
+        if _CHUNK_SIZE.match(body) is None:
+            head = _TRANSFER_CODING.sub(b"\nX-Archived-Transfer-Encoding:", head)
+    if has_complete_range(head):
+        head = _PARTIAL.sub(rb"\1 200", head)
+    yield _NEWER_VERSION.sub(b"HTTP/1.1 ", head)
+    yield body
+    yield from pieces
 
 
 class ArchivedHead(NamedTuple):

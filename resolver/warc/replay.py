@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from itertools import islice
 from typing import Protocol, cast
 
 from protocols.contract import (
@@ -51,7 +52,7 @@ from resolver.url import registry
 from resolver.url.parsing import parse
 from resolver.warc.catalog import ArchivedCapture, join_pieces
 from resolver.warc.group import frame_pieces
-from resolver.warc.http import NEWER_VERSION, read_heads
+from resolver.warc.http import read_replay
 from resolver.warc.metadata import (
     Json,
     ReplayedConnection,
@@ -556,12 +557,8 @@ class ArchiveGate(UrlGate):
         if not capture.has_object:
             yield from (octets for link in capture.connections for octets in link.received)
             return
-        wants_body, pieces = self.options.want != "facts", capture.block()
-        received, answer = read_heads(pieces)
-        head = received if wants_body or answer is None else received[: answer.interim + len(answer.head)]
-        yield NEWER_VERSION.sub(b"HTTP/1.1 ", head)
-        if wants_body:
-            yield from pieces
+        pieces = read_replay(capture.block())
+        yield from islice(pieces, 1) if self.options.want == "facts" else pieces
 
     def _read_connection(self) -> Iterator[bytes]:
         """Yield the bytes of the connection: the bytes before the object, and the object with its framing."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from protocols.contract import JsonValue
 from resolver import Kind, LocalError, NotFound, ProtocolError, Resolver, Truncated
+from resolver.cli.lists import list_archived_urls
 from resolver.files.archive import ArchiveOutput
 from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
@@ -98,6 +100,45 @@ async def test_archive_replays_responses_of_newer_versions(version: str, length:
             facts = await session.info(URL)
     assert (response.status, response.content, response.media_type) == (200, b"body", "text/plain")
     assert (facts.size, facts.kind) == (4 if length else None, Kind.DOCUMENT)
+
+
+@pytest.mark.parametrize("body", [b"text\n", b"d\xe9j\xe0", b"x" * 100_000, b""])
+@pytest.mark.parametrize("length", ["", "Content-Length: {}\n"])
+async def test_archive_replays_decoded_body_with_transfer_coding(
+    length: str, body: bytes, tmp_path: Path
+) -> None:
+    """Some programs archive the decoded body with the original head."""
+    head = f"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n{length.format(len(body))}"
+    (tmp_path / "a.warc").write_bytes(_answer(head, body, 0))
+    with Archive([tmp_path / "a.warc"]) as archive:
+        async with Resolver(archive=archive) as session:
+            assert (await session.fetch(URL)).content == body
+
+
+@pytest.mark.parametrize("body", [b"4\r\nbody\r\n0\r\n\r\n", b"0004;a=b\r\nbody\r\n0\r\n\r\n"])
+async def test_archive_replays_chunked_body(body: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.warc").write_bytes(_answer("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n", body, 0))
+    with Archive([tmp_path / "a.warc"]) as archive:
+        async with Resolver(archive=archive) as session:
+            assert (await session.fetch(URL)).content == b"body"
+
+
+@pytest.mark.parametrize(("last", "found"), [(3, True), (2, False)])
+async def test_archive_replays_range_of_complete_object(last: int, found: bool, tmp_path: Path) -> None:
+    """Browsers request media with `Range: bytes=0-`."""
+    head = f"HTTP/1.1 206 Partial Content\nContent-Range: bytes 0-{last}/4\n"
+    (tmp_path / "a.warc").write_bytes(_answer(head, b"body"[: last + 1], 0))
+    with Archive([tmp_path / "a.warc"]) as archive:
+        async with Resolver(archive=archive) as session:
+            with nullcontext() if found else pytest.raises(NotFound):
+                response = await session.fetch(URL)
+                assert (response.status, response.content) == (200, b"body")
+    urls = [
+        *list_archived_urls(
+            str(tmp_path / "a.warc"), None, lambda error: pytest.fail(error.message), quiet=True
+        )
+    ]
+    assert urls == ([URL] if found else [])
 
 
 async def test_archive_replays_http_object_without_response(tmp_path: Path) -> None:
