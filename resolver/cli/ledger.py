@@ -294,7 +294,8 @@ def show(command: Command) -> int:
     if command.again is not None:
         count = report.requeue_errors(path, command.again)
         if not command.is_quiet:
-            streams.complain(Masked(f"{own_text(path)}: {count} requests are pending again"))
+            requests = Masked("1 request is" if count == 1 else f"{count} requests are")
+            streams.complain(Masked(f"{own_text(path)}: {requests} pending again"))
     if command.failed is not None:
         return _write_pending(report.list_pending(path), command.failed, command)
     if command.again is None or command.json:

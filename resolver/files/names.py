@@ -23,7 +23,7 @@ def check_name(path: str) -> None:
         raise LocalError(f"cannot write {path!r}: this is the name of a directory")
     if is_companion_name(name):
         raise LocalError(
-            f"cannot write {path!r}: this name is reserved for incomplete files (S14); choose another name"
+            f"cannot write {path!r}: its suffix is for partial files and metadata (S14); choose another name"
         )
     if not path.isascii():
         _check_locale(path)
