@@ -34,7 +34,7 @@ def sync_file(fd: int, *, data_only: bool = False) -> None:
         OSError: The data could not be written, for example because the disk is full.
     """
     try:
-        (os.fdatasync if data_only else os.fsync)(fd)
+        (getattr(os, "fdatasync", os.fsync) if data_only else os.fsync)(fd)  # macOS has no fdatasync(2)
     except OSError as error:
         if error.errno not in _NO_SYNC:
             raise

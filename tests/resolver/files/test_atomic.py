@@ -16,6 +16,7 @@ from resolver.files.atomic import (
     LedgerFile,
     check_writable,
     open_own,
+    sync_file,
     update_own,
     write_temporary,
     write_whole,
@@ -113,6 +114,15 @@ def test_write_whole_follows_link(tmp_path: Path) -> None:
     write_whole(str(tmp_path / "link"), b"one")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "page.html").read_bytes() == b"one"
+
+
+def test_sync_file_without_fdatasync_syncs_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MacOS lacks fdatasync(2)."""
+    synced: list[int] = []
+    monkeypatch.delattr(os, "fdatasync", raising=False)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    sync_file(7, data_only=True)
+    assert synced == [7]
 
 
 def test_write_whole_failure_keeps_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
