@@ -40,7 +40,7 @@ from protocols.errors import LocalError
 from protocols.options import NOTHING
 from resolver.files.atomic import sync_file
 from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, start_writeback
-from resolver.files.faults import writing_fault
+from resolver.files.faults import convert_faults, writing_fault
 from resolver.files.part import Existing, PartFile, Segment
 from resolver.files.part_state import Ranges, count_bytes, measure_prefix, write_all
 from resolver.loops import is_cancel, running
@@ -177,11 +177,9 @@ class PartialFile:
 
     def create_part(self) -> None:
         """Create NAME.part with the bytes in memory, and write the state file."""
-        try:
+        with convert_faults(self.path):
             self._open()
             self._part.record_state(self.known, complete=False)
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
 
     def _open(self) -> None:
         octets, self._buffer = self._buffer, None
@@ -225,10 +223,8 @@ class PartialFile:
             self._buffer.clear()
             self._part.known = NOTHING
             return
-        try:
+        with convert_faults(self.path):
             self._part.restart()
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
 
     def tail(self, count: int) -> bytes:
         """Return the last `count` bytes."""
@@ -275,10 +271,8 @@ class PartialFile:
             known: The validators of the object.
             ranges: The ranges that the file already contains.
         """
-        try:
+        with convert_faults(self.path):
             self._open()
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
         self._part.ranges = ranges
         await self.remember(known)
 
@@ -308,17 +302,13 @@ class PartialFile:
         self._truncate(size)
 
     def _truncate(self, size: int) -> None:
-        try:
+        with convert_faults(self.path):
             self._part.truncate(size)
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
 
     def segment(self, begin: int, end: int) -> Segment:
         """Return a sink for the byte range from offset `begin` to `end`."""
-        try:
+        with convert_faults(self.path):
             return Segment(self._part.open_again(), self.path, begin, end)
-        except OSError as error:
-            raise writing_fault(error, self.path) from error
 
     def write(self, octets: bytes | memoryview) -> None:
         if self._buffer is not None:
