@@ -681,7 +681,8 @@ class Resolver:
         # Most requests differ only in `want` and `prompt`. Therefore requests with equal values share a
         # cached `Options` object.
         if (options := self._presets.get((want, prompt))) is None:
-            size = self.limits.body if want == "content" else max_streamed(self.limits)
+            is_collected = want == "content" and prompt  # other requests for content are streamed
+            size = self.limits.body if is_collected else max_streamed(self.limits)
             early = prompt and self._network.recorder is None  # an archive has one exchange after another
             options = self._presets[want, prompt] = replace(self._options, want=want, prompt=early, most=size)
         transfer = transfer or self._network.next_transfer()
