@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
 from resolver.cli.options import LOCAL, PROXY_POLICY, CommandOptions, Option, rows
+from resolver.cli.own_files import OwnFiles
 from resolver.cli.values import UsageError, pair, suggest_nearest
 from resolver.cli.vocabulary import SHELLS, VERBS
 from resolver.policy.schemes import check_gateway
@@ -64,6 +66,11 @@ class Command(CommandOptions):
         """Return the options that change the URL, by name: `search`, `view` and `type`."""
         values = (("search", self.search), ("view", self.view), ("type", self.type))
         return [(name, value) for name, value in values if value is not None]
+
+    @cached_property
+    def own_files(self) -> OwnFiles:
+        """Return the files that the options of this run name."""
+        return OwnFiles(self)
 
     @property
     def has_trees(self) -> bool:

@@ -5,9 +5,8 @@ The URLs of the command line and of the lists are the roots of the trees.
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -20,10 +19,11 @@ from resolver.cli import streams, summary
 from resolver.cli.arguments import Command
 from resolver.cli.ledger import make_saved
 from resolver.cli.output import print_bytes
+from resolver.cli.own_files import list_own_inodes
 from resolver.cli.summary import RunSummary
 from resolver.cli.targets import CommandTarget
 from resolver.cli.verbs import get, list_directory
-from resolver.files.directory import SurplusFile, find_inode
+from resolver.files.directory import SurplusFile
 from resolver.files.names import is_directory
 from resolver.transfer.batch import BatchTask
 from resolver.transfer.naming import local_directory
@@ -229,12 +229,6 @@ class _TreeTask(NamedTuple):
 # The option `--delete` of `get -r`. Local files that are not at the source anymore are listed, and removed if
 # the user agrees.
 
-#: Options that name a file of the run. `--delete` never removes these files, even inside a tree.
-_FILE_OPTIONS = (
-    *("failed", "trace", "trace_html", "ledger", "cookies"),
-    *("config", "netrc_file", "password_file"),
-)
-
 Removal: TypeAlias = "tuple[Pruner, SurplusFile, str]"
 
 
@@ -274,7 +268,7 @@ async def remove_surplus(
 def _list_removals(roots: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Removal]:
     from resolver.trees.mirror import Pruner  # lazy import: few runs delete local files
 
-    excluded = [numbers for path in _list_own_files(command) if (numbers := find_inode(path)) is not None]
+    excluded = list_own_inodes(command)
     removals: list[Removal] = []
     for root in roots:
         if is_directory(root.path):
@@ -282,16 +276,6 @@ def _list_removals(roots: Sequence[WalkRequest], inventory: Inventory, command: 
             files = pruner.list_surplus()
             removals += [(pruner, surplus, f"{root.path}/{'/'.join(surplus.parts)}") for surplus in files]
     return removals
-
-
-def _list_own_files(command: Command) -> Iterator[str]:
-    """Yield the files that the options name, and all files and indexes of the archive."""
-    yield from filter(None, (getattr(command, name) for name in _FILE_OPTIONS))
-    yield from (*command.lists, *command.warc_dedup)
-    if command.warc is not None:
-        stem = glob.escape(command.warc.removesuffix(".gz").removesuffix(".warc"))
-        for ending in (".warc*", ".cdxj"):
-            yield from (*glob.iglob(stem + ending), *glob.iglob(f"{stem}-[0-9]*{ending}"))
 
 
 def _remove(removals: Sequence[Removal], report: Callable[[LocalError], None]) -> list[Removal]:

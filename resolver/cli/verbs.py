@@ -94,8 +94,15 @@ async def _get_attachments(
     session: Resolver, target: CommandTarget, command: Command, directory: str
 ) -> Saved:
     """Save the attachments of an article, report an outcome for each, and then raise the first error."""
-    assert target.reservation is not None
+    reservation = target.reservation
+    assert reservation is not None
     started = trio.current_time()
+
+    def reserve(name: str, url: str) -> str:
+        path = reservation.reserve(name, url)
+        command.own_files.check(os.path.join(directory, path))
+        return path
+
     try:
         saver = session.attachment_saver(
             target.parse(command),
@@ -105,7 +112,7 @@ async def _get_attachments(
             digest=command.json,
             origin=target.origin,
             referrer=target.referrer,
-            reserve=target.reservation.reserve,
+            reserve=reserve,
         )
         results = await saver.run()
     except ResolveError as error:
@@ -147,6 +154,7 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
         return await _save_mailbox(session, target, command)
     url = target.parse(command)
     path = await _choose_path(session, url, target, command)
+    command.own_files.check(path)
     settings: SaveSettings = {
         **_save_settings(target, command),
         "make_directory": command.directory is not None or (command.output is None and "/" in path),
@@ -182,6 +190,7 @@ async def _save_mailbox(session: Resolver, target: CommandTarget, command: Comma
     if name is None:
         name = target.reserve(url, command, suffix=".mbox" if is_file else "")
     path = os.path.join(command.directory or "", name)
+    command.own_files.check(path)
     source = format_source(url)
     box = Mbox(path, source, make_directory="/" in path) if is_file else Maildir(path, source)
     return await GroupMailbox(session, url, box, path, target.origin, target.referrer).run()
@@ -200,7 +209,12 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
         "origin": target.origin,
         "referrer": target.referrer,
     }
-    return await file.fetch(lambda: file.session.save(file.url, file.path, **settings))
+
+    def save() -> Awaitable[Saved]:
+        command.own_files.check(file.path)
+        return file.session.save(file.url, file.path, **settings)
+
+    return await file.fetch(save)
 
 
 async def list_directory(
