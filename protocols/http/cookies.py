@@ -117,6 +117,8 @@ class Jar:
             expires=None if self.clock is None else _compute_expiry(attributes, now, self.now),
             http_only="httponly" in attributes,
         )
+        if self.clock is not None and "\t" in f"{cookie.name}{cookie.value}{cookie.path}":
+            return  # A tab separates the fields of a cookie file. curl ignores a cookie with a tab, too.
         if _meets_conditions(cookie, attributes, url) and not self._would_displace(cookie, url):
             self._store(cookie, is_alive=_is_alive(attributes, now))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from protocols.http.cookies import (
@@ -312,6 +314,17 @@ def test_merge_cookies_writes_only_changes(
     expected: bytes,
 ) -> None:
     assert merge_cookies(octets, before, after, NOW, installed()) == expected
+
+
+@given(st.text(st.sampled_from("ab=;/\t \x80\xe9_-") | st.characters(max_codepoint=255), max_size=20))
+@example("a\tb=1")
+@example("a=1; Path=/x\ty")
+@example("a=x\ty")
+def test_cookie_of_any_field_can_be_read_from_its_line(field: str) -> None:
+    jar = Jar(clock=lambda: datetime.fromtimestamp(NOW, UTC))
+    jar.update(ResponseHead(200, "OK", (DATE, ("set-cookie", field))), url_of(SET_AT), installed())
+    for cookie in jar.cookies.values():
+        assert parse_line(format_line(cookie), 0, installed()) == cookie
 
 
 def test_jar_without_clock_has_no_expired_cookies() -> None:
