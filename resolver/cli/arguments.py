@@ -407,6 +407,8 @@ def _check_output(command: Command) -> None:
         raise UsageError("--ledger records files: it is for get, without -O -")
     if to_file and len(command.urls) + len(command.lists) > 1:
         raise UsageError("-O FILE: expected one URL (for several use -d DIR)")
+    if options.get("mirrors") and (command.lists or command.has_trees or len(command.urls) > 1):
+        raise UsageError("--mirror: expected one URL (the option names another location of one file)")
     if to_file and (command.host_directories or command.cut_dirs is not None):
         raise UsageError("--host-directories and --cut-dirs cannot be combined with -O FILE")
 
