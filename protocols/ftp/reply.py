@@ -35,6 +35,9 @@ REPLY_LIMIT = 1_048_576
 _IAC = 0xFF
 _TELNET = re.compile(rb"\xff(?:([\xfb-\xfe])(.)|([\xf0-\xfa\xff]))", re.DOTALL)
 _FIRST_LINE = re.compile(rb"[1-5][0-9][0-9](?:[ -]|\Z)")
+#: A reply of one line without Telnet commands. Most replies have this form. One match needs half of the
+#: instructions of the searches for the line end and for Telnet commands.
+_ONE_LINE = re.compile(rb"([1-5][0-9][0-9])(?: ([^\0\r\n\xff]*))?\r?\n")
 #: The characters that are escaped for display (terminal escape injection). `re` compiles the pattern on first
 #: use.
 _UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -118,6 +121,13 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, ControlReply]:
+        if not (buffer or buffer.at_end):
+            yield
+        match = _ONE_LINE.match(buffer)
+        if match is not None and match.end() <= limits.line:
+            code, text = match.groups(b"")
+            del buffer[: match.end()]
+            return ControlReply(int(code), (text,))
         options: list[tuple[int, int]] = []
         raw = yield from _take_line(buffer, limits.line)
         first = _clean(raw, options)
