@@ -5,7 +5,7 @@
 - `dialogue`: the transaction, which is one request and its reply; some items only return a target URL and are
   never fetched
 - `reply`: the format of a reply, its metadata and its body
-- `content`: the header line of a reply, dot-stuffing, detection of truncated replies
+- `content`: the header line of a reply, the filters of its body, the proofs that the body is complete
 - `menu`: menu lines and items
 - `attributes`: attribute records, views and forms
 """

@@ -1,4 +1,4 @@
-"""The body of a gopher reply: the header line, dot-stuffing, and the detection of truncated replies.
+"""The body of a gopher reply: the proofs of completeness, the filters, dot-stuffing, and the header line.
 
 A gopher reply is complete if one of these proofs exists:
 
@@ -18,13 +18,11 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, TimedOut, Truncated
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.location import Finding
-from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody, StartBody
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:
-    from protocols.contract import Reply
     from protocols.gopher.attributes import BlockFilter
 
 
@@ -127,115 +125,6 @@ class CollectingFilter(ContentFilter):
         if len(self.octets) > self._limit:
             raise LimitExceeded("body", f"attributes of one item exceed {self._limit} bytes")
         return ()
-
-
-class GopherContent:
-    """The body after the header line, or the complete reply if it has no header line.
-
-    If `textual` is set, a reply without a header is decoded as text. If `raw` is set, the header line and all
-    bytes are emitted as received.
-    """
-
-    def __init__(
-        self, header: GopherPlusHeader | None, completeness: Completeness, textual: bool, raw: bool
-    ) -> None:
-        self._label = "the reply, until the server closes" if header is None else header.description
-        self._count = None if header is None else header.count
-        self._expects_period = header is not None and header.has_period
-        self._periods = PeriodUnstuffer() if self._expects_period or (textual and header is None) else None
-        self._completeness = completeness
-        self._raw_filter = (
-            IdentityFilter(self._periods, b"" if header is None else header.octets) if raw else None
-        )
-        self.restore = None if self._periods is None or raw else self._periods.restore
-
-    def emit(self, reply: Reply, names: tuple[str, ...] = ()) -> Dialogue[None]:
-        """Emit the metadata and the body; of the attribute blocks, only `names` unless it is empty."""
-        body_filter: ContentFilter | None = self._raw_filter
-        if names:
-            from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs name attributes.
-
-            body_filter = ContentFilter(self._periods, BlockFilter(names))
-        if self._periods is None:
-            return self._copy_octets(reply, body_filter)
-        return self._copy_text(reply, self._periods, body_filter or self._periods)
-
-    def read_all(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
-        """Read the complete body into memory, and return it.
-
-        Args:
-            limit: The maximum size of the body in bytes.
-            ideal: The body that a plan expects.
-        """
-        collector = CollectingFilter(self._periods, limit)
-        if self._periods is not None:
-            yield from self._copy_text(None, self._periods, collector, ideal)
-        else:
-            yield from self._copy_octets(None, collector, ideal)
-        return bytes(collector.octets)
-
-    def _copy_octets(
-        self, reply: Reply | None, body_filter: ContentFilter | None, ideal: bytes = b""
-    ) -> Dialogue[None]:
-        if reply is not None:
-            yield StartBody(reply)
-        body: CopiedBody = yield CopyBody(self._label, self._count, filter=body_filter, ideal=ideal)
-        if self._count is None:
-            self._completeness.record_close(close_notify=body.close_notify)
-        else:
-            self._completeness.record_proof("length")
-
-    def _copy_text(
-        self,
-        reply: Reply | None,
-        periods: PeriodUnstuffer,
-        body_filter: ContentFilter | PeriodUnstuffer,
-        ideal: bytes = b"",
-    ) -> Dialogue[None]:
-        """Copy a text; all received bytes are emitted before an error is raised.
-
-        If the connection is reset after a final period, the text is complete. If an idle timeout expires
-        after a final period, the text is complete only if a header line announced a final period.
-        """
-        body = _NO_BODY
-        if reply is not None:
-            yield StartBody(reply)
-        try:
-            body = yield CopyBody(self._label, filter=body_filter, ideal=ideal + b".\n")
-        except (Disconnected, Truncated):
-            if not periods.last_line:
-                yield from _emit(body_filter.abandon())
-                raise
-            yield from _emit(body_filter.finish())
-        except TimedOut:
-            if not self._expects_period or periods.last_line != b".\r\n":
-                yield from _emit(body_filter.abandon())
-                raise
-            yield from _emit(body_filter.finish())
-        self._check_text_end(periods, body)
-
-    def _check_text_end(self, periods: PeriodUnstuffer, body: CopiedBody) -> None:
-        if periods.is_over_limit:
-            detail = "too much text with doubled periods; they stay as received"
-            self._completeness.warn("gopher:periods-kept", detail)
-        if periods.terminator:
-            self._completeness.record_proof("terminator", close_notify=body.close_notify)
-        elif not self._expects_period:
-            self._completeness.record_close(close_notify=body.close_notify)
-        elif not body.octets:
-            raise Disconnected("the connection ended before the first byte of the reply")
-        else:
-            message = f"the reply ended after {body.octets} bytes without its final period"
-            raise Truncated(message, received=body.octets)
-
-
-_NO_BODY = CopiedBody(0)
-
-
-def _emit(pieces: tuple[bytes, ...]) -> Dialogue[None]:
-    for octets in pieces:
-        if octets:
-            yield EmitBody(octets)
 
 
 # Dot-stuffing: RFC 1436 ends a text with a line of one period (a lone period), and doubles a period at the

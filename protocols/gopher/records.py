@@ -44,7 +44,7 @@ def emit_records(answer: GopherAnswer) -> Dialogue[None]:
     if answer.command.requested != "attributes":
         yield from answer.emit(record_entries(answer))
         return
-    octets = yield from answer.content.read_all(RECORD_LIMIT, _EXPECTED_RECORD)
+    octets = yield from answer.read_all(RECORD_LIMIT, _EXPECTED_RECORD)
     records = parse_records(octets, answer.line_limit)
     if not records:
         raise ProtocolError("reply to a request for attributes has none")
@@ -60,7 +60,7 @@ def emit_records(answer: GopherAnswer) -> Dialogue[None]:
 
 def emit_form(answer: GopherAnswer) -> Dialogue[bool]:
     """Emit the lines of the item's form as a listing, or return False if the item has no form."""
-    octets = yield from answer.content.read_all(RECORD_LIMIT, _EXPECTED_RECORD)
+    octets = yield from answer.read_all(RECORD_LIMIT, _EXPECTED_RECORD)
     records = parse_records(octets, answer.line_limit)
     form = find_form(records[0]) if records else None
     if form is None:
@@ -76,8 +76,7 @@ def emit_form(answer: GopherAnswer) -> Dialogue[bool]:
 def _reply(
     answer: GopherAnswer, octets: bytes, size: int, extra: Mapping[str, JsonValue], listing: EntryReader
 ) -> Reply:
-    restore = answer.content.restore
-    raw = octets if restore is None else restore(octets)
+    raw = octets if answer.restore is None else answer.restore(octets)
     return Reply(
         kind=answer.shape.kind,
         media_type=answer.shape.media_type,

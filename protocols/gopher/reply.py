@@ -11,8 +11,16 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from protocols.contract import Reply
-from protocols.errors import Declined, Disconnected, NotFound, TryLater
-from protocols.gopher.content import TAIL_LENGTH, Completeness, GopherContent, closing_period
+from protocols.errors import Declined, Disconnected, NotFound, TimedOut, Truncated, TryLater
+from protocols.gopher.content import (
+    TAIL_LENGTH,
+    CollectingFilter,
+    Completeness,
+    ContentFilter,
+    IdentityFilter,
+    PeriodUnstuffer,
+    closing_period,
+)
 from protocols.gopher.menu import (
     ATTRIBUTES_VIEW,
     MenuLines,
@@ -31,7 +39,7 @@ from protocols.gopher.request import (
 )
 from protocols.gopher.url import ITEM_TYPES, SIGNATURE_LENGTH, GopherUrl, find_media_type
 from protocols.location import Kind
-from protocols.step import Dialogue
+from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody, StartBody
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:
@@ -59,17 +67,18 @@ RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, "records", textual=True)
 
 
 class GopherAnswer:
-    """The reply to one gopher request.
+    """The reply to one gopher request: its metadata and its body.
 
     Args:
         sent: The length of the request line in bytes.
         header: The header line; None for an unframed reply.
-        shape: The format of the reply.
+        shape: The format of the reply. A textual reply without a header line is decoded as text.
         line_limit: The maximum length of a line of a listing, in bytes.
-        raw: Whether to emit the bytes as received, without parsing.
+        raw: Whether to emit the header line and all bytes as received, without parsing.
 
     Attributes:
         has_records: Whether the reply consists of attribute records.
+        restore: The function that encodes the decoded body to its original bytes, or None.
     """
 
     def __init__(
@@ -89,8 +98,13 @@ class GopherAnswer:
         self._raw = raw
         self.line_limit = line_limit
         self.completeness = Completeness(is_encrypted=url.scheme == "gophers")
-        self.content = GopherContent(header, self.completeness, shape.textual, raw)
         self._header = header
+        self._label = "the reply, until the server closes" if header is None else header.description
+        self._count = None if header is None else header.count
+        self._expects_period = header is not None and header.has_period
+        is_stuffed = self._expects_period or (shape.textual and header is None)
+        self._periods = PeriodUnstuffer() if is_stuffed else None
+        self.restore = None if self._periods is None or raw else self._periods.restore
         if sent > SAFE_REQUEST:
             self.completeness.warn(
                 "gopher:long-request", f"request of {sent} bytes; some servers read only {SAFE_REQUEST}"
@@ -106,26 +120,111 @@ class GopherAnswer:
         The reader `records` converts attribute records, which are streamed. Only the requested attribute
         blocks are emitted.
         """
-        command, header, is_menu = self.command, self._header, self.shape.listing == "items"
+        command, is_menu = self.command, self.shape.listing == "items"
         legible = self.has_records and command.requested == "directory"
         names = command.attributes if legible else ()
-        size = None if names or header is None else header.count
-        if self._raw and header is not None and size is not None:
-            size += len(header.octets)
         reply = Reply(
             kind=self.shape.kind,
             media_type=self.shape.media_type,
-            size=size,
+            size=None if names else self._count,
             listing=MenuReader(self.url, self.line_limit) if is_menu else records,
             legible=legible,
-            raw=None if names else self.content.restore,
+            raw=None if names else self.restore,
             findings=self.completeness.findings,
             verified=self.completeness.verified,
         )
         if command.view:
             view = command.view.decode("latin-1")
             reply.meta, reply.extra = (("view-requested", view),), {"view_requested": view}
-        return self.content.emit(reply, names)
+        body_filter: ContentFilter | None = None
+        if names:
+            from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs name attributes.
+
+            body_filter = ContentFilter(self._periods, BlockFilter(names))
+        elif self._raw:
+            octets = b"" if self._header is None else self._header.octets
+            body_filter = IdentityFilter(self._periods, octets)
+            reply.size = None if reply.size is None else reply.size + len(octets)
+        if self._periods is None:
+            return self._copy_octets(reply, body_filter)
+        return self._copy_text(reply, self._periods, body_filter or self._periods)
+
+    def read_all(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
+        """Read the complete body into memory, and return it.
+
+        Args:
+            limit: The maximum size of the body in bytes.
+            ideal: The body that a plan expects.
+        """
+        collector = CollectingFilter(self._periods, limit)
+        if self._periods is not None:
+            yield from self._copy_text(None, self._periods, collector, ideal)
+        else:
+            yield from self._copy_octets(None, collector, ideal)
+        return bytes(collector.octets)
+
+    def _copy_octets(
+        self, reply: Reply | None, body_filter: ContentFilter | None, ideal: bytes = b""
+    ) -> Dialogue[None]:
+        if reply is not None:
+            yield StartBody(reply)
+        body: CopiedBody = yield CopyBody(self._label, self._count, filter=body_filter, ideal=ideal)
+        if self._count is None:
+            self.completeness.record_close(close_notify=body.close_notify)
+        else:
+            self.completeness.record_proof("length")
+
+    def _copy_text(
+        self,
+        reply: Reply | None,
+        periods: PeriodUnstuffer,
+        body_filter: ContentFilter | PeriodUnstuffer,
+        ideal: bytes = b"",
+    ) -> Dialogue[None]:
+        """Copy a text; all received bytes are emitted before an error is raised.
+
+        If the connection is reset after a final period, the text is complete. If an idle timeout expires
+        after a final period, the text is complete only if a header line announced a final period.
+        """
+        body = _NO_BODY
+        if reply is not None:
+            yield StartBody(reply)
+        try:
+            body = yield CopyBody(self._label, filter=body_filter, ideal=ideal + b".\n")
+        except (Disconnected, Truncated):
+            if not periods.last_line:
+                yield from _emit(body_filter.abandon())
+                raise
+            yield from _emit(body_filter.finish())
+        except TimedOut:
+            if not self._expects_period or periods.last_line != b".\r\n":
+                yield from _emit(body_filter.abandon())
+                raise
+            yield from _emit(body_filter.finish())
+        self._check_text_end(periods, body)
+
+    def _check_text_end(self, periods: PeriodUnstuffer, body: CopiedBody) -> None:
+        if periods.is_over_limit:
+            detail = "too much text with doubled periods; they stay as received"
+            self.completeness.warn("gopher:periods-kept", detail)
+        if periods.terminator:
+            self.completeness.record_proof("terminator", close_notify=body.close_notify)
+        elif not self._expects_period:
+            self.completeness.record_close(close_notify=body.close_notify)
+        elif not body.octets:
+            raise Disconnected("the connection ended before the first byte of the reply")
+        else:
+            message = f"the reply ended after {body.octets} bytes without its final period"
+            raise Truncated(message, received=body.octets)
+
+
+_NO_BODY = CopiedBody(0)
+
+
+def _emit(pieces: tuple[bytes, ...]) -> Dialogue[None]:
+    for octets in pieces:
+        if octets:
+            yield EmitBody(octets)
 
 
 # Format detection. The requested view determines the format of a Gopher+ reply. The item type determines the
