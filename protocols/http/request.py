@@ -136,7 +136,7 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
     base = _collect_own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
     extra = _make_conditional_fields(options)
     if not (options.headers or extra):
-        return _request(method, format_target(url), base, b"")
+        return HttpRequest(method, format_target(url), base)
     check_headers(options.headers)
     caller_names = {name.lower() for name, _ in options.headers}
     fields = (
@@ -191,28 +191,22 @@ def prepare(
             shown = name.decode("latin-1")
             raise Refused("S02", f"the value of the header {shown} holds a control character")
         fields.append((name, value))
-    return _request(method, target, tuple(fields), body)
-
-
-def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source) -> HttpRequest:
     if not _GRAPHIC.fullmatch(target):
         raise Refused("S02", "the request target must be graphic ASCII")
-    return HttpRequest(method, target, fields, body)
+    return HttpRequest(method, target, tuple(fields), body)
 
 
 def format_target(url: HttpUrl) -> bytes:
     """Return the request target: the path and search part of the URL, as written in the URL.
 
-    `prepare` checks the target again.
-
     Raises:
-        Refused: the path or search contains a character outside ASCII (S02).
+        Refused: the path or search contains a byte outside 21–7E (S02, header injection).
     """
     search = "" if url.search is None else f"?{url.search}"
-    try:
-        return f"/{url.path or ''}{search}".encode("ascii")
-    except UnicodeEncodeError as error:
-        raise Refused("S02", "path and search must be graphic ASCII") from error
+    target = f"/{url.path or ''}{search}".encode("utf-8", "surrogatepass")
+    if not _GRAPHIC.fullmatch(target):
+        raise Refused("S02", "path and search must be graphic ASCII")
+    return target
 
 
 def format_host(url: HostUrl) -> bytes:
