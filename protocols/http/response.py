@@ -189,17 +189,19 @@ def format_date(moment: datetime) -> str:
 
 def parse_date(text: str) -> datetime | None:
     """Parse a date, and return it in UTC, or None for an invalid date."""
-    if match := _IMF_FIXDATE.fullmatch(text) or re.fullmatch(_RFC_850, text):
+    if match := _IMF_FIXDATE.fullmatch(text):
         day, month, year, time = match.groups()
+    elif match := re.fullmatch(_RFC_850, text):
+        day, month, year, time = match.groups()
+        year = f"19{year}" if int(year) >= _CENTURY_TURN else f"20{year}"
     elif match := re.fullmatch(_ASCTIME, text):
         month, day, time, year = match.groups()
+        day = day.replace(" ", "0")
     else:
         return None
-    if len(year) == 2:
-        year = f"19{year}" if int(year) >= _CENTURY_TURN else f"20{year}"
     clock = time[:6] + min(time[6:], "59")  # `datetime` does not support second 60 (a leap second).
     try:
-        return datetime.fromisoformat(f"{year}-{_NUMBERS[month]}-{day.replace(' ', '0')}T{clock}+00:00")
+        return datetime.fromisoformat(f"{year}-{_NUMBERS[month]}-{day}T{clock}+00:00")
     except (KeyError, ValueError):
         return None
 
