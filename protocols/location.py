@@ -7,10 +7,9 @@ parses URLs starts fast.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, cast
 
 from protocols.text import Masked, brief, instant, quote_text
@@ -138,9 +137,9 @@ class Url:
 
         An empty password is displayed as empty. Messages and logs contain only the redacted text.
         """
-        for name, start, end in self.places:
-            if name in ("password", "answers") and start < end:
-                return Masked(f"{self.text[:start]}****{self.text[end:]}")
+        for place in self.places:
+            if place.name in {"password", "answers"} and place.start < place.end:
+                return Masked(f"{self.text[: place.start]}****{self.text[place.end :]}")
         return Masked(self.text)
 
     @property
@@ -169,14 +168,14 @@ class Url:
         """
         words: list[Word] = []
         kind: type = type(self)
-        names, values_of = _find_sendable(kind)
-        for name, value in zip(names, values_of(self), strict=True):
+        for name in _list_sendable(kind):
+            value: Any = getattr(self, name)
             if value is None or (exact := type(value)) is int:  # faster than `isinstance`
                 continue
             if exact is bytes:
-                words += ((name, name, value, False),)
+                words.append((name, name, value, False))
             elif exact is str:
-                words += ((name, name, value.encode("utf-8", "surrogatepass"), True),)
+                words.append((name, name, value.encode("utf-8", "surrogatepass"), True))
             else:
                 words += _words(name, name, value)
         return words
@@ -217,15 +216,9 @@ _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
 @cache  # one entry per class of URLs
-def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
-    """Return the names of the URL fields that a dialogue may send.
-
-    The second value is a function that reads the values of these fields.
-    """
-    names = tuple(member.name for member in fields(cast("type[Url]", kind)) if member.name not in _NOT_SENT)
-    return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
-        [getattr(url, name) for name in names]
-    )
+def _list_sendable(kind: type) -> tuple[str, ...]:
+    """Return the names of the URL fields that a dialogue may send."""
+    return tuple(member.name for member in fields(cast("type[Url]", kind)) if member.name not in _NOT_SENT)
 
 
 def _words(component: str, name: str, value: object) -> list[Word]:
