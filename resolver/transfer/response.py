@@ -104,9 +104,10 @@ class Retrieved(Facts):
 
     @classmethod
     def of(cls, members: dict[str, Any], **others: Any) -> Self:
-        """Return a response with all its members, faster than `__init__`, which sets them one by one."""
+        """Return a response with the dict `members`, faster than `__init__`, which sets them one by one."""
         response = cls.__new__(cls)
-        vars(response).update(members, **others)
+        members.update(others)
+        object.__setattr__(response, "__dict__", members)
         return response
 
     def as_json(self) -> dict[str, JsonValue]:

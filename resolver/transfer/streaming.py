@@ -517,18 +517,18 @@ class StreamingResponse(LiveFacts):
         The arguments are added to the findings and successful checks of this response.
         """
         retrieval = self._retrieval
-        return {
-            **retrieval.facts,
-            "url": (url := self.url),
-            "requested_url": url if retrieval.requested.url is self.request.url else self.requested_url,
-            "findings": (*self.findings, *findings),
-            "verified": tuple(sorted({*retrieval.reply.verified, *proved})),
-            "elapsed": retrieval.clock.elapsed,
-            "retrieved": datetime.now(UTC),
-            "peer": self.peer,
-            "proxy": retrieval.url_gate.proxy,
-            "chain": self.chain if retrieval.earlier else (),
-        }
+        return dict(
+            retrieval.facts,
+            url=(url := self.url),
+            requested_url=url if retrieval.requested.url is self.request.url else self.requested_url,
+            findings=(*self.findings, *findings),
+            verified=tuple(sorted({*retrieval.reply.verified, *proved})),
+            elapsed=retrieval.clock.elapsed,
+            retrieved=datetime.now(UTC),
+            peer=self.peer,
+            proxy=retrieval.url_gate.proxy,
+            chain=self.chain if retrieval.earlier else (),
+        )
 
 
 # Stores for the bytes of an object: a file, memory, standard output. A store counts its bytes and can return
