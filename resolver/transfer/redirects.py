@@ -22,6 +22,7 @@ from resolver.policy.redirects import (
     select_harmless,
 )
 from resolver.policy.settings import Policy, format_names
+from resolver.transfer.limits import SizeLimit, max_streamed
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import join, parse, strip_user
 
@@ -44,6 +45,7 @@ class RetrievalRequest(NamedTuple):
     - `chain_start` is the number of earlier URLs that were requested before the last change of the cookies. A
       second request for these URLs is not a redirect loop, because the cookies have changed.
     - `leads` is a function that checks redirects in addition to rule S10.
+    - `limit` is the function that returns the maximum size of the body.
     """
 
     url: Url
@@ -55,6 +57,7 @@ class RetrievalRequest(NamedTuple):
     cookie_changes: int = 0
     chain_start: int = 0
     leads: Leads | None = None
+    limit: SizeLimit = max_streamed
 
 
 def next_request(
@@ -94,16 +97,15 @@ def next_request(
     if request.leads is not None:
         request.leads(request.url, url)
     carries = may_carry_credentials(request.url, url, policy)
-    return RetrievalRequest(
-        url,
-        replace(_carry(request) if carries else _strip(request.options), asked=_find_original_user(request)),
+    options = _carry(request) if carries else _strip(request.options)
+    return request._replace(
+        url=url,
+        options=replace(options, asked=_find_original_user(request)),
         origin="derived",
         referrer=moved.found_in or Referrer(request.url.shown, peer),
         in_clear=in_clear and is_same_origin(request.url, url),
-        transfer=request.transfer,
         cookie_changes=changes,
         chain_start=start,
-        leads=request.leads,
     )
 
 

@@ -28,7 +28,7 @@ from resolver.network.events import PROGRESS, Finished, OnEvent, Progress, Start
 from resolver.network.mask import Mask
 from resolver.network.url_gate import UrlGate
 from resolver.policy.schemes import no_handler, through_gateway
-from resolver.transfer.limits import LimitedBody, SizeLimit, collect_error_body, locate_error
+from resolver.transfer.limits import LimitedBody, collect_error_body, locate_error
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest as RetrievalRequest
 from resolver.transfer.redirects import next_request
@@ -97,7 +97,6 @@ class Retrieval(OpenRetrieval):
         clock: Clock | None = None,
         attempt: int = 1,
         *,
-        limit: SizeLimit,
         reported: ReportedFindings | None = None,
     ) -> None:
         self._network = network
@@ -114,7 +113,6 @@ class Retrieval(OpenRetrieval):
         self._failures: list[Finding] = []
         self._mask = Mask()
         self._hide = self._mask.hide_in_text
-        self._size_limit = limit
         self._conversation: AbstractAsyncContextManager[Reply] | None = None
         self._recording: TryRecording | None = None
         if network.recorder is not None:
@@ -173,7 +171,7 @@ class Retrieval(OpenRetrieval):
         through = through_gateway(request.url, gateways) if gateways else None
         if through is not None:  # the origin is "user", because the user configured the gateway
             request = self._request = RetrievalRequest(
-                through, options=request.options, transfer=request.transfer
+                through, options=request.options, transfer=request.transfer, limit=request.limit
             )
             url_gate = self._admit(request, clock)
         scheme = url_gate.row
@@ -228,7 +226,7 @@ class Retrieval(OpenRetrieval):
             limits = self._network.limits_of(request.url)
         if self._recording is not None:
             options = self._recording.options(request.url, options)
-        max_size = self._size_limit(limits)
+        max_size = request.limit(limits)
         admission = self._network.judge_url(
             request.url,
             origin=request.origin,

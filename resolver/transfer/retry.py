@@ -26,7 +26,7 @@ from protocols.errors import (
 from protocols.options import NOTHING
 from resolver.files.faults import is_scarce, max_descriptors
 from resolver.network.clock import Clock
-from resolver.network.events import OnEvent, Retrying
+from resolver.network.events import Retrying
 from resolver.network.task import MAX_WAIT, Requeue, TaskContext, current, is_push_back
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
@@ -84,22 +84,20 @@ class Retrier:
 
     def __init__(
         self,
-        open_: Callable[[RetrievalRequest, Clock, int], Retrieval],
+        network: Network,
         requests: Sequence[RetrievalRequest],
         store: Store,
         fill: Fill,
         retry_policy: RetryPolicy,
-        on_event: OnEvent,
         *,
         proved: bool = False,
     ) -> None:
-        self._open = open_
+        self._network = network
         self._locations = list(map(Location, requests))
         self._first = self._source = self._locations[0]
         self._store = store
         self._fill = fill
         self._retry_policy = retry_policy
-        self._on_event = on_event
         self._proved = proved
         self._reply: StreamingResponse | None = None
         self._changes = 0
@@ -207,7 +205,7 @@ class Retrier:
             return
         request = location.request
         task.memory[self._key] = self.attempts, failures if counts else failures - 1, request.transfer
-        self._on_event(
+        self._network.on_event(
             Retrying(request.url.shown, error.tried(self.attempts), pause, transfer=request.transfer)
         )
         raise Requeue from error
@@ -232,7 +230,7 @@ class Retrier:
         if pause > MAX_WAIT:
             raise error.tried(self.attempts)
         requested = self._locations[0].request
-        self._on_event(
+        self._network.on_event(
             Retrying(requested.url.shown, error.tried(self.attempts), pause, transfer=requested.transfer)
         )
         try:
@@ -253,7 +251,7 @@ class Retrier:
         # Before a retry, discard the metadata from the listing, because the metadata may be outdated.
         if self.attempts > 1 and request.options.listed != NOTHING:
             request = request._replace(options=replace(request.options, listed=NOTHING))
-        async with self._open(request, clock, self.attempts) as reply:
+        async with Retrieval(self._network, request, clock, self.attempts) as reply:
             self._reply = reply
             if (task := current()) is not None:
                 task.refusals.has_answered = True

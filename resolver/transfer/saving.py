@@ -40,7 +40,7 @@ from resolver.ledger import etag_of_row
 from resolver.network.connecting import first_of
 from resolver.network.events import Kept
 from resolver.network.task import current
-from resolver.transfer.limits import LimitedBody, max_streamed
+from resolver.transfer.limits import LimitedBody
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import NoDocument, RetrievalRequest
 from resolver.transfer.response import Saved
@@ -432,7 +432,7 @@ class Saver:
         # imported lazily: few users request segments
         from resolver.transfer.segmented import SegmentedDownload
 
-        open_ = partial(Retrieval, self._network, limit=max_streamed, reported=set())
+        open_ = partial(Retrieval, self._network, reported=set())
         policy, on_event = self._retry_policy, self._network.on_event
         segmented = SegmentedDownload(
             open_,
@@ -502,15 +502,7 @@ class Saver:
             await fill(reply, sink)
 
     def _retrier(self, requests: Sequence[RetrievalRequest], store: Store, fill: Fill) -> Retrier:
-        return Retrier(
-            partial(Retrieval, self._network, limit=max_streamed),
-            requests,
-            store,
-            fill,
-            self._retry_policy,
-            self._network.on_event,
-            proved=self._is_proved,
-        )
+        return Retrier(self._network, requests, store, fill, self._retry_policy, proved=self._is_proved)
 
     def _report(self, rule: str, detail: str) -> None:
         self._findings.append(Finding(rule, "warn", detail))

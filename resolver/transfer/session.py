@@ -117,7 +117,7 @@ class Resolver:
             clock=partial(datetime.now, UTC),
             memory={},
         )
-        self._presets: dict[tuple[Wanted, bool], Options] = {}
+        self._presets: dict[tuple[Wanted, SizeLimit, bool], Options] = {}
         self._prefixes = MirrorPrefixes(settings.get("mirrored") or {})
         self._has_mirrors = bool(settings.get("mirrored") or settings.get("hosts"))
         self._network = Network(**settings)
@@ -158,7 +158,7 @@ class Resolver:
 
         By default, the size of the body is not limited. `Limits.body_everywhere` sets a limit.
         """
-        return Retrieval(self._network, self._request(url, origin, referrer), limit=max_streamed)
+        return Retrieval(self._network, self._request(url, origin, referrer))
 
     def resume(
         self,
@@ -188,7 +188,7 @@ class Resolver:
         if start or known is not None:
             options = replace(request.options, start=start, known=known or Validators())
             request = request._replace(options=options)
-        return Retrieval(self._network, request, limit=max_streamed)
+        return Retrieval(self._network, request)
 
     def listing(
         self,
@@ -198,7 +198,7 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
         """Open the response of a listing, or of a document with links (http index page)."""
-        return Retrieval(self._network, self._request(url, origin, referrer, "listing"), limit=max_streamed)
+        return Retrieval(self._network, self._request(url, origin, referrer, "listing"))
 
     async def fetch(
         self,
@@ -211,7 +211,7 @@ class Resolver:
 
         Raises `ResolveError` if the object cannot be retrieved or is incomplete.
         """
-        request = self._request(url, origin, referrer, prompt=True)
+        request = self._request(url, origin, referrer, limit=max_collected, prompt=True)
         return await self._collect(request)
 
     async def _collect(self, request: RetrievalRequest, retry_policy: RetryPolicy | None = None) -> Response:
@@ -227,7 +227,7 @@ class Resolver:
             if reply.has_entries:
                 entries = await self._parse_entries(reply, memory.tail(memory.position))
 
-        retrier = self._retrier(request, memory, fill, max_collected, retry_policy)
+        retrier = self._retrier(request, memory, fill, retry_policy)
         try:
             reply = await retrier.retry(self._network.start_clock(request.url))
         except ResolveError as error:
@@ -245,19 +245,17 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> Retrier:
         """Return a `Retrier`, which retrieves the URL into a store of the caller."""
-        return self._retrier(self._request(url, origin, referrer), keep, fill, max_streamed)
+        return self._retrier(self._request(url, origin, referrer), keep, fill)
 
     def _retrier(
         self,
         request: RetrievalRequest,
         keep: Store,
         fill: Fill,
-        limit: SizeLimit,
         retry_policy: RetryPolicy | None = None,
     ) -> Retrier:
-        open_ = partial(Retrieval, self._network, limit=limit)
         policy = retry_policy or self._retry_policy or ONE_TRY
-        return Retrier(open_, (request,), keep, fill, policy, self._network.on_event)
+        return Retrier(self._network, (request,), keep, fill, policy)
 
     def limits_of(self, url: Url) -> Limits:
         """Return the limits for the URL: those for its host, or the `limits` of the session."""
@@ -308,8 +306,8 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
         """Open a response without a body (http HEAD). The header fields of the server are in `meta`."""
-        request = self._request(url, origin, referrer, "facts", prompt=True)
-        return Retrieval(self._network, request, limit=ignore_limits)
+        request = self._request(url, origin, referrer, "facts", ignore_limits, prompt=True)
+        return Retrieval(self._network, request)
 
     async def server_name(
         self,
@@ -328,14 +326,14 @@ class Resolver:
         parsed = make_url(url, strict=self._strict, origin=origin)
         if (row := registry.find(parsed.scheme)) is None or not row.suggests:
             return None
-        request = self._request(parsed, origin, referrer, "facts", prompt=True)
+        request = self._request(parsed, origin, referrer, "facts", ignore_limits, prompt=True)
         reply = await self._stream_facts(request)
         return server_file_name(reply.suggested)
 
     async def _stream_facts(self, request: RetrievalRequest) -> StreamingResponse:
         clock = self._network.start_clock(request.url)
         try:
-            return await self._retrier(request, MemoryStore(), skip, ignore_limits).retry(clock)
+            return await self._retrier(request, MemoryStore(), skip).retry(clock)
         except ResolveError as error:
             requeue_if_scarce(error, request.url, self._network)
             raise trim_traceback(error) from error.__cause__
@@ -357,7 +355,7 @@ class Resolver:
         parsed = make_url(url, strict=self._strict, origin=origin)
         if (row := registry.find(parsed.scheme)) is None or not row.suggests or not is_index(parsed):
             return ""
-        request = self._request(parsed, origin, referrer, "facts", prompt=True)
+        request = self._request(parsed, origin, referrer, "facts", ignore_limits, prompt=True)
         try:
             reply = await self._stream_facts(request)
         except (Declined, ProtocolError):  # the retrieval of the object raises the same error, or it succeeds
@@ -487,7 +485,7 @@ class Resolver:
         # imported lazily, with all of `resolver.files`: many sessions save no files
         from resolver.transfer.attachments import AttachmentOrder, AttachmentSaver
 
-        request = partial(self._request, origin=origin, referrer=referrer, prompt=True)
+        request = partial(self._request, origin=origin, referrer=referrer, limit=max_collected, prompt=True)
         first = request(url)
         order = AttachmentOrder(
             directory=fspath(directory),
@@ -669,6 +667,7 @@ class Resolver:
         origin: Origin,
         referrer: tuple[str, str | None] | None,
         want: Wanted = "content",
+        limit: SizeLimit = max_streamed,
         *,
         prompt: bool = False,
         transfer: int = 0,
@@ -678,18 +677,24 @@ class Resolver:
         except ResolveError as error:
             raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        # Most requests differ only in `want` and `prompt`. Therefore requests with equal values share a
-        # cached `Options` object.
-        if (options := self._presets.get((want, prompt))) is None:
-            is_collected = want == "content" and prompt  # other requests for content are streamed
-            size = self.limits.body if is_collected else max_streamed(self.limits)
+        # Most requests differ only in `want`, `limit` and `prompt`. Therefore requests with equal values
+        # share a cached `Options` object.
+        if (options := self._presets.get((want, limit, prompt))) is None:
             early = prompt and self._network.recorder is None  # an archive has one exchange after another
-            options = self._presets[want, prompt] = replace(self._options, want=want, prompt=early, most=size)
+            options = replace(self._options, want=want, prompt=early, most=limit(self.limits))
+            self._presets[want, limit, prompt] = options
         transfer = transfer or self._network.next_transfer()
         changes = count_changes(options) if options.memory else 0
         leads = self._lists if want == "listing" else self._leads
         return RetrievalRequest(
-            parsed, options, origin, found_in, transfer=transfer, cookie_changes=changes, leads=leads
+            parsed,
+            options,
+            origin,
+            found_in,
+            transfer=transfer,
+            cookie_changes=changes,
+            leads=leads,
+            limit=limit,
         )
 
 
@@ -733,7 +738,7 @@ class ConfinedSession(Resolver):
     ) -> StreamingResponse:
         """Retrieve a listing into a store, with retries. Raises `ResolveError`."""
         request = self._request(url, origin, referrer, "listing")
-        retrier = self._retrier(request, keep, fill, max_streamed)
+        retrier = self._retrier(request, keep, fill)
         try:
             return await retrier.retry(self._network.start_clock(url))
         except ResolveError as error:

@@ -15,7 +15,6 @@ import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from protocols.contract import Finding, Referrer, Validators
@@ -26,7 +25,6 @@ from resolver.network.clock import Clock
 from resolver.transfer.naming import last_part, make_sibling_url
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
-from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Retrier
 from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import MemoryStore, StreamingResponse
@@ -219,16 +217,16 @@ class ExpectedDigest:
             referrer=Referrer(reply.url, reply.source),
             options=replace(reply.request.options, want="content", start=0, known=Validators()),
             transfer=self._network.next_transfer(),
+            limit=lambda _: _MAX_CHECKSUM_FILE,
         )
         memory = MemoryStore()
         retrier = Retrier(
-            partial(Retrieval, self._network, limit=lambda _: _MAX_CHECKSUM_FILE),
+            self._network,
             (request,),
             memory,
             lambda response: memory.fill(response.body),
             # the server has already responded, so `tries_before_data` does not apply
             replace(self._retry_policy, tries_before_data=None),
-            self._network.on_event,
         )
         try:
             response = await retrier.retry(self._clock)
