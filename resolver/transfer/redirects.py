@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from protocols.contract import Credentials, Moved, Options
 from protocols.errors import InvalidUrl, NotConfigured, ProtocolError, Refused
@@ -97,10 +97,10 @@ def next_request(
     if request.leads is not None:
         request.leads(request.url, url)
     carries = may_carry_credentials(request.url, url, policy)
-    options = _carry(request) if carries else _strip(request.options)
+    members = _carry(request) if carries else _strip(request.options)
     return request._replace(
         url=url,
-        options=replace(options, asked=_find_original_user(request)),
+        options=replace(request.options, asked=_find_original_user(request), **members),
         origin="derived",
         referrer=moved.found_in or Referrer(request.url.shown, peer),
         in_clear=in_clear and is_same_origin(request.url, url),
@@ -122,8 +122,8 @@ def count_changes(options: Options) -> int:
     return sum([getattr(memory, "revision", 0) for memory in options.memory.values()])
 
 
-def _carry(request: RetrievalRequest) -> Options:
-    """Return the options of the request for a redirect to the same host and port.
+def _carry(request: RetrievalRequest) -> dict[str, Any]:
+    """Return the changed members of the options for a redirect to the same host and port.
 
     The options contain the credentials from the old URL, because the URL of the redirect does not contain
     credentials (S06).
@@ -131,12 +131,12 @@ def _carry(request: RetrievalRequest) -> Options:
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)
     if user is None and password is None:
-        return request.options
-    return replace(request.options, login=Credentials(user or b"", password or b""))
+        return {}
+    return {"login": Credentials(user or b"", password or b"")}
 
 
-def _strip(options: Options) -> Options:
-    return replace(options, headers=select_harmless(options.headers), login=None)
+def _strip(options: Options) -> dict[str, Any]:
+    return {"headers": select_harmless(options.headers), "login": None}
 
 
 def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
