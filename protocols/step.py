@@ -310,7 +310,7 @@ class AwaitData(NamedTuple, Generic[T]):
     The result is a `BodyStarted`. The next `Receive` continues a partially received value and must have the
     same kind of reader. With `announced`, the client reads the reply before the data. This order is faster.
     Two conditions for `announced`: the peer sends a reply before any data, and the peer always closes the
-    data connection.
+    data connection. If the first read returns `size` bytes, the client also reads the end of the data.
     """
 
     reader: Reader[T]
@@ -318,6 +318,7 @@ class AwaitData(NamedTuple, Generic[T]):
     ideal: T
     weigh: Callable[[Sequence[T]], DataExpectation]
     announced: bool = False
+    size: int | None = None
 
 
 class CloseData(FieldlessStep):

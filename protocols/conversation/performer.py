@@ -273,6 +273,13 @@ class DataConnection:
             return error
         return None
 
+    async def receive_end(self) -> None:
+        """Receive the end of the data. An error is raised after the buffered bytes were consumed."""
+        try:
+            self.buffer.feed(await self.stream.receive())
+        except (Disconnected, TimedOut) as error:
+            self.buffer.broken = error
+
     async def receive_available(self) -> NetworkError | None:
         """Receive the available bytes without waiting, and do not resume an interrupted TLS handshake."""
         if self._handshake is not DataTlsHandshake.NONE:
@@ -431,22 +438,22 @@ class Performer:
                 )
                 self.stream = self._pooled.stream
                 return self._pooled.state
-            case PlanNote():
-                pass
-            case RequestCredentials(user=user, challenged=challenged):
-                return await self._gate.credentials(user, challenged=challenged)
             case Connect(tls=tls):
                 self.stream = await self._open(self._gate.connect(tls=tls))
-            case Peek(reader=reader):
-                return await self._peek(reader)
-            case ReleaseToPool(state=state):
-                return self.release(state)
             case OpenData(port=port, tls=tls):
                 await self._open_data(port, tls)
             case AwaitData(announced=announced):
                 return await (self._await_announced(step) if announced else self._await_data(step))
             case CloseData():
                 await self._close_data()
+            case PlanNote():
+                pass
+            case RequestCredentials(user=user, challenged=challenged):
+                return await self._gate.credentials(user, challenged=challenged)
+            case Peek(reader=reader):
+                return await self._peek(reader)
+            case ReleaseToPool(state=state):
+                return self.release(state)
             case Send(lines=lines, unless=unless):
                 return await self._send_unless(partial(self.stream.send, *lines), unless)
             case SendBody(unless=unless):
@@ -530,11 +537,14 @@ class Performer:
         self._pooled = None
 
     def take_buffered(self, step: CopyBody) -> tuple[bytes, CopiedBody] | None:
-        """Return the copied bytes and the step's result, or None if the head came without the bytes."""
+        """Return the copied bytes and the step's result, or None if more bytes must be received."""
         count = step.count
-        if count is None or step.source != "connection" or step.filter is not None:
+        if step.filter is not None:
             return None
-        if count > len(self.buffer):
+        if step.source == "data" and count is None and self.data.buffer.at_end:
+            octets = self.data.buffer.take()
+            return octets, CopiedBody(len(octets), self.data.stream.close_notify_seen)
+        if count is None or step.source != "connection" or count > len(self.buffer):
             return None
         return self.buffer.take(count), CopiedBody(count, surplus=len(self.buffer))
 
@@ -703,6 +713,8 @@ class Performer:
         match step.weigh(values):
             case DataExpectation.MORE | DataExpectation.LAST:
                 broken = await data.receive()
+                if data.buffer and len(data.buffer) == step.size:
+                    await data.receive_end()
             case DataExpectation.BROKEN:
                 broken = await data.receive_available()
         return BodyStarted(values, len(data.buffer), broken, data.stream.close_notify_seen)

@@ -168,7 +168,7 @@ def transfer(
     is_announced = control.in_order and not control.protected and verb == b"RETR"
     try:
         start: BodyStarted[ControlReply] = yield AwaitData(
-            control.reader, what, _STARTED, _weigh, is_announced
+            control.reader, what, _STARTED, _weigh, is_announced, planned.expected if count is None else None
         )
     except TimedOut as error:
         raise (UnansweredCommand(error.message) if verb == b"MLSD" else error) from error.__cause__

@@ -8,18 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast
 
 import pytest
 import trio
 import trio.testing
 
-from protocols.contract import FirstResult, Line, Stream
+from protocols.contract import FirstResult, Line, Reply, Stream
+from protocols.conversation.driver import Conversation, hold
 from protocols.step import (
     AwaitData,
     BodyStarted,
     CloseData,
     Connect,
+    CopiedBody,
+    CopyBody,
     DataExpectation,
     Dialogue,
     OpenData,
@@ -27,18 +30,21 @@ from protocols.step import (
     Receive,
     Send,
     SendBody,
+    StartBody,
     StartTls,
     StopCondition,
 )
 from protocols.wire import Buffer, Rest, encode_line, encode_payload, read_line
 from resolver import (
     Disconnected,
+    Kind,
     Limits,
     Options,
     ProtocolError,
     ResolveError,
     TimedOut,
     TlsError,
+    Truncated,
     Unreachable,
 )
 from resolver.network import connecting as race
@@ -51,6 +57,7 @@ from tests.protocols.opening import perform
 A = TypeVar("A")
 B = TypeVar("B")
 LINE = read_line(100)
+RESET = Disconnected("reset")
 
 
 class Pipe:
@@ -63,14 +70,14 @@ class Pipe:
     def __init__(self) -> None:
         self.far, self._near = trio.testing.memory_stream_pair()
         self.close_notify_seen = False
-        self.broken = False
+        self.broken: ResolveError | None = None
         self.slow: trio.Event | None = None
         self.closed = False
 
     async def receive(self) -> bytes:
         octets = bytes(await self._near.receive_some())
-        if not octets and self.broken:
-            raise Disconnected("reset")
+        if not octets and self.broken is not None:
+            raise self.broken
         return octets
 
     async def start_tls(self) -> None:
@@ -210,7 +217,7 @@ async def test_await_data_malformed_line_with_data_is_raised(data: bytes) -> Non
 @pytest.mark.parametrize("reset", [False, True])
 async def test_await_data_control_closed_after_line_is_raised(reset: bool) -> None:
     gate = PipeGate()
-    gate.control.broken = reset
+    gate.control.broken = RESET if reset else None
     with pytest.raises(ExceptionGroup) as raised:
         await run(
             gate,
@@ -274,7 +281,7 @@ async def test_await_data_control_closed_takes_available_data(lines: bytes) -> N
 @pytest.mark.parametrize("broken", [False, True])
 async def test_await_data_closed_before_first_byte(broken: bool) -> None:
     gate = PipeGate()
-    gate.data.broken = broken
+    gate.data.broken = RESET if broken else None
     result = await run(gate, await_data(), feed_end(gate.data), feed_bytes(gate.control, b"2 a\n"))
     assert isinstance(result, tuple)
     begun, last = result
@@ -357,13 +364,55 @@ async def test_announced_data_may_be_empty() -> None:
 
 async def test_announced_data_reports_connection_error() -> None:
     gate = PipeGate()
-    gate.data.broken = True
+    gate.data.broken = RESET
     result = await run(
         gate, await_announced_data(), feed_bytes(gate.control, b"1 a\nx\n"), feed_end(gate.data)
     )
     assert isinstance(result, tuple)
     assert isinstance(result[0].broken, Disconnected)
     assert result[1] == b"x"
+
+
+async def copy_announced_data(gate: PipeGate) -> tuple[bytes, bytes, object]:
+    """Copy six bytes of data.
+
+    Return the bytes that are complete at the start of the body, all bytes, and the result or the error of the
+    copy.
+    """
+    results: list[object] = []
+
+    def dialogue() -> Dialogue[None]:
+        yield Connect()
+        yield OpenData(1)
+        yield AwaitData(line, "a line, then data", b"1", classify_line, announced=True, size=6)
+        yield StartBody(Reply(kind=Kind.UNKNOWN))
+        try:
+            results.append((yield CopyBody("data", source="data", expected=6)))
+        except ResolveError as error:
+            results.append(error)
+
+    for feed in (feed_bytes(gate.control, b"1 a\n"), feed_bytes(gate.data, b"octets"), feed_end(gate.data)):
+        await feed()
+    with trio.fail_after(HANG):
+        async with hold(dialogue(), gate) as reply:  # type: ignore[arg-type]
+            complete = cast(Conversation, reply.body).take_whole()
+            octets = b"".join([octets async for octets in reply.body])
+    return complete, complete + octets, results[0]
+
+
+async def test_announced_data_of_known_size_is_complete_at_start_of_body() -> None:
+    assert await copy_announced_data(PipeGate()) == (b"octets", b"octets", CopiedBody(6))
+
+
+@pytest.mark.parametrize(("failure", "error"), [(RESET, Truncated), (TimedOut("idle"), TimedOut)])
+async def test_announced_data_without_end_raises_error_after_all_bytes(
+    failure: ResolveError, error: type[ResolveError]
+) -> None:
+    gate = PipeGate()
+    gate.data.broken = failure
+    complete, octets, result = await copy_announced_data(gate)
+    assert (complete, octets) == (b"", b"octets")
+    assert type(result) is error
 
 
 @pytest.mark.parametrize("word", [b"5 a\n", b"4 a\n"])
