@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -113,11 +114,15 @@ def command(*words: bytes | Secret) -> Line:
     """
     line = encode_line(*words)
     if len(line.octets) > ARGUMENT_LIMIT:
-        for word in words:
-            octets = word.octets if isinstance(word, Secret) else word
-            if len(octets) > ARGUMENT_LIMIT:
-                raise Refused("S02", f"argument of {len(octets)} bytes exceeds the limit of {ARGUMENT_LIMIT}")
+        check_sizes(word.octets if isinstance(word, Secret) else word for word in words)
     return line
+
+
+def check_sizes(arguments: Iterable[bytes]) -> None:
+    """Raise `Refused` for an argument with more than 4,000 bytes."""
+    for octets in arguments:
+        if len(octets) > ARGUMENT_LIMIT:
+            raise Refused("S02", f"argument of {len(octets)} bytes exceeds the limit of {ARGUMENT_LIMIT}")
 
 
 #: The command that requests a data port (RFC 2428).
@@ -186,8 +191,9 @@ class Control:
 
     def begin(self, limits: Limits, keep: bool) -> None:
         """Prepare a reused connection for a retrieval."""
-        self.limits, self.keep, self.reader = limits, keep, read_reply(limits)
-        self.has_data, self.commands = False, 0
+        if limits is not self.limits:
+            self.limits, self.reader = limits, read_reply(limits)
+        self.keep, self.has_data, self.commands = keep, False, 0
 
     def route(self, cwds: tuple[bytes, ...]) -> DirectoryRoute:
         if not self.idle:
