@@ -225,7 +225,7 @@ class SegmentedDownload:
     # -- the segments
 
     async def _fetch_all(self) -> None:
-        await run_all([self._run_connection] * self._count)
+        await run_all([self._run_connection] * self._limit)
         if self._plan and self._error is not None and not self._lacks_ranges:
             raise self._error
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, SupportsIndex, Unpack
 
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
@@ -183,7 +183,12 @@ class Resolver:
             known: the `validators` of the earlier response. They identify the version of the object.
             origin: how the URL was chosen (`Provenance`).
             referrer: the URL and IP address of the document that contained the URL (`Provenance`).
+
+        Raises:
+            ValueError: `start` is not an integer of at least 0.
         """
+        if not isinstance(start, SupportsIndex) or start < 0:  # NumPy has integers of its own
+            raise ValueError(f"'start' must be an integer of at least 0, got {start!r}")
         request = self._request(url, origin, referrer, want="file")
         if start or known is not None:
             options = replace(request.options, start=start, known=known or Validators())

@@ -265,6 +265,7 @@ class _Expected(NamedTuple):
 
 _TEXT = _Expected("a string", (str,))
 _MAPPING = _Expected("a mapping", (Mapping,))
+_INTEGER = _Expected("an integer", (int,))
 
 #: The classes of settings that are not checked where they are used first.
 _CLASSES = {
@@ -283,6 +284,8 @@ _CLASSES = {
     "pin": _TEXT,
     "proxy": _TEXT,
     "recorder": _Expected("a resolver.warc.Recorder", (ArchiveTarget,)),
+    "segments": _INTEGER,
+    "segments_per_host": _INTEGER,
 }
 
 
@@ -300,13 +303,15 @@ def check_settings(settings: Settings | NetworkSettings, known: frozenset[str]) 
     Raises:
         TypeError: a name is unknown, or a value has a wrong type. The message does not show the value, which
             may be secret.
-        ValueError: `family` is not an IP version.
+        ValueError: `family` is not an IP version, or a number of connections is less than 1.
     """
     check_names(settings, known)
     for name, value in settings.items():
         expected = _CLASSES.get(name)
         if expected is not None and value is not None and not isinstance(value, expected.classes):
             raise TypeError(f"{name!r} must be {expected.words}, got {type(value).__name__}")
+        if expected is _INTEGER and isinstance(value, int) and value < 1:
+            raise ValueError(f"{name!r} must be at least 1, got {value}")
     if settings.get("family") not in (None, "4", "6"):
         raise ValueError(f"'family' must be '4' or '6', got {settings.get('family')!r}")
 

@@ -10,6 +10,8 @@ import pytest
 from resolver import (
     Host,
     HttpxTransport,
+    Limits,
+    NotConfigured,
     Policy,
     Resolver,
     RetryPolicy,
@@ -18,6 +20,7 @@ from resolver import (
     extract,
     fetch,
 )
+from resolver.transfer.batch import check_limits
 
 TAKERS: list[Callable[..., object]] = [Resolver, HttpxTransport, blocking.Resolver]
 
@@ -68,6 +71,41 @@ def test_resolver_setting_of_wrong_type_is_type_error_without_value(wrong: dict[
 def test_unknown_family_is_value_error(take: Callable[..., object], family: object) -> None:
     with pytest.raises(ValueError, match="'family' must be '4' or '6'"):
         take(family=family)
+
+
+#: Functions with one number each, and the least number.
+NUMBERS: dict[str, tuple[Callable[[Any], object], int]] = {
+    "segments": (lambda number: Resolver(segments=number), 1),
+    "segments_per_host": (lambda number: Resolver(segments_per_host=number), 1),
+    "start": (lambda number: Resolver().resume("http://h.example/", number), 0),
+    "rate": (lambda number: Resolver(rate=number), 1),
+    "timeout": (lambda number: Resolver(timeout=number), 0),
+    "concurrency": (lambda number: check_limits(number, None, None), 1),
+    "per_host": (lambda number: check_limits(1, number, None), 1),
+    "tries": (lambda number: RetryPolicy(tries=number), 0),
+    "delay": (lambda number: RetryPolicy(delay=number), 0),
+    **{
+        name: (lambda number, name=name: Limits(**{name: number}), 0)  # type: ignore[misc]
+        for name in Limits.__slots__
+        if name != "body_everywhere"
+    },
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("wrong", ["less", float("nan"), -float("inf"), "3"])
+def test_number_out_of_range_is_refused_before_a_request(name: str, wrong: object) -> None:
+    take, least = NUMBERS[name]
+    take(least)
+    with pytest.raises((TypeError, ValueError, NotConfigured)):
+        take(least - 1 if wrong == "less" else wrong)
+
+
+@pytest.mark.parametrize("name", ["segments", "segments_per_host", "start"])
+@pytest.mark.parametrize("wrong", [1.5, float("inf")])
+def test_fraction_as_whole_number_is_refused(name: str, wrong: float) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"'{name}' must be an integer"):
+        NUMBERS[name][0](wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"tries": float("nan")}, {"tries": -1}, {"delay": float("nan")}])
