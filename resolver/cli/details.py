@@ -283,7 +283,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "`fail` reports an error before anything is sent. `resume` appends the missing bytes to the file, "
         "`skip` keeps the file, and `replace` overwrites the file after the download is complete. `newer` "
         "downloads the object if its modification time is later, or if the time is equal and the size "
-        "differs. `rename` saves under an unused name such as `data.2.tar.gz`."
+        "differs. `rename` saves under an unused name such as `data.2.tar.gz`. A file that is kept must have "
+        "the digest of `--checksum ALG:HEX`."
     ),
     "--sync": (
         "`group` flushes the data of a file to the disk (fsync) before the file gets its final name. One "

@@ -354,28 +354,10 @@ class PartialFile:
         await running().in_thread(start_writeback, self._part.fd, 0, 0)
 
     async def digest(self, algorithm: str) -> str:
-        """Return the digest (checksum) of the file in hexadecimal form.
-
-        A worker thread hashes the file in blocks of at most 64 MiB, so that a cancellation takes effect soon.
-        """
+        """Return the digest (checksum) of the file in hexadecimal form."""
         if self._buffer is not None:
             return hashlib.new(algorithm, self._buffer).hexdigest()
-        digest = hashlib.new(algorithm)
-        offset = 0
-        while count := await running().in_thread(self._add_to, digest, offset):
-            offset += count
-        return digest.hexdigest()
-
-    def _add_to(self, digest: Hash, offset: int) -> int:
-        """Hash the next block of the file and return its size."""
-        count = 0
-        try:
-            while count < _HASH_BLOCK and (octets := os.pread(self._part.fd, _READ_SIZE, offset + count)):
-                digest.update(octets)
-                count += len(octets)
-        except OSError as error:
-            raise LocalError(f"cannot read back {self.path!r}: {error.strerror}") from error
-        return count
+        return await _digest(self._part.fd, algorithm, self.path)
 
     async def commit(
         self,
@@ -423,6 +405,39 @@ class PartialFile:
         """Close the file and remove NAME.part. After `commit` or `keep`, do nothing."""
         self._buffer = None
         self._part.discard()
+
+
+async def digest_file(path: str, algorithm: str) -> str:
+    """Return the digest of an existing file in hexadecimal form. Raises `LocalError`."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise LocalError(f"cannot read {path!r}: {error.strerror}") from error
+    try:
+        return await _digest(fd, algorithm, path)
+    finally:
+        os.close(fd)
+
+
+async def _digest(fd: int, algorithm: str, path: str) -> str:
+    """Hash a file in a worker thread, in blocks, so that a cancellation takes effect soon."""
+    digest = hashlib.new(algorithm)
+    offset = 0
+    while count := await running().in_thread(_hash_block, digest, fd, offset, path):
+        offset += count
+    return digest.hexdigest()
+
+
+def _hash_block(digest: Hash, fd: int, offset: int, path: str) -> int:
+    """Hash the next block of a file and return its size."""
+    count = 0
+    try:
+        while count < _HASH_BLOCK and (octets := os.pread(fd, _READ_SIZE, offset + count)):
+            digest.update(octets)
+            count += len(octets)
+    except OSError as error:
+        raise LocalError(f"cannot read back {path!r}: {error.strerror}") from error
+    return count
 
 
 # Recovery of complete files after a killed run.

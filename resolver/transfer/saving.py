@@ -33,7 +33,7 @@ from resolver.files.names import (
     read_size,
     read_validators,
 )
-from resolver.files.partial_file import PartialFile, finish_killed_run
+from resolver.files.partial_file import PartialFile, digest_file, finish_killed_run
 from resolver.files.sidecar import FORMAT, read_sidecar
 from resolver.ledger import current as current_row
 from resolver.ledger import etag_of_row
@@ -270,6 +270,17 @@ class Saver:
         Raises `ResolveError`. After an error, a file with the final name is unchanged. The received bytes
         stay in NAME.part if another run can resume them.
         """
+        saved = await self._save()
+        if not (self._is_proved and saved.skipped) or self._is_dry or read_validators(self._path) is None:
+            return saved
+        assert self._checksum is not None
+        algorithm, expected = self._checksum
+        if (digest := await digest_file(self._path, algorithm)) != expected:
+            words = f"{self._path!r} stays unchanged, but its {algorithm} digest is {digest}, not {expected}"
+            raise ChecksumMismatch(words, url=self._shown).with_setting("exists replace")
+        return replace(saved, verified=("digest",))
+
+    async def _save(self) -> Saved:
         # for other values of `exists`, the code that opens the path checks the name and looks for symlinks
         exists = self._exists
         if self._is_dry or exists in _EARLY_CHECKS:

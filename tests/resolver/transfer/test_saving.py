@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -39,7 +40,7 @@ from resolver.files.directory import DirectoryHandle
 from resolver.files.partial_file import PartialFile
 from resolver.transfer import saving
 from resolver.transfer.retry import OVERLAP
-from resolver.transfer.saving import Exists, meta_octets
+from resolver.transfer.saving import Exists, SaveSettings, meta_octets
 from resolver.version import VERSION
 
 OBJECT = bytes(range(250)) * 100
@@ -238,6 +239,23 @@ async def test_existing_directory_is_a_local_error(exists: Exists, tmp_path: Pat
     async with Resolver() as session:
         with pytest.raises(LocalError):
             await session.save("http://127.0.0.1:1/object", tmp_path / "object", exists=exists, listed=listed)
+
+
+@pytest.mark.parametrize("exists", ["newer", "skip"])
+@pytest.mark.parametrize("content", [b"other", PAGE.content])
+async def test_kept_file_is_compared_with_checksum(
+    exists: Exists, content: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object").write_bytes(content)
+    listed = Validators(size=len(content), modified=datetime.fromtimestamp(0, UTC))
+    os.utime(tmp_path / "object", (0, 0))
+    async with Resolver() as session:
+        settings: SaveSettings = {"exists": exists, "listed": listed, "checksum": DIGEST}
+        with nullcontext() if content == PAGE.content else pytest.raises(ChecksumMismatch):
+            saved = await session.save(server.url("/object"), tmp_path / "object", **settings)
+            assert (saved.skipped, saved.verified) == (True, ("digest",))
+    assert (server.connections, contents(tmp_path)) == (0, {"object": content})
 
 
 @pytest.mark.parametrize("target", ["missing", "."])
