@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, Unpack, c
 from weakref import ReferenceType, ref
 
 from protocols.contract import FirstResult, Options, Reply
-from protocols.conversation.driver import hold
+from protocols.conversation.driver import Conversation, hold
 from protocols.errors import (
     LimitExceeded,
     NotConfigured,
@@ -413,7 +413,6 @@ class ResponseBody:
         self._max_size = gate.options.most
         self._received = 0
         self._recording = recording
-        self._has_length = "content-length" in dict(reply.meta)
         self._buffered: list[bytes] = []
         self._failure: ResolveError | None = None
         facts = reply.extra or {}
@@ -457,16 +456,24 @@ class ResponseBody:
         Returns:
             Whether the body is complete.
         """
+        # The `trace` function must not run within the short time limit.
+        if self.upgraded is not None or self.gate.trace is not None:
+            return False
         loop = self.gate.clock.loop
-        with loop.move_on_at(loop.current_time() + COLLECT_SECONDS if self._has_length else -_NEVER):
-            try:
+        try:
+            # A body that arrived with its head needs no time limit.
+            if type(self._body) is Conversation and (whole := self._body.take_whole()):
+                self._buffered.append(self._count(whole))
+                return True
+            has_length = "content-length" in self.response.headers
+            with loop.move_on_at(loop.current_time() + COLLECT_SECONDS if has_length else -_NEVER):
                 while self._received < BLOCK_SIZE:
                     self._buffered.append(await self._read())
-            except StopAsyncIteration:
-                return True
-            except ResolveError as error:
-                self._end_record(error)
-                self._failure = error
+        except StopAsyncIteration:
+            return True
+        except ResolveError as error:
+            self._end_record(error)
+            self._failure = error
         return False
 
     def take_response(self) -> httpx.Response:
@@ -483,7 +490,9 @@ class ResponseBody:
     async def _read(self) -> bytes:
         if self._failure is not None:
             raise self._failure
-        octets = await anext(self._body)
+        return self._count(await anext(self._body))
+
+    def _count(self, octets: bytes) -> bytes:
         self._received += len(octets)
         if self._max_size is not None and self._received > self._max_size:
             raise LimitExceeded("body", f"body exceeds the limit of {self._max_size} bytes")
@@ -596,8 +605,8 @@ class HttpxTransport(TransportBase):
     def handle_request(self, request: AnyRequest) -> Any:
         """Handle a request of a `Client`, including requests after a redirect."""
         self._serve(request, "Client")
-        answer = partial(self._answer, cast("httpx.Request", request))
-        return PortalContext(self._home, answer, _make_unread_response, _buffer_received).__enter__()
+        answer, settle = partial(self._answer, cast("httpx.Request", request)), ResponseBody.buffer_received
+        return PortalContext(self._home, answer, _make_unread_response, settle).__enter__()
 
     def _serve(self, request: AnyRequest, kind: str) -> None:
         """Raise an error if both asynchronous and blocking clients use this transport.
@@ -740,13 +749,6 @@ def _filter_codings(value: bytes, supported: frozenset[str]) -> bytes:
     codings = [coding.strip() for coding in value.decode("latin-1").split(",")]
     decodable = [coding for coding in codings if coding.partition(";")[0].strip().lower() in supported]
     return ", ".join(decodable).encode("latin-1") or b"identity"
-
-
-async def _buffer_received(body: ResponseBody) -> bool:
-    """Read the received bytes of the body, in the same portal call as the response head."""
-    # A request with a `trace` function is excluded, because the function would run within the short time
-    # limit of `buffer_received`.
-    return body.upgraded is None and body.gate.trace is None and await body.buffer_received()
 
 
 def _make_unread_response(body: ResponseBody, resource: OpenResource) -> httpx.Response:
