@@ -214,25 +214,25 @@ class Conversation:
 
     async def _advance(self, advance: Callable[[], Step]) -> Step | None:
         """Perform steps up to the next step of the body, or return None at the end of the dialogue."""
-        while True:
-            try:
-                step = advance()
-            except StopIteration as done:
-                if done.value is not None:
-                    self._performer.release(done.value)
-                return None
-            if type(step) in _BODY_STEPS:
-                return step
-            self._cancelled = step
-            try:
-                if type(step) is Receive:
-                    result = await self._performer.receive(step)
-                else:
-                    result = await self._performer.perform(step)
-                advance = partial(self._dialogue.send, result)
-            except ResolveError as error:
-                advance = partial(self._dialogue.throw, error)
-            self._cancelled = None
+        dialogue, performer = self._dialogue, self._performer
+        try:
+            step = advance()
+            while type(step) not in _BODY_STEPS:
+                self._cancelled, failure = step, None
+                try:
+                    if type(step) is Receive:
+                        result = await performer.receive(step)
+                    else:
+                        result = await performer.perform(step)
+                except ResolveError as error:
+                    failure = error
+                self._cancelled = None
+                step = dialogue.send(result) if failure is None else dialogue.throw(failure)
+        except StopIteration as done:
+            if done.value is not None:
+                performer.release(done.value)
+            return None
+        return step
 
 
 #: A function that returns the reply of a dialogue, as an async context manager. The body of the reply
