@@ -357,7 +357,8 @@ class PartFile:
 
     def _create_again(self) -> None:
         """Replace an empty file by a new file, because other users may have opened the empty file."""
-        self.directory.forget(self._part)
+        with suppress(FileNotFoundError):  # an append-only directory (chattr +a) forbids the removal
+            os.unlink(self._part, dir_fd=self.directory.fd)
         self._close_file()
         try:
             self._create()

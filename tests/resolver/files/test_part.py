@@ -101,6 +101,20 @@ async def test_file_system_that_reports_no_links_resumes_and_names_part(
     assert os.listdir(tmp_path) == ["got"]
 
 
+async def test_part_that_cannot_be_removed_fails_with_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory with the attribute `a` (chattr) permits the creation of a file, but not its removal."""
+
+    def refuse(name: str, *, dir_fd: int | None = None) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    (tmp_path / "got.part").touch(0o644)
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(LocalError, match="operation not permitted"):
+        await go_on(tmp_path / "got")
+
+
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o000, 0o077])
 async def test_part_is_not_group_writable_until_commit(umask: int, tmp_path: Path) -> None:
     """Otherwise, users with umask 002 could not resume any file: group-writable files are refused."""
