@@ -374,13 +374,14 @@ _WRITTEN_FILES = ("output", "failed", "trace", "trace_html", "ledger", "warc", "
 def _check_written_files(command: Command) -> None:
     """Check that two options do not write the same file, and that `-` is the file of `-O` only.
 
-    Devices such as /dev/null may be repeated. For `ledger --failed`, `-` is standard output, too.
+    Devices such as /dev/null may be repeated. `ledger --failed` writes to standard output without a file, and
+    `bulk --warc` has no file.
     """
     names = {os.path.abspath(path): "FILE" for path in command.urls if command.verb == "ledger"}
     for name in _WRITTEN_FILES:
         path: str | None = getattr(command, name)
         option = f"--{name.replace('_', '-')}"
-        if path == "-" and name != "output" and command.verb != "ledger":
+        if path == "-" and name != "output" and command.verb not in ("ledger", "bulk"):
             raise UsageError(f"{option} -: expected a file name (for a file named -, use ./-)")
         if path is None or path == "-" or path.startswith("/dev/"):
             continue
