@@ -102,10 +102,13 @@ def find_digest(text: str, name: str, algorithm: str, *, listed: bool = False) -
     """
     # Only LF ends a line. `splitlines` also splits at U+2028 and others, so the name of a file could contain
     # a line with the digest of another file.
+    length = _LENGTHS[algorithm]
     for line in text.split("\n"):
+        if len(line) < length:  # 4 MiB of empty lines would take 1 s
+            continue
         digest, named = _read_line(line.strip(" \t\r"), algorithm)
         right_name = named is not None and named.rpartition("/")[2] == name
-        if len(digest) == _LENGTHS[algorithm] and (right_name or (named is None and not listed)):
+        if len(digest) == length and (right_name or (named is None and not listed)):
             return Checksum(algorithm, digest.lower())
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import time
 from base64 import b64encode
 from dataclasses import dataclass, replace
@@ -99,6 +100,16 @@ def test_header_checksums_of_long_field_take_linear_time(unit: str) -> None:
     began = time.process_time()
     assert list(header_checksums((("Digest", unit * (65_536 // len(unit)) + "!"),))) == []
     assert time.process_time() - began < 2
+
+
+def test_find_digest_parses_no_line_without_digest() -> None:
+    """The largest checksum file has 4 million empty lines, which would block the program for a second."""
+    events: list[str] = []
+    sys.setprofile(lambda frame, event, argument: events.append(event))
+    found = find_digest("\n" * 1_000 + SHA256, "file.tar", "sha256")
+    sys.setprofile(None)
+    assert found is not None
+    assert events.count("call") < 10
 
 
 @pytest.mark.parametrize(
