@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FILE_OPTIONS = (
     *("failed", "trace", "trace_html", "ledger", "cookies"),
-    *("config", "netrc_file", "password_file"),
+    *("config", "netrc_file", "password_file", "cacert"),
 )
 #: The files beside a ledger that SQLite creates during a run (sqlite.org/tempfiles.html).
 _LEDGER_FILES = r"(-(wal|shm|journal))?"
@@ -29,13 +29,14 @@ class OwnFiles:
     """The paths of the files of a run. A server must not choose the content of one of these files."""
 
     def __init__(self, command: CommandOptions) -> None:
-        forms = [(command.warc and _archive_stem(command.warc), _ARCHIVE_FILES)]
-        forms += [
-            (getattr(command, option), _LEDGER_FILES * (option == "ledger")) for option in _FILE_OPTIONS
-        ]
+        forms = dict.fromkeys(_list_paths(command), "")
+        if command.ledger is not None:
+            forms[command.ledger] = _LEDGER_FILES
+        if command.warc is not None:
+            forms[_archive_stem(command.warc)] = _ARCHIVE_FILES
         self._patterns: dict[str, list[str]] = defaultdict(list)
-        for path, endings in forms:
-            for form in {os.path.abspath(path), os.path.realpath(path)} if path else ():
+        for path, endings in forms.items():
+            for form in {os.path.abspath(path), os.path.realpath(path)}:
                 directory, name = os.path.split(form)
                 self._patterns[os.path.realpath(directory)].append(re.escape(name) + endings)
         self._names = re.compile("|".join(chain(*self._patterns.values())) or r"(?!)", re.IGNORECASE)
@@ -55,13 +56,17 @@ class OwnFiles:
 
 def list_own_inodes(command: CommandOptions) -> list[tuple[int, int]]:
     """Return the device and inode numbers of the files of a run, and of its input lists."""
-    paths = [path for option in _FILE_OPTIONS if (path := getattr(command, option))]
-    paths += (*command.lists, *command.warc_dedup)
+    paths = [*_list_paths(command), *command.lists, *command.warc_dedup]
     if command.warc is not None:
         stem = glob.escape(_archive_stem(command.warc))
         for ending in (".warc*", ".cdxj"):
             paths += (*glob.iglob(stem + ending), *glob.iglob(f"{stem}-[0-9]*{ending}"))
     return [numbers for path in paths if (numbers := find_inode(path)) is not None]
+
+
+def _list_paths(command: CommandOptions) -> list[str]:
+    paths = [path for option in _FILE_OPTIONS if (path := getattr(command, option))]
+    return [*paths, *command.from_warc, *filter(None, (command.cert or "").split(","))]
 
 
 def _archive_stem(path: str) -> str:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from protocols.errors import LocalError
+from resolver.cli.arguments import read
 from tests.resolver.cli.command import resolve
 
 SERVED = b"chosen by the server"
@@ -25,6 +27,7 @@ OWN_FILES = [
     ("--failed", "f", "f"),
     ("--cookies", "c", "c"),
     ("--netrc-file", "n", "n"),
+    ("--cacert", "ca.pem", "ca.pem"),
 ]
 
 
@@ -66,6 +69,27 @@ def test_file_of_option_is_not_replaced_by_link_target(folder: Path) -> None:
     done = resolve("-q", "--exists", "replace", "--trace", "link", f"{source.as_uri()}/target")
     assert done.status == 3
     assert names_of_server(folder) == set()
+
+
+def test_archive_is_neither_replaced_nor_deleted_by_its_content(folder: Path) -> None:
+    source = serve_files(folder, "x.warc", "other")
+    assert resolve("-q", "-r", "--warc", "x.warc", source.as_uri()).status == 0
+    archive = (folder / "x.warc").read_bytes()
+    for path in ("top/x.warc", "top/surplus.warc"):
+        (folder / path).write_bytes(archive)
+        options = ("--exists", "replace", "--delete", "--yes", "--from-warc", path)
+        done = resolve("-q", "-r", *options, source.as_uri())
+        assert done.status == (3 if path == "top/x.warc" else 0)
+        assert (folder / path).read_bytes() == archive
+
+
+def test_check_refuses_files_of_client_certificate(folder: Path) -> None:
+    command = read(["x:", "--cert", "cert.pem,below/key.pem"])
+    assert command is not None
+    command.own_files.check("key.pem")
+    for path in ("cert.pem", "below/key.pem"):
+        with pytest.raises(LocalError):
+            command.own_files.check(path)
 
 
 def test_equal_names_in_other_directories_are_saved(folder: Path) -> None:
