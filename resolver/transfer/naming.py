@@ -190,35 +190,17 @@ class SpillMap:
             self._database = _open_database()
         self._database.execute("REPLACE INTO aside VALUES (?, ?)", (_digest(text), number))
 
-    def store_new(self, texts: Sequence[str]) -> list[bool]:
-        """Add each new key with the value 1, and return for each key whether it was new.
-
-        One call for many keys is much faster than a call per key.
-        """
-        new = [self._store_in_memory(text) for text in texts]
-        if None in new:
-            if self._database is None:
-                self._database = _open_database()
-            spilled = {text: _digest(text) for text, is_new in zip(texts, new, strict=True) if is_new is None}
-            marks = ",".join("?" * len(spilled))
-            query = f"SELECT text FROM aside WHERE text IN ({marks})"
-            stored = {digest for (digest,) in self._database.execute(query, list(spilled.values()))}
-            rows = sorted(set(spilled.values()) - stored)
-            self._database.executemany("INSERT INTO aside VALUES (?, 1)", ((row,) for row in rows))
-            for place, text in enumerate(texts):
-                if new[place] is None:
-                    new[place] = spilled[text] not in stored
-                    stored.add(spilled[text])
-        return [is_new is True for is_new in new]
-
-    def _store_in_memory(self, text: str) -> bool | None:
-        """Return whether the key is new, or None if the key is not in memory and the memory is full."""
+    def add(self, text: str, number: int) -> bool:
+        """Add a new key, or return False if the map contains the key."""
         if text in self._numbers:
             return False
-        if len(self._numbers) >= MAX_IN_MEMORY:
-            return None
-        self._numbers[text] = 1
-        return True
+        if len(self._numbers) < MAX_IN_MEMORY:
+            self._numbers[text] = number
+            return True
+        if self._database is None:
+            self._database = _open_database()
+        insert = "INSERT OR IGNORE INTO aside VALUES (?, ?)"
+        return self._database.execute(insert, (_digest(text), number)).rowcount == 1
 
     def __del__(self) -> None:
         """Close the database, even if several threads used the map."""
@@ -279,12 +261,11 @@ class NameReservations:
             if number > 1:
                 numbered = join(place, number_name(name, number))
                 key = name_key(numbered)
-            if self._files.get(key) or self._directories.get(key):
+            if self._directories.get(key) or not (self._is_free is None or self._is_free(numbered, url)):
                 continue
-            if self._is_free is None or self._is_free(numbered, url):
+            if self._files.add(key, _NAMED):
                 if number > 1:
                     self._last.store(first, number)
-                self._files.store(key, _NAMED)
                 return numbered
         raise AssertionError("unreachable: the numbers do not end")
 
@@ -295,11 +276,10 @@ class NameReservations:
             directory = path.rpartition("/")[0]
             if directory != place:
                 place = self._reserve_directory(directory)
-            is_free.append(directory == place and not self._directories.get(name_key(path)))
-        is_new = iter(
-            self._files.store_new([name_key(path) for path, free in zip(paths, is_free, strict=True) if free])
-        )
-        return [free and next(is_new) for free in is_free]
+            key = name_key(path)
+            is_taken = directory != place or self._directories.get(key)
+            is_free.append(not is_taken and self._files.add(key, _NAMED))
+        return is_free
 
     def reserve_exact(self, path: str) -> bool:
         """Reserve exactly this path.

@@ -73,18 +73,13 @@ def test_names_hold_accepts_path_that_differs_in_case() -> None:
     assert not names.reserve_exact("A.2")
 
 
-@given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), max_size=9), max_size=6))
-def test_spill_map_store_new_equals_single_puts(several: list[list[str]]) -> None:
-    together, one_by_one = SpillMap(), SpillMap()
-    for texts in several:
-        new = []
-        for text in texts:
-            new.append(not one_by_one.get(text))
-            one_by_one.store(text, 1)
-        assert together.store_new(texts) == new
-    assert [together.get(text) for text in "abcdefghijkl"] == [
-        one_by_one.get(text) for text in "abcdefghijkl"
-    ]
+@given(st.lists(st.sampled_from("abcdefghijkl"), max_size=54))
+def test_spill_map_add_adds_only_new_keys(texts: list[str]) -> None:
+    result, numbers = SpillMap(), dict[str, int]()
+    for number, text in enumerate(texts, 1):
+        assert result.add(text, number) == (text not in numbers)
+        numbers.setdefault(text, number)
+    assert [result.get(text) for text in "abcdefghijkl"] == [numbers.get(text, 0) for text in "abcdefghijkl"]
 
 
 def test_reserve_again_accepts_earlier_names_once() -> None:
@@ -93,5 +88,12 @@ def test_reserve_again_accepts_earlier_names_once() -> None:
     assert NameReservation(names, 2).take("d/e", "x:") == "d/e"
     again = ["a", "a.2", "d", "d/e", "d/f", "a.2", "g/h", "a/b", "g", "i"]
     assert names.reserve_again(again) == [False, True, False, False, True, False, True, False, False, True]
-    assert NameReservation(names, 3).take("a", "x:") == "a.3"
+    assert NameReservation(names, 3).take("a", "x:") == "a.4"
     assert NameReservation(names, 4).take("d/f", "x:") == "d/f.2"
+
+
+def test_reserve_again_file_and_directory_of_one_name_accepts_first() -> None:
+    paths = ["k", "k/l", "m/n", "m"]
+    assert NameReservations().reserve_again(paths) == [True, False, True, False]
+    names = NameReservations()
+    assert [names.reserve(path, "x:") for path in paths] == ["k", "k.2/l", "m/n", "m.2"]
