@@ -40,6 +40,7 @@ from protocols.ftp.session import (
     change_directory,
     enter,
     is_implicit,
+    log_in,
     request_fact,
     request_time,
     return_home,
@@ -373,6 +374,8 @@ def retrieve(
         control = new(limits, options.keep)
         session = FtpSession(control, url, options)
         try:
+            yield from log_in(control, url, options)
+            yield from _send_ahead(session, DirectoryRoute.ANEW)
             yield from arrive(session)
             yield from _inquire(session)
             return control if control.idle else None
@@ -386,11 +389,7 @@ def retrieve(
 
 
 def _reuse(session: FtpSession) -> Dialogue[None]:
-    """Change the directory on a pooled connection. Send the commands in one write if the server permits it.
-
-    The server must process commands in order. If a command before the transfer is refused, the data of the
-    transfer is discarded with the connection. If the data port is not known yet, EPSV is sent instead of the
-    transfer command.
+    """Change the directory on a pooled connection.
 
     Raises:
         ConnectionNotReusable: The connection is busy, or the client cannot return to the login directory.
@@ -399,17 +398,31 @@ def _reuse(session: FtpSession) -> Dialogue[None]:
     route = control.route(cwds)
     if route is DirectoryRoute.ANEW:
         raise ConnectionNotReusable
-    if control.in_order:
-        lines = _commands_ahead(session, route)
-        if not lines or lines[-1].octets[:4] not in TRANSFERS:
-            yield from control.send_ahead(*lines)
-        elif (yield from open_known(control)):
-            yield from send_transfer(control, *lines)
-        else:
-            yield from control.send_ahead(*lines[:-1], EPSV)
+    yield from _send_ahead(session, route)
     if route is DirectoryRoute.HOME:
         yield from return_home(control)
         yield from change_directory(control, cwds)
+
+
+def _send_ahead(session: FtpSession, route: DirectoryRoute) -> Dialogue[None]:
+    """Send the commands up to the transfer in one write, if the server processes commands in order.
+
+    If a command before the transfer is refused, the data of the transfer is discarded with the connection. If
+    the data port is not known yet, EPSV is sent instead of the transfer command.
+    """
+    control = session.control
+    if not control.in_order:
+        return
+    lines = _commands_ahead(session, route)
+    last = lines[-1].octets[:4] if lines else b""
+    if last in TRANSFERS and (yield from open_known(control)):
+        yield from send_transfer(control, *lines)
+        return
+    if last in TRANSFERS:
+        lines[-1] = EPSV
+    elif last == b"FEAT" and control.port is None:
+        lines.append(EPSV)
+    yield from control.send_ahead(*lines)
 
 
 def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[partial[Control], Options]]:
@@ -531,10 +544,13 @@ def _commands_ahead(session: FtpSession, route: DirectoryRoute) -> list[Line]:
     lines: list[Line] = []
     if route is DirectoryRoute.HOME:
         assert control.home is not None
-        lines += (command(b"CWD", control.home), command(b"PWD"))
+        lines.append(command(b"CWD", control.home))
+    if route is DirectoryRoute.HOME or (route is DirectoryRoute.ANEW and options.keep):
+        lines.append(command(b"PWD"))
+    if route is not DirectoryRoute.STAY:
         lines += [command(b"CWD", cwd) for cwd in url.cwds]
     is_directory = url.typecode == "d" or not name
-    if options.want == "facts" or (is_directory and name) or not control.extended:
+    if options.want == "facts" or (is_directory and name) or control.extended is False:
         return lines
     code = b"A" if is_directory or url.typecode == "a" else b"I"
     if control.type_code != code:
@@ -546,6 +562,8 @@ def _commands_ahead(session: FtpSession, route: DirectoryRoute) -> list[Line]:
         if options.mlsd or not is_detailed or control.lists_facts is not None:
             has_facts = options.mlsd or (is_detailed and control.lists_facts)
             lines.append(command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST"))
+        else:
+            lines.append(command(b"FEAT"))
     elif code == b"I" and options.held is None and not _is_part(options):
         if options.listed.size is None:
             lines.append(command(b"SIZE", name))

@@ -188,9 +188,8 @@ class FtpSession(NamedTuple):
 
 
 def arrive(session: FtpSession) -> Dialogue[None]:
-    """Log in on a new connection, and change to the URL's directory."""
+    """Change to the URL's directory on a new connection."""
     control = session.control
-    yield from log_in(control, session.url, session.options)
     if session.options.keep:
         reply = yield from control.command(b"PWD", ideal=(257, b'"/"'))
         session.control.home = parse_path(reply) if reply.code == 257 else None

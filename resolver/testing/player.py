@@ -500,11 +500,16 @@ class TranscriptScript(ScriptedPeer):
     def hear(self, octets: bytes) -> None:
         assert not self._pieces, f"{octets!r} sent while the server must send {b''.join(self._pieces)!r}"
         assert self._turns, f"unexpected bytes {octets!r}"
-        turn = self._turns.pop(0)
+        turn = self._turns[0]
         assert turn.speaker == "C", f"{octets!r} sent while the server must send {turn.octets!r}"
-        assert turn.octets.startswith(octets), f"got {octets!r}, expected {turn.octets!r}"
-        if turn.octets != octets:
-            self._turns.insert(0, TranscriptTurn("C", turn.octets[len(octets) :]))
+        while octets:  # the replies to commands of one write stay in their order (pipelining)
+            index = next((at for at, turn in enumerate(self._turns) if turn.speaker == "C"), None)
+            assert index is not None, f"unexpected bytes {octets!r}"
+            turn = self._turns.pop(index)
+            part, octets = octets[: len(turn.octets)], octets[len(turn.octets) :]
+            assert turn.octets.startswith(part), f"got {part!r}, expected {turn.octets!r}"
+            if turn.octets != part:
+                self._turns.insert(index, TranscriptTurn("C", turn.octets[len(part) :]))
 
     def speak(self) -> PeerOutput:
         if self._pieces:

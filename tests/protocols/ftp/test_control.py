@@ -236,11 +236,44 @@ def test_pipelining_is_not_used_with_unknown_server(greeting: bytes) -> None:
     assert writes(retrieve_second(greeting=greeting)[0]) == [[b"SIZE y"], [b"MDTM y"], [b"EPSV"], [b"RETR y"]]
 
 
-def test_pipelining_is_not_used_for_first_file() -> None:
-    """The client does not know yet whether EPSV works."""
-    player, _ = play("ftp://h/x", Script(greeting=GREETING), Options(keep=True))
-    assert all(len(each) == 1 for each in writes(player)[:-1])
-    assert writes(player)[-1] == [b"RETR x", b"EPSV"]
+NEW = [b"PWD", b"CWD a", b"CWD b"]
+LISTED = Options(keep=True, want="listing", placed=True)
+
+
+@pytest.mark.parametrize("greeting", KNOWN_GREETINGS)
+@pytest.mark.parametrize(
+    ("url", "options", "first", "last"),
+    [
+        ("ftp://h/a/b/x", FACTS, [*NEW, b"TYPE I", b"SIZE x", b"MDTM x", b"EPSV"], b"RETR x"),
+        ("ftp://h/x", Options(), [b"TYPE I", b"SIZE x", b"EPSV"], b"RETR x"),
+        ("ftp://h/a/b/", LISTED, [*NEW, b"TYPE A", b"PWD", b"FEAT", b"EPSV"], b"LIST"),
+        ("ftp://h/a/b/", Options(), [*NEW[1:], b"TYPE A", b"EPSV"], b"NLST"),
+    ],
+)
+def test_pipelining_sends_commands_after_login_in_one_write(
+    greeting: bytes, url: str, options: Options, first: list[bytes], last: bytes
+) -> None:
+    script = Script(greeting=greeting, replies={b"FEAT": b"211 none\r\n"})
+    player, outcome = play(url, script, options)
+    assert isinstance(outcome, Outcome)
+    sent = writes(player)
+    assert sent[sent.index([b"PASS anonymous@"]) + 1] == first
+    assert [each[0] for each in sent].index(last) == sent.index(first) + 1
+
+
+def test_pipelined_directory_refused_on_new_connection_raises() -> None:
+    script = Script(greeting=GREETING, replies={b"CWD a": b"550 no\r\n"})
+    player, error = play("ftp://h/a/b/x", script, FACTS)
+    assert isinstance(error, NotFound)
+    assert writes(player)[-1] == [*NEW, b"TYPE I", b"SIZE x", b"MDTM x", b"EPSV"]
+
+
+@pytest.mark.parametrize("url", ["ftp://h/x", "ftp://h/a/b/"])
+def test_pipelined_epsv_refused_on_new_connection_falls_back_to_pasv(url: str) -> None:
+    script = Script(greeting=GREETING, replies={b"EPSV": b"500 no\r\n", b"FEAT": b"500 no\r\n"})
+    player, outcome = play(url, script, LISTED)
+    assert isinstance(outcome, Outcome)
+    assert [b"PASV"] in writes(player)
 
 
 def test_listed_metadata_is_not_requested() -> None:
@@ -279,7 +312,7 @@ HOME = [b"CWD /home", b"PWD", b"CWD a", b"CWD b"]
         ("ftp://h/a/b/y;type=a", FACTS, [*HOME, b"TYPE A"]),
         ("ftp://h/a/b/y;type=d", FACTS, HOME),
         ("ftp://h/a/b/", Options(keep=True), [*HOME, b"TYPE A", b"NLST", b"EPSV"]),
-        ("ftp://h/a/b/", Options(keep=True, want="listing", placed=True), [*HOME, b"TYPE A", b"PWD"]),
+        ("ftp://h/a/b/", LISTED, [*HOME, b"TYPE A", b"PWD", b"FEAT"]),
         ("ftp://h/a/b/", Options(keep=True, mlsd=True), [*HOME, b"TYPE A", b"MLSD", b"EPSV"]),
         (
             "ftp://h/a/b/",
@@ -409,7 +442,7 @@ def test_refused_transfer_keeps_port_for_the_listing() -> None:
 
 def test_single_retrieval_does_not_request_another_port() -> None:
     player, _ = play("ftp://h/x", Script(greeting=GREETING))
-    assert player.commands[-2:] == [b"EPSV", b"RETR x"]
+    assert writes(player)[-2:] == [[b"TYPE I", b"SIZE x", b"EPSV"], [b"RETR x"]]
 
 
 def test_pipelined_metadata_refused_still_retrieves() -> None:
