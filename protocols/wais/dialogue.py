@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from protocols.errors import Declined, InvalidUrl, NotFound
+from protocols.errors import Declined, InvalidUrl, NotFound, TimedOut
 from protocols.location import JsonValue
 from protocols.options import Limits, Options
 from protocols.step import Connect, Dialogue, EmitBody, PlanNote, StartBody
@@ -123,10 +123,13 @@ def _describe_database(url: WaisUrl, request: bytes, max_size: int, options: Opt
 
 
 def _fetch_description(url: WaisUrl, records: WaisRecords, max_size: int) -> Dialogue[JsonValue]:
-    """Return the parsed source description of a database, or None if it is missing or too long."""
+    """Return the parsed source description of a database.
+
+    The result is `None` if the description is missing or too long, or if the server does not respond.
+    """
     try:
         return describe((yield from _find_source(url, records, max_size).fetch_first()))
-    except Declined:
+    except (Declined, TimedOut):
         return None
 
 

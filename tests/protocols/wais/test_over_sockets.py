@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 import resolver
 from fixtures.wais import EXAMPLE, Behavior, Database, Document, Search, WaisServer, World, serve
@@ -143,6 +144,19 @@ async def test_facts_of_database_include_description(nursery: trio.Nursery) -> N
         found = extra["description"]
         assert (found["description"] if isinstance(found, dict) else found) == description
     assert server.violations == []
+
+
+async def test_silent_description_costs_facts_one_timeout(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    server = await serve(nursery, behavior=Behavior(fault_at=2, silent=True))
+    url = parse_as(WaisUrl, server.url("demo"))
+    began = trio.current_time()
+    url_gate = network(server, 60.0).admit(url, options=Options(want="facts"))
+    async with open_url(url, url_gate) as reply:
+        assert dict(reply.extra or {})["description"] is None
+    assert trio.current_time() - began == pytest.approx(60.0)
+    assert len(server.requests) == 3
 
 
 async def test_database_without_description_is_not_found(nursery: trio.Nursery) -> None:
