@@ -181,6 +181,11 @@ def test_invalid_arguments_exit_with_status_2(argv: list[str], capfd: pytest.Cap
     assert captured.err.startswith("resolve: ")
 
 
+@pytest.mark.parametrize("words", ["bulk list --out out --warc", "ledger file --failed"])
+def test_option_without_file_is_accepted(words: str) -> None:
+    assert read(words.split()) is not None
+
+
 @pytest.mark.parametrize(
     "words",
     [
