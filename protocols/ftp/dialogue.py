@@ -550,9 +550,9 @@ def _commands_ahead(session: FtpSession, route: DirectoryRoute) -> list[Line]:
     if route is not DirectoryRoute.STAY:
         lines += [command(b"CWD", cwd) for cwd in url.cwds]
     is_directory = url.typecode == "d" or not name
-    if options.want == "facts" or (is_directory and name) or control.extended is False:
+    if (is_directory and (name or options.want == "facts")) or control.extended is False:
         return lines
-    code = b"A" if is_directory or url.typecode == "a" else b"I"
+    code = b"A" if is_directory or (url.typecode == "a" and options.want != "facts") else b"I"
     if control.type_code != code:
         lines.append(command(b"TYPE", code))
     if is_directory:
@@ -564,12 +564,17 @@ def _commands_ahead(session: FtpSession, route: DirectoryRoute) -> list[Line]:
             lines.append(command(b"MLSD" if has_facts else b"LIST" if is_detailed else b"NLST"))
         else:
             lines.append(command(b"FEAT"))
-    elif code == b"I" and options.held is None and not _is_part(options):
-        if options.listed.size is None:
+    elif options.want == "facts":
+        lines += (command(b"SIZE", name), command(b"MDTM", name))
+    elif code == b"I":
+        is_part = _is_part(options)
+        listed = Validators() if is_part else options.listed
+        if listed.size is None:
             lines.append(command(b"SIZE", name))
-        if options.listed.modified is None and options.want == "file":
+        if listed.modified is None and (is_part or options.want == "file"):
             lines.append(command(b"MDTM", name))
-        lines.append(command(b"RETR", name))
+        if options.held is None and not is_part:
+            lines.append(command(b"RETR", name))
     return lines
 
 
