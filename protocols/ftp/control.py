@@ -155,6 +155,7 @@ class Control:
         in_order: Whether the server processes pipelined commands in order. A server of this kind also sends
             150 before data, and ends each data connection that it announced with 150.
         queues: Whether the server reads no command during a transfer.
+        hides_unreadable: Whether the server lists a directory that it cannot read as an empty directory.
         port: The data port for the next transfer, from an EPSV that was sent ahead.
         lists_facts: Whether FEAT lists MLSD, or None if FEAT was not sent.
         home: The path that PWD returned after login.
@@ -175,6 +176,7 @@ class Control:
     extended: bool | None = None
     in_order: bool = False
     queues: bool = False
+    hides_unreadable: bool = False
     port: int | None = None
     lists_facts: bool | None = None
     home: bytes | None = None

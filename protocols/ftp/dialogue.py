@@ -161,10 +161,23 @@ def _end(
             # A server with MLSD lists empty directories. ProFTPD 1.3.8 refuses MLSD of a directory that it
             # cannot read, and replies 226 to LIST and NLST of the same directory.
             raise refused.error
+        if session.control.hides_unreadable:
+            yield from _check_readable(session)
     if b"truncated" in outcome.text.lower():
         detail = f"the server truncated the listing, names are missing: it said {shown_text(outcome.text)!r}"
         reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
     yield from settle(reply, outcome)
+
+
+def _check_readable(session: FtpSession) -> Dialogue[None]:
+    """Check that STAT lists the working directory, which is empty or cannot be read.
+
+    ProFTPD 1.3.8 replies 226 without names to LIST and NLST in both cases. Only an empty directory has the
+    entries `.` and `..` in the reply to STAT.
+    """
+    reply = yield from session.control.command(b"STAT", b".", ideal=(212, b"Status\n .\nEnd"))
+    if reply.good and len(reply.lines) == 2:
+        raise make_refusal(AccessDenied, reply, "'STAT .': the server cannot read the directory")
 
 
 def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Extra]:

@@ -42,6 +42,8 @@ _IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
 #: The server of `_IN_ORDER` that reads no command during a transfer. ProFTPD and Pure-FTPd reply to such a
 #: command with 450 or 500 before the final reply of the transfer.
 _QUEUES = b"vsFTPd"
+#: The server of `_IN_ORDER` that lists a directory that it cannot read as an empty directory.
+_HIDES_UNREADABLE = b"ProFTPD"
 
 
 def is_implicit(url: FtpUrl) -> bool:
@@ -61,6 +63,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
     greeting = yield from _hear_greeting(control)
     control.in_order = any(name in greeting.octets for name in _IN_ORDER)
     control.queues = _QUEUES in greeting.octets
+    control.hides_unreadable = _HIDES_UNREADABLE in greeting.octets
     if not implicit and options.tls != "never":
         yield from _secure(control, greeting, options.tls)
     if greeting.code != 230:

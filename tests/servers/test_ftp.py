@@ -531,6 +531,25 @@ async def test_entries_of_unreadable_directory_are_declined(ftp_server: FtpServe
         folder.rmdir()
 
 
+@pytest.mark.parametrize("mode", [0o711, 0o755])
+async def test_names_of_unreadable_directory_are_declined(
+    proftpd: FtpServer, ftp_site: FtpSite, mode: int
+) -> None:
+    """ProFTPD replies to NLST of an unreadable directory as to NLST of an empty one."""
+    site, folder = Site(proftpd), ftp_site.tree / "pub" / "unlisted"
+    folder.mkdir()
+    folder.chmod(mode)
+    try:
+        async with site.resolver as session:
+            if mode == 0o755:
+                assert (await session.fetch(site.url("pub/unlisted/"))).content == b""
+            else:
+                with pytest.raises(AccessDenied, match="read the directory"):
+                    await session.fetch(site.url("pub/unlisted/"))
+    finally:
+        folder.rmdir()
+
+
 # The cost of concurrent segments for a real ftp server: REST has no end offset.
 
 SIZE = 128 * 1024 * 1024

@@ -727,6 +727,26 @@ def test_empty_listing_of_unreadable_directory_raises(text: bytes, options: Opti
     assert error.code == "226"
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_refused"),
+    [
+        (b"212-Status of .:\r\n212 End of status\r\n", True),
+        (b"212-Status of .:\r\n drwxr-xr-x 2 0 0 4096 Nov 30 23:08 .\r\n212 End of status\r\n", False),
+        (b"500 no\r\n", False),
+    ],
+    ids=["unreadable", "empty", "unknown"],
+)
+@pytest.mark.parametrize("options", [Options(), Options(detailed=True)], ids=["NLST", "LIST"])
+def test_empty_listing_of_proftpd_is_checked_with_stat(
+    reply: bytes, is_refused: bool, options: Options
+) -> None:
+    replies: dict[bytes, bytes | list[bytes]] = {**WITHOUT_FACTS, b"STAT": reply}
+    script = Script(greeting=b"220 ProFTPD Server\r\n", data=b"", replies=replies)
+    player, outcome = play("ftp://h/d/", script, options)
+    assert player.commands[-1] == b"STAT ."
+    assert isinstance(outcome, AccessDenied if is_refused else Outcome)
+
+
 def test_entries_with_nlst_option_send_only_nlst() -> None:
     for options in (ENTRIES, Options(detailed=True)):
         player, outcome = play("ftp://h/d/", Script(), replace(options, nlst=True))
