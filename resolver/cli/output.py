@@ -144,8 +144,6 @@ class Output:
         if reply.failure is not None:
             await _print_error_body(reply)
             raise reply.failure
-        if isinstance(self._outlet, StandardOutput) and find_rules(reply.request.url.scheme).local:
-            _check_no_copy(reply.request.url)
         octets = _one_line(reply.target or "") if reply.points else octets_to_keep(reply)
         escaped = self._outlet.is_terminal and not self._raw
         try:
@@ -229,8 +227,13 @@ class BufferedLines:
             await self._flush()
 
 
-def _check_no_copy(url: Url) -> None:
-    """Raise `LocalError` if the local file is standard output: its end would never be reached."""
+def check_no_copy(url: Url) -> None:
+    """Raise `LocalError` if the URL names the local file that is standard output.
+
+    Otherwise, each copied byte would make the file longer, and the end of the file would never be reached.
+    """
+    if not find_rules(url.scheme).local:
+        return
     segments: object = getattr(url, "segments", ())
     assert isinstance(segments, tuple)
     if streams.output_is_file(b"/" + b"/".join(segments)):

@@ -334,7 +334,11 @@ def output_is_file(path: bytes | None = None) -> bool:
     status = None if sys.stdout is None else os.fstat(sys.stdout.fileno())
     if status is None or not stat.S_ISREG(status.st_mode):
         return False
-    return path is None or os.path.samestat(status, os.stat(path))
+    if path is None:
+        return True
+    with suppress(OSError, ValueError):  # the file does not exist, or the name has a NUL
+        return os.path.samestat(status, os.stat(path))
+    return False
 
 
 def output_encoding() -> str | None:

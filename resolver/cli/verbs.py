@@ -25,6 +25,7 @@ from resolver.cli.output import (
     BodyOutput,
     Output,
     StandardOutput,
+    check_no_copy,
     check_no_directory,
     is_device,
     open_device,
@@ -329,6 +330,8 @@ async def _write_body(
     output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)
     try:
         url = target.parse(command)
+        if isinstance(outlet, StandardOutput) and session.archive is None:
+            check_no_copy(url)
         retrier = session.retrier(url, output, output.write, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
         if target.size is not None:

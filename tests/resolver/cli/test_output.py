@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from protocols.contract import JsonValue
 from protocols.errors import LocalError
-from resolver.cli import output
+from resolver.cli import main, output
 from resolver.cli.facts import fact_lines
 from resolver.cli.options import EXISTS
 from resolver.cli.streams import write_all
@@ -306,6 +306,17 @@ def test_local_file_as_its_own_output_fails(words: str, tmp_path: Path) -> None:
     assert done.returncode == LocalError.exit_code
     assert b"it is also standard output" in done.stderr
     assert (tmp_path / "file").read_bytes() == b"text\n"
+
+
+def test_archived_file_is_written_to_its_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes come from the archive, so standard output may be the file of the URL."""
+    file, url = tmp_path / "file", (tmp_path / "file").as_uri()
+    file.write_bytes(b"text\n")
+    assert resolve("get", "-q", "-O", "copy", "--warc", "a.warc", url, folder=tmp_path).status == 0
+    with file.open("w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert main(["cat", "--config", "none", "--from-warc", str(tmp_path / "a.warc"), url]) == 0
+    assert file.read_bytes() == b"text\n"
 
 
 def test_get_to_named_terminal_escapes_control_characters(at: dict[str, str], folder: Path) -> None:
