@@ -357,8 +357,9 @@ class PartFile:
 
     def _create_again(self) -> None:
         """Replace an empty file by a new file, because other users may have opened the empty file."""
-        with suppress(FileNotFoundError):  # an append-only directory (chattr +a) forbids the removal
-            os.unlink(self._part, dir_fd=self.directory.fd)
+        self.directory.forget(self._part)
+        if self.directory.has(self._part, os.fstat(self.fd)):  # for example, the directory is append-only
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         self._close_file()
         try:
             self._create()
