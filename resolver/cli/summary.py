@@ -117,7 +117,8 @@ class RunSummary:
 
         The summary is printed only if `is_shown` is true and the run has several targets.
         """
-        rest = [] if self._has_all_lists else list(self._list_unstarted())
+        lost = self._list_lost()
+        rest = [] if self._has_all_lists or lost else list(self._list_unstarted())
         total = self._target_count + self._unreadable + len(rest)
         if is_shown and self.elapsed is not None and total > 1 and self._is_worth_a_line(total):
             streams.complain(own_text(self._line(total, self.elapsed)))
@@ -126,6 +127,9 @@ class RunSummary:
         if self._unreadable and any(map(self._file.has_name, self._command.lists)):
             words = "stays unchanged: correct its unreadable lines, or write the failures to another file"
             return LocalError(f"the list {self._command.failed!r} {words}")
+        if lost and not self._command.is_silent:
+            words = "lacks URLs that were not read, and cannot be read again, from"
+            streams.complain(own_text(f"the list {self._command.failed!r} {words} {', '.join(lost)}"))
         return self._file.write(
             dict.fromkeys(map(self._format_list_line, chain(self._pending.values(), rest)))
         )
@@ -161,11 +165,16 @@ class RunSummary:
         ]
         return f"{', '.join(words)}; {octets(self._octets)} in {duration(elapsed)}"
 
+    def _list_lost(self) -> list[str]:
+        """Return the lists of an interrupted run that cannot be read a second time, such as a pipe."""
+        if self._has_all_lists:
+            return []
+        names = (name for name in self._command.lists if name not in self.fetched)
+        return [redact(name) for name in names if not streams.is_file(name)]
+
     def _list_unstarted(self) -> Iterator[CommandTarget]:
-        """Yield the targets that an interrupted run did not start, if the lists can be read a second time."""
-        lists = self.fetched
-        if all(name in lists or streams.is_file(name) for name in self._command.lists):
-            yield from islice(reread_targets(self._command, lists), self._lines_read, None)
+        """Yield the targets that an interrupted run did not start."""
+        yield from islice(reread_targets(self._command, self.fetched), self._lines_read, None)
 
     def _format_list_line(self, target: CommandTarget) -> str:
         origin, url = self._command.origin, target.url

@@ -138,6 +138,16 @@ def test_failed_list_with_unreadable_lines_is_kept(unreadable: bytes, folder: Pa
     assert (folder / "other").read_bytes() == b""
 
 
+def test_failed_list_that_lacks_unread_urls_is_reported(folder: Path) -> None:
+    """Standard input cannot be read again; the run ends before the end of the list."""
+    lines = f"{_tree(folder)}/0\n".encode() * 2_000
+    (folder / "list").write_bytes(lines)
+    options = ("-q", "-d", "out", "--limit", "quota=1", "--failed", "left")
+    for name, is_reported in (("list", False), ("-", True)):
+        done = resolve("get", *options, "-i", name, stdin=lines)
+        assert (done.status, "'left' lacks URLs" in done.messages) == (14, is_reported)
+
+
 def test_unwritable_failed_list_is_reported_first(folder: Path) -> None:
     done = resolve("get", "--failed", str(folder), f"{_tree(folder)}/0")
     assert (done.status, os.listdir(folder)) == (3, ["served"])
