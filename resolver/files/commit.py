@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from protocols.errors import LocalError
 from resolver.files.atomic import sync_file
 from resolver.files.names import make_taken_error
-from resolver.files.part import PartFile
+from resolver.files.part import PartFile, open_numbers
 from resolver.files.part_state import set_time, write_all
 from resolver.loops import Background, Loop, running
 
@@ -36,7 +36,11 @@ _MIN_LINUX = (5, 8)
 
 
 def sync_files(fds: Sequence[int]) -> dict[int, OSError]:
-    """Sync the files to the disk and return the errors by descriptor."""
+    """Sync the files to the disk and return the errors by descriptor.
+
+    `fds` are in the order in which they were opened, because syncfs(2) is called on the first descriptor. If
+    another call has reported a write error before a descriptor was opened, Linux does not repeat the error.
+    """
     sync_file_system = _sync_file_system() if len(fds) >= _MIN_SYNCFS_FILES else None
     if sync_file_system is None:
         return _sync_each(fds)
@@ -206,6 +210,7 @@ class UnopenedPart(PendingPartFile):
         if fd is None:
             return self._create_part()
         self.fd = self.nameless = fd
+        part.open_number = next(open_numbers)
         write_all(fd, self.octets, part.path)
         return set_time(fd, self.modified)
 
@@ -336,7 +341,7 @@ def _perform(files: Sequence[PendingPartFile], sync: Sync) -> None:
     _perform_each(files, lambda file: file.complete())
     completed = [file for file in files if file.error is None]
     if completed:
-        fds = [file.fd for file in completed]
+        fds = [file.fd for file in sorted(completed, key=lambda file: file.part.open_number)]
         failed = {} if sync == "never" else sync_files(fds)
         failed |= _call_each(_flush, fds)
         for file in completed:

@@ -19,6 +19,7 @@ the token proves that the state belongs to the file.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -67,6 +68,9 @@ Existing: TypeAlias = Literal["fail", "replace"]
 #: `errno` codes of opening a symlink, a directory, or a pipe without a reader.
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 
+#: The position of each opened file in the order in which files were opened.
+open_numbers = itertools.count(1)
+
 
 class PartFile:
     """The partial file NAME.part with its state file.
@@ -82,6 +86,7 @@ class PartFile:
         finished: Whether a killed run had already renamed the file but had not removed the state file.
         complete: Whether a killed run had completed the file but had not renamed it.
         ranges: The byte ranges that the file contains, if the file has gaps. None for a file without gaps.
+        open_number: The number of the opened file from `open_numbers`.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class PartFile:
         meta: bool = False,
     ) -> None:
         self.fd = -1
+        self.open_number = 0
         self.known = NOTHING
         self.dropped: str | None = None
         self.can_resume = False
@@ -243,7 +249,7 @@ class PartFile:
         elif self.directory.status_of(self._part) is not None:
             self._exists = "replace"
             return self._resume(state)
-        self.fd = self.directory.open(self.name)
+        self._hold(self.directory.open(self.name))
         self._lock(self.name)
         status = os.fstat(self.fd)
         if not is_own(status):
@@ -275,13 +281,13 @@ class PartFile:
         If the umask allows other users to write, another user may already have opened the new file. A file
         that another user could have opened is replaced by a second new file.
         """
-        self.fd = self.directory.create(self._part)
+        self._hold(self.directory.create(self._part))
         with self._removed_after_error():
             self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
         if self._withheld:
             self.directory.forget(self._part)
             self._close_file()
-            self.fd = self.directory.create(self._part, 0o666 & ~OTHERS_WRITE)
+            self._hold(self.directory.create(self._part, 0o666 & ~OTHERS_WRITE))
         with self._removed_after_error():
             self._lock(self._part)
 
@@ -304,7 +310,7 @@ class PartFile:
 
     def _resume(self, state: PartState | None) -> None:
         """Resume the file of an earlier run. Raise an exception for a file of another program."""
-        self.fd = self._open_own()
+        self._open_own()
         if state is not None and self.directory.status_of(self.name) is None:
             self.adopted, self._withheld = state.adopted, state.withheld
         if self.adopted is None and not os.fstat(self.fd).st_size:
@@ -335,7 +341,7 @@ class PartFile:
             self.dropped = f"the existing part was begun for {state.url}"
             self.restart()
 
-    def _open_own(self) -> int:
+    def _open_own(self) -> None:
         """Open NAME.part if it belongs to the user and no other process is writing to it."""
         status = self.directory.status_of(self._part)
         if status is None:
@@ -343,7 +349,7 @@ class PartFile:
         if not (stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()):
             raise self.directory.make_foreign_error(self._part)
         try:
-            self.fd = self.directory.open(self._part)
+            self._hold(self.directory.open(self._part))
         except OSError as error:
             if error.errno not in _NO_FILE:
                 raise
@@ -353,7 +359,9 @@ class PartFile:
         # link comes after the lock is acquired.
         if not is_own(os.fstat(self.fd)):
             raise self.directory.make_foreign_error(self._part)
-        return self.fd
+
+    def _hold(self, fd: int) -> None:
+        self.fd, self.open_number = fd, next(open_numbers)
 
     def _create_again(self) -> None:
         """Replace an empty file by a new file, because other users may have opened the empty file."""

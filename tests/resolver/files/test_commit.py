@@ -16,8 +16,9 @@ import trio
 from resolver import LocalError, Resolver, Validators
 from resolver.files import commit as durable
 from resolver.files import commit as group_commit
-from resolver.files.commit import GroupCommit, Sync
+from resolver.files.commit import GroupCommit, PendingPartFile, Sync, UnopenedPart
 from resolver.files.directory import DirectoryHandle
+from resolver.files.part import PartFile
 from resolver.files.partial_file import PartialFile
 from tests.resolver.files.test_partial_file import WHEN
 
@@ -248,6 +249,38 @@ async def test_group_commit_syncs_files_together(
     assert disk.groups == groups
     assert sync != "group" or disk.named == [[]]
     assert sorted(os.listdir(tmp_path)) == names
+
+
+def test_group_is_synced_by_descriptor_that_was_opened_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of a part may already be reported when the other files of its group are opened."""
+    synced: list[bytes] = []
+
+    def sync_file_system(fd: int) -> bool:
+        synced.append(os.pread(fd, MOST, 0))
+        return True
+
+    def make_part(name: str) -> PartFile:
+        return PartFile(str(tmp_path / name), exists="fail", source=SOURCE, adopt=False, make_directory=False)
+
+    monkeypatch.setattr(durable, "_sync_file_system", lambda: sync_file_system)
+    small, opened = (
+        [make_part(name) for name in ("one", "two")],
+        [make_part(name) for name in ("three", "four")],
+    )
+    for part in opened:
+        part.open()
+        os.write(part.fd, part.name.encode())
+    assert all(part.can_buffer() for part in small)
+    files = [UnopenedPart(part, WHEN, None, None, octets=part.name.encode()) for part in small]
+    durable._perform(
+        [*files, *(PendingPartFile(part, WHEN, None, None) for part in reversed(opened))], "group"
+    )
+    for file in files:
+        file.close()
+    assert synced == [b"three"]
+    assert sorted(os.listdir(tmp_path)) == ["four", "one", "three", "two"]
 
 
 def test_resolver_unknown_sync_is_an_error() -> None:
