@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from types import TracebackType
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -83,6 +83,11 @@ class Portal:
         with self._home.lock:
             self._keepers.add(keeper)
 
+    def discard(self, keeper: Keeper) -> None:
+        """Leave `keeper` alone at the end of the portal, because the caller exits it."""
+        with self._home.lock:
+            self._keepers.discard(keeper)
+
     @property
     def is_usable(self) -> bool:
         return not self._is_closed and not self._home.inherited
@@ -154,8 +159,9 @@ class Portal:
                 # response.
                 scope.cancel()
                 await self.opened.pop().leave_at_end()
-        while self._keepers:
-            await self._keepers.pop().__aexit__(None, None, None)
+        async with AsyncExitStack() as stack:  # an error of one keeper does not keep the others open
+            while self._keepers:
+                stack.push_async_exit(self._keepers.pop())
 
     def forget(self) -> None:
         """Make this portal unusable in a forked child process, because the connections are the parent's."""

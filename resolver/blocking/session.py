@@ -550,6 +550,8 @@ class Resolver:
             self._portal.run(self._close)
 
     async def _close(self) -> None:
+        assert self._portal is not None
+        self._portal.discard(self._resolver)
         await self._resolver.__aexit__(None, None, None)
 
     def __enter__(self) -> Resolver:

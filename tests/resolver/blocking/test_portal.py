@@ -7,8 +7,9 @@ import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from itertools import islice
+from pathlib import Path
 
 import pytest
 import trio
@@ -17,7 +18,7 @@ import resolver.blocking.portal
 from fixtures.gopher import Behavior, GopherServer, Item, serve
 from fixtures.http import HttpServer
 from fixtures.ports import serve_connections
-from resolver import Declined, Event, Limits, Policy, Progress, Truncated, blocking
+from resolver import Declined, Event, Kind, Limits, LocalError, Policy, Progress, Truncated, blocking
 from resolver.blocking.portal import BLOCK_SIZE, Portal, portal
 from tests.elsewhere import served
 from tests.fresh import run_alone
@@ -272,6 +273,43 @@ def test_portal_run_after_close_raises() -> None:
         with pytest.raises(RuntimeError, match="has ended"):
             own.run(tasks)
         own.close()
+
+
+class FullKeeper(AbstractAsyncContextManager[None]):
+    """A keeper that cannot save its data at its exit."""
+
+    def __init__(self) -> None:
+        self.exits = 0
+
+    async def __aexit__(self, *_: object) -> None:
+        self.exits += 1
+        raise LocalError("disk full")
+
+
+def test_portal_close_exits_every_keeper_after_errors() -> None:
+    own, keepers = Portal(), [FullKeeper() for _ in range(4)]
+    for keeper in keepers:
+        own.close_at_end(keeper)
+    with pytest.raises(LocalError):
+        own.close()
+    assert [keeper.exits for keeper in keepers] == [1] * 4
+
+
+def test_closed_session_is_not_exited_by_portal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own, exits = Portal(), []
+    monkeypatch.setattr(resolver.blocking.portal, "_portal", own)
+
+    async def leave(session: resolver.Resolver, *_: object) -> None:
+        exits.append(session)
+        raise LocalError("disk full")
+
+    monkeypatch.setattr(resolver.Resolver, "__aexit__", leave)
+    session = blocking.Resolver()
+    assert session.fetch(tmp_path).kind is Kind.DIRECTORY
+    with pytest.raises(LocalError):
+        session.close()
+    own.close()
+    assert len(exits) == 1
 
 
 def test_blocking_call_in_portal_thread_raises() -> None:
