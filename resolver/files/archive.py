@@ -189,37 +189,45 @@ class ByteSpool:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._file: IO[bytes] = BytesIO()
+        self._memory = BytesIO()
+        self._file: IO[bytes] | None = None
         self.size = 0
 
     def write(self, octets: bytes) -> None:
         """Append bytes."""
-        with convert_faults(self._directory):
-            if self.size <= IN_MEMORY < self.size + len(octets):
-                buffered = self.read_first(self.size)
-                self._file = TemporaryFile(dir=self._directory)  # noqa: SIM115
-                self._file.write(buffered)
-                check_spare(self._file.fileno())
-            self._file.write(octets)
-        self.size += len(octets)
+        size = self.size + len(octets)
+        if size <= IN_MEMORY and self._file is None:
+            self._memory.write(octets)
+        else:
+            with convert_faults(self._directory):
+                if self._file is None:
+                    file = TemporaryFile(dir=self._directory)  # noqa: SIM115
+                    file.write(self._memory.getvalue())
+                    check_spare(file.fileno())
+                    self._memory.close()
+                    self._file = file
+                self._file.write(octets)
+        self.size = size
 
     def pieces(self, begin: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield `size` bytes (or all) from `begin` on in blocks. The caller must not write meanwhile."""
-        remaining = self.size - begin if size is None else size
+        """Return `size` bytes (or all) from `begin` on, in blocks. The caller must not write meanwhile."""
+        end = self.size if size is None else begin + size
+        if self._file is not None:
+            return self._read_file(self._file, begin, end - begin)
+        octets = self._memory.getvalue()[begin:end]
+        return iter((octets,) if octets else ())
+
+    def _read_file(self, file: IO[bytes], begin: int, remaining: int) -> Iterator[bytes]:
         with convert_faults(self._directory):
-            self._file.seek(begin)
-            while octets := self._file.read(min(remaining, _SPOOL_CHUNK)):
+            file.seek(begin)
+            while octets := file.read(min(remaining, _SPOOL_CHUNK)):
                 remaining -= len(octets)
                 yield octets
-            self._file.seek(0, 2)
+            file.seek(0, 2)
 
     def read_first(self, max_size: int) -> bytes:
-        with convert_faults(self._directory):
-            self._file.seek(0)
-            octets = self._file.read(max_size)
-            self._file.seek(0, 2)
-        return octets
+        return b"".join(self.pieces(0, min(max_size, self.size)))
 
     def close(self) -> None:
         """Discard the bytes and remove the temporary file."""
-        self._file.close()
+        (self._file or self._memory).close()
