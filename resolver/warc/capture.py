@@ -319,6 +319,7 @@ class Capture:
 
     def __init__(self, subject: CaptureSubject, sink: CaptureSink, mask: Mask) -> None:
         self._subject = subject
+        self.is_exchange = subject.kept_as == "exchange"
         self._sink = sink
         self._mask = mask
         self._reply: Reply | None = None
@@ -412,7 +413,7 @@ class Capture:
     def record_sent(self, key: Hashable, shown: bytes, *, masked: bool) -> None:
         connection = self._get_connection(key)
         self._command = shown.partition(b" ")[0].strip()
-        if self._subject.kept_as == "exchange":
+        if self.is_exchange:
             if is_request(shown):
                 if self._exchange is not None:
                     self._end_exchange(None)
@@ -479,6 +480,7 @@ class Capture:
                 if isinstance(step, CopyBody):
                     self._record_copied(step, answer)
         except StopIteration as done:
+            self._is_whole = self._is_whole or self.is_exchange
             result: T = done.value
             return result
         finally:

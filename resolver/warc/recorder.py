@@ -548,8 +548,8 @@ class CaptureRecording:
         return options if is_exchange else replace(options, start=0, stop=None)
 
     def record_body(self, reply: Reply) -> Reply:
-        """Return the reply with a body that records each byte read."""
-        if self._capture is not None:
+        """Return the reply; a body that is not recorded on the connection records each byte read."""
+        if self._capture is not None and not self._capture.is_exchange:
             reply.body = RecordedBody(reply.body, self._capture)
         return reply
 

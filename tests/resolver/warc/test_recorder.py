@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
-from resolver import LocalError, Resolver
+from fixtures.http import Page, serve
+from resolver import LocalError, Policy, Resolver
 from resolver.files import archive
 from resolver.warc import Recorder
 from resolver.warc.records import DamagedSpan, read_records
@@ -148,3 +150,27 @@ async def test_recorder_with_unprintable_name_writes_complete_records(name: byte
     with Recorder(out, command="resolve get http://h/\udcff") as recorder:
         await record(recorder, source)
     assert types_of(out) == ["warcinfo", *CAPTURE]
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(100, True), (3_000_000, True), (3_000_000, False)])
+async def test_recorder_of_body_until_close_marks_only_incomplete_body(
+    size: int, is_read: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Without a length, only the end of the protocol exchange shows that the body is complete."""
+    page, out = Page(b"a" * size, framing="close"), tmp_path / "a.warc"
+    server = await serve(nursery, {"/a": page})
+    policy = Policy(allow_port=frozenset({server.port}))
+    with Recorder(out) as recorder:
+        async with Resolver(recorder=recorder, policy=policy) as session:
+            if is_read:
+                assert (await session.save(server.url("/a"), tmp_path / "b")).bytes == size
+            else:
+                async with session.stream(server.url("/a")) as reply:
+                    await reply.body.take(1)
+    items = [
+        each for each in read_records(Octets(out.read_bytes()), Kept) if not isinstance(each, DamagedSpan)
+    ]
+    (response,) = [each for each in items if each.head.type == "response"]
+    assert response.head.get_first("WARC-Truncated") == (None if is_read else "unspecified")
+    body = bytes(response.reader.block).partition(b"\r\n\r\n")[2]
+    assert body == page.content if is_read else page.content.startswith(body)
