@@ -298,8 +298,7 @@ class DialogueRecord:
 
 
 def _encode_event(entry: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
-    at = round(entry.at, 6) or 0
-    members: dict[str, JsonValue] = {"t": at, "c": entry.number, "event": entry.event}
+    members: dict[str, JsonValue] = {"t": entry.at or 0, "c": entry.number, "event": entry.event}
     if entry.octets is not None:
         members["octets"] = hide(bytes(entry.octets)).decode("latin-1")
     return _ENCODER.encode({**members, **entry.members})

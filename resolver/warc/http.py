@@ -51,8 +51,8 @@ _HIDDEN = b"****"
 _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
 #: Response fields whose value is derived from a sent secret.
 _PROOFS = frozenset({b"authentication-info"})
-#: Matches a head in which a cookie, a proof or the password of a URL may be masked.
-_MAY_HIDE = re.compile(rb"@|\n(?:set-cookie|authentication-info)", re.IGNORECASE)
+#: Matches a head in which a cookie or a proof may be masked.
+_MAY_HIDE = re.compile(rb"\n(?:set-cookie|authentication-info)", re.IGNORECASE)
 #: HTTP status codes of responses that have no body, even if they have a Content-Length field.
 BODILESS = frozenset({204, 304})
 
@@ -152,7 +152,7 @@ def mask_heads(
     """Return the heads with masked secrets, and the names of the masked fields."""
     names: list[str] = []
     if hide(head) == head:
-        if _MAY_HIDE.search(head) is None:
+        if b"@" not in head and _MAY_HIDE.search(head) is None:
             return head, names
         hide = bytes  # No part of the head contains a secret.
     masked_names = (frozenset() if keeps_cookies else _COOKIES) | (_PROOFS if has_secrets else frozenset())
