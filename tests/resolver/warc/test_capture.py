@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from contextlib import closing
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from protocols.errors import LocalError
+from resolver.files import archive
 from resolver.files.archive import ByteSpool
 from resolver.warc.capture import HttpCapture
 from resolver.warc.http import mask_heads
@@ -40,6 +44,25 @@ def test_http_capture_masks_cookies_unless_kept(
     recorded = block + b"".join(octets for _, octets in facts.events)
     assert recorded.count(b"sekret") == (response.count(b"sekret") if keeps else 0)
     assert (facts.masked == []) is keeps
+
+
+class FullFile(BytesIO):
+    """A temporary file on a full disk."""
+
+    def write(self, octets: object) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+
+def test_spool_after_failed_move_to_disk_has_all_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "TemporaryFile", lambda **_: FullFile())
+    with closing(ByteSpool(str(tmp_path))) as spool:
+        spool.write(b"a" * archive.IN_MEMORY)
+        with pytest.raises(LocalError):
+            spool.write(b"b")
+        assert spool.size == archive.IN_MEMORY
+        assert b"".join(spool.pieces()) == b"a" * archive.IN_MEMORY
 
 
 # HTTP heads for an archive, without secrets.
