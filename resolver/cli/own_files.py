@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from protocols.errors import LocalError
-from resolver.files.directory import find_inode
 
 if TYPE_CHECKING:
     from resolver.cli.options import CommandOptions
@@ -56,6 +55,8 @@ class OwnFiles:
 
 def list_own_inodes(command: CommandOptions) -> list[tuple[int, int]]:
     """Return the device and inode numbers of the files of a run, and of its input lists."""
+    from resolver.files.directory import find_inode  # lazy import: `--help` and `explain` save no files
+
     paths = [*_list_paths(command), *command.lists, *command.warc_dedup]
     if command.warc is not None:
         stem = glob.escape(_archive_stem(command.warc))
