@@ -14,9 +14,9 @@ import pytest
 
 from resolver import Outcome, Resolver
 from resolver.files import local as file
+from resolver.files import partial_file
 from resolver.files.commit import UnopenedPart
 from resolver.files.part import PartFile
-from resolver.files.partial_file import PartialFile
 from resolver.ledger.book import Ledger
 from resolver.loops import running
 from resolver.transfer.batch import RunningBatch
@@ -51,10 +51,10 @@ class Gate:
 #: Lines of a file with a partial file, and of a file held in memory until it is complete.
 LARGE, SMALL = 10_000, 1_000
 
-#: Work in threads during a save: the class, its method, the number of the call, and the size of the file.
+#: Work in threads during a save: the class or module, the function, the number of the call, and the size.
 WORK = {
     "what it is of": (PartFile, "record_state", 1, LARGE),
-    "its digest": (PartialFile, "_add_to", 1, LARGE),
+    "its digest": (partial_file, "_hash_block", 1, LARGE),
     "that it is whole": (PartFile, "record_state", 2, LARGE),
     "its name": (PartFile, "publish", 1, LARGE),
     "a small one": (UnopenedPart, "complete", 1, SMALL),
