@@ -45,7 +45,6 @@ class WarcVolume:
     """A file of an archive, open for appending.
 
     Attributes:
-        mode: The permissions of the file.
         cut: The number of bytes that were removed because an interrupted run left an incomplete record.
         rows: The lines of the CDXJ index of this file.
 
