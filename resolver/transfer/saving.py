@@ -270,17 +270,6 @@ class Saver:
         Raises `ResolveError`. After an error, a file with the final name is unchanged. The received bytes
         stay in NAME.part if another run can resume them.
         """
-        saved = await self._save()
-        if not (self._is_proved and saved.skipped) or self._is_dry or read_validators(self._path) is None:
-            return saved
-        assert self._checksum is not None
-        algorithm, expected = self._checksum
-        if (digest := await digest_file(self._path, algorithm)) != expected:
-            words = f"{self._path!r} stays unchanged, but its {algorithm} digest is {digest}, not {expected}"
-            raise ChecksumMismatch(words, url=self._shown).with_setting("exists replace")
-        return replace(saved, verified=("digest",))
-
-    async def _save(self) -> Saved:
         # for other values of `exists`, the code that opens the path checks the name and looks for symlinks
         exists = self._exists
         if self._is_dry or exists in _EARLY_CHECKS:
@@ -316,6 +305,17 @@ class Saver:
                 row = registry.find(self._first.url.scheme)
                 resumes = row is not None and row.resumes
                 self._network.on_event(Kept(self._shown, self._path, file.partial_size, resumes))
+
+    async def verify_skipped(self, saved: Saved) -> Saved:
+        """Compare the kept file of a skipped result with the checksum. Raises `ChecksumMismatch`."""
+        checksum = self._checksum if self._is_proved else None
+        if checksum is None or self._is_dry or read_validators(self._path) is None:
+            return saved
+        algorithm, expected = checksum
+        if (digest := await digest_file(self._path, algorithm)) != expected:
+            words = f"{self._path!r} stays unchanged, but its {algorithm} digest is {digest}, not {expected}"
+            raise ChecksumMismatch(words, url=self._shown).with_setting("exists replace")
+        return replace(saved, verified=("digest",))
 
     def _keeps_existing(self) -> bool:
         """Return whether the existing file is not changed. With `rename`, choose a free name."""

@@ -410,7 +410,8 @@ class Resolver:
             below=self._below,
         )
         try:
-            return await saving.run()
+            saved = await saving.run()
+            return await saving.verify_skipped(saved) if saved.skipped else saved
         except ResolveError as error:
             requeue_if_scarce(error, first.url, self._network)
             raise trim_traceback(locate_error(error, first.url.shown)) from error.__cause__

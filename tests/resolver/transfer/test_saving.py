@@ -258,6 +258,16 @@ async def test_kept_file_is_compared_with_checksum(
     assert (server.connections, contents(tmp_path)) == (0, {"object": content})
 
 
+async def test_kept_file_is_not_compared_with_requested_checksum(tmp_path: Path) -> None:
+    """The checksum `auto` would need a request, and a skipped file sends none."""
+    (tmp_path / "object").write_bytes(b"other")
+    async with Resolver() as session:
+        saved = await session.save(
+            "http://127.0.0.1:1/object", tmp_path / "object", exists="skip", checksum="auto"
+        )
+    assert (saved.skipped, saved.verified) == (True, ())
+
+
 @pytest.mark.parametrize("target", ["missing", "."])
 async def test_skip_of_link_without_file_is_a_local_error(target: str, tmp_path: Path) -> None:
     (tmp_path / "object").symlink_to(target)
