@@ -220,6 +220,7 @@ class Resolver:
         return await self._collect(request)
 
     async def _collect(self, request: RetrievalRequest, retry_policy: RetryPolicy | None = None) -> Response:
+        assert request.limit is max_collected  # S16: the memory must have a limit
         memory = MemoryStore()
         entries: tuple[Entry, ...] | None = None
 
