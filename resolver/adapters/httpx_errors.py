@@ -73,7 +73,8 @@ def translate_error(
         return join_classes(RequestRefused, family.TransportError)(error)
     if isinstance(error, resolver.TimedOut):
         return error_class(family, _TIMEOUTS[phase])(error.message)
-    if isinstance(error, resolver.Disconnected) and error.__cause__ is not None:
+    lost = error.__cause__ if isinstance(error, resolver.Truncated) else error
+    if isinstance(lost, resolver.Disconnected) and lost.__cause__ is not None:
         return error_class(family, "ReadError")(error.message)
     for error_type, name in _TRANSLATIONS:
         if isinstance(error, error_type):

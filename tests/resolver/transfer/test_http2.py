@@ -135,7 +135,7 @@ def left(machine: H2Connection, stream: int) -> bytes:
 WRONG: list[tuple[Spoil, bool, type[resolver.ResolveError], type[httpx.TransportError]]] = [
     (reset, False, resolver.Disconnected, httpx.RemoteProtocolError),
     (left, True, resolver.Disconnected, httpx.RemoteProtocolError),
-    (cut, True, resolver.Truncated, httpx.RemoteProtocolError),
+    (cut, True, resolver.Truncated, httpx.ReadError),
     (short, False, resolver.Truncated, httpx.RemoteProtocolError),
     (broken, False, resolver.Truncated, httpx.RemoteProtocolError),
     (pings, False, resolver.ProtocolError, httpx.RemoteProtocolError),
