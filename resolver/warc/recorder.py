@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
 from typing import TypeVar
+from uuid import uuid4
 from zlib import compressobj, decompressobj
 
 from protocols.contract import Body, Options, Reply, Sink, Url
@@ -482,9 +483,7 @@ class Recorder:
 
 
 def _make_id() -> str:
-    """Return a record ID with a random UUID (RFC 9562 section 5.4)."""
-    digits = os.urandom(16).hex()
-    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}>"
+    return f"<urn:uuid:{uuid4()}>"
 
 
 def _format_date(moment: datetime) -> str:

@@ -88,11 +88,11 @@ class ArchiveRun(Run):
             await fetch_all(self.plan, self.world.path, life, recorder)
 
     def live(self, *, calm: bool) -> None:
-        with mock.patch("resolver.warc.recorder._make_id", self._make_id):
+        with mock.patch("resolver.warc.recorder.uuid4", self._make_id):
             super().live(calm=calm)
 
-    def _make_id(self) -> str:
-        return f"<urn:uuid:{UUID(int=self._ids.getrandbits(128), version=4)}>"
+    def _make_id(self) -> UUID:
+        return UUID(int=self._ids.getrandbits(128), version=4)
 
     def is_known(self, short: str) -> bool:
         known = (_VOLUMES, _INDEXES, _TEMPORARY)
