@@ -15,7 +15,7 @@ from typing import Any, Literal
 from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
 from resolver.cli.options import LOCAL, PROXY_POLICY, CommandOptions, Option, rows
-from resolver.cli.own_files import OwnFiles
+from resolver.cli.own_files import WRITTEN_OPTIONS, OwnFiles
 from resolver.cli.values import UsageError, pair, suggest_nearest
 from resolver.cli.vocabulary import SHELLS, VERBS
 from resolver.policy.schemes import check_gateway
@@ -367,10 +367,6 @@ def _check_urls(command: Command) -> None:
         raise UsageError("missing URL (see resolve --help)")
 
 
-#: Options that name a file of the run, in which each option writes another content.
-_WRITTEN_FILES = ("output", "failed", "trace", "trace_html", "ledger", "warc", "cookies")
-
-
 def _check_written_files(command: Command) -> None:
     """Check that two options do not write the same file, and that `-` is the file of `-O` only.
 
@@ -378,7 +374,7 @@ def _check_written_files(command: Command) -> None:
     `bulk --warc` has no file.
     """
     names = {os.path.abspath(path): "FILE" for path in command.urls if command.verb == "ledger"}
-    for name in _WRITTEN_FILES:
+    for name in ("output", *WRITTEN_OPTIONS):
         path: str | None = getattr(command, name)
         option = f"--{name.replace('_', '-')}"
         if path == "-" and name != "output" and command.verb not in ("ledger", "bulk"):

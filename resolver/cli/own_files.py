@@ -14,8 +14,11 @@ from protocols.errors import LocalError
 if TYPE_CHECKING:
     from resolver.cli.options import CommandOptions
 
+#: Options that name a file that the run writes.
+WRITTEN_OPTIONS = ("failed", "trace", "trace_html", "ledger", "warc", "cookies")
+#: Options that name one file. The value of `--warc` is the stem of several names.
 _FILE_OPTIONS = (
-    *("failed", "trace", "trace_html", "ledger", "cookies"),
+    *(option for option in WRITTEN_OPTIONS if option != "warc"),
     *("config", "netrc_file", "password_file", "cacert"),
 )
 #: The files beside a ledger that SQLite creates during a run (sqlite.org/tempfiles.html).
