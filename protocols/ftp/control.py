@@ -15,7 +15,7 @@ from protocols.ftp.reply import ControlReply, make_declined, read_reply, shown_t
 from protocols.ftp.url import FtpUrl
 from protocols.options import Limits, Options
 from protocols.step import Dialogue, Receive, Send, StartTimer
-from protocols.wire import Reader, Secret, encode_line, encode_refusals
+from protocols.wire import Reader, Secret, check_word, encode_line, encode_refusals
 
 T = TypeVar("T")
 
@@ -114,11 +114,17 @@ def command(*words: bytes | Secret) -> Line:
     """
     line = encode_line(*words)
     if len(line.octets) > ARGUMENT_LIMIT:
-        check_sizes(word.octets if isinstance(word, Secret) else word for word in words)
+        _check_sizes(word.octets if isinstance(word, Secret) else word for word in words)
     return line
 
 
-def check_sizes(arguments: Iterable[bytes]) -> None:
+def check_arguments(*arguments: bytes) -> None:
+    """Raise `Refused` if `command` refuses the arguments."""
+    check_word(b"".join(arguments))
+    _check_sizes(arguments)
+
+
+def _check_sizes(arguments: Iterable[bytes]) -> None:
     """Raise `Refused` for an argument with more than 4,000 bytes."""
     for octets in arguments:
         if len(octets) > ARGUMENT_LIMIT:

@@ -24,7 +24,7 @@ from protocols.ftp.control import (
     ServiceClosing,
     UnansweredCommand,
     await_optional,
-    check_sizes,
+    check_arguments,
     command,
     login_key,
     refusal,
@@ -61,7 +61,7 @@ from protocols.ftp.url import FtpUrl
 from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Limits, Options, Validators
 from protocols.step import Acquire, Connect, Dialogue, PlanNote, RequestPeer, StartBody
-from protocols.wire import check_word, encode_line
+from protocols.wire import encode_line
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -348,9 +348,7 @@ def retrieve(
     options, limits = options or Options(), limits or Limits()
     check_expressible(url)
     # If an argument cannot be encoded (S02, command injection), not even a connection is opened.
-    arguments = (url.user or b"", url.password or b"", *url.cwds, url.name or b"")
-    check_word(b"".join(arguments))
-    check_sizes(arguments)
+    check_arguments(url.user or b"", url.password or b"", *url.cwds, url.name or b"")
     tls, tries, suits = is_implicit(url), 2, partial(stands_in, url.cwds)
     new: Callable[[Limits, bool], Control] = Control
     while (control := (yield Acquire(login_key(url, options), tls, suits))) is not None:
