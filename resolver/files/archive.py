@@ -12,8 +12,8 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from protocols.errors import LocalError
-from resolver.files.atomic import TEMPORARY, forget, lock, replace, sync_file
-from resolver.files.faults import check_spare, convert_faults
+from resolver.files.atomic import TEMPORARY, forget, lock, replace, sync_file, write_all
+from resolver.files.faults import check_spare, closing_descriptor, convert_faults
 
 
 class ArchiveFile:
@@ -48,12 +48,10 @@ def open_archive(path: str) -> Iterator[ArchiveFile]:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
         raise _fault(error) from error
-    try:
+    with closing_descriptor(fd):
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise LocalError("not a regular file: an archive must be seekable")
         yield ArchiveFile(path, fd)
-    finally:
-        os.close(fd)
 
 
 def _fault(error: OSError) -> LocalError:
@@ -127,10 +125,8 @@ class ArchiveOutput:
 
     def flush(self) -> None:
         """Write the buffer to the file."""
-        remaining, self._buffer = memoryview(self._buffer), bytearray()
-        with convert_faults(self.path):
-            while remaining:
-                remaining = remaining[os.write(self._fd, remaining) :]
+        octets, self._buffer = self._buffer, bytearray()
+        write_all(self._fd, octets, self.path)
 
     def sync(self) -> None:
         """Sync the archive to the disk."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import LocalError, NotConfigured
-from resolver.files.faults import convert_faults, reason, writing_fault
+from resolver.files.faults import closing_descriptor, convert_faults, reason, writing_fault
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -38,6 +38,16 @@ def sync_file(fd: int, *, data_only: bool = False) -> None:
     except OSError as error:
         if error.errno not in _NO_SYNC:
             raise
+
+
+def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> None:
+    """Write all bytes. Raises `LocalError` with the path."""
+    remaining = memoryview(octets)
+    try:
+        while remaining:
+            remaining = remaining[os.write(fd, remaining) :]
+    except OSError as error:
+        raise writing_fault(error, path) from error
 
 
 @contextmanager
@@ -154,13 +164,11 @@ def open_own(path: str, kind: str, max_size: int, *, secret: bool) -> Iterator[O
         raise
     except OSError as error:
         raise NotConfigured(f"cannot read the {kind} {path}: {error.strerror}") from error
-    try:
+    with closing_descriptor(fd):
         status = os.fstat(fd)
         check_own(path, kind, status, secret=secret)
         octets = _read(path, kind, fd, max_size)
         yield OwnFile(fd, octets, status.st_mode & 0o077 == 0)
-    finally:
-        os.close(fd)
 
 
 def check_own(path: str, kind: str, status: os.stat_result, *, secret: bool) -> None:
@@ -288,16 +296,13 @@ def _lock_file(path: str, kind: str, *, wait: bool = False) -> Iterator[int | No
     replaces the file before the lock is acquired, the new file is opened and locked.
     """
     while True:
-        fd = _open_private(path, partial(check_own, path, kind, secret=True))
-        try:
+        with closing_descriptor(_open_private(path, partial(check_own, path, kind, secret=True))) as fd:
             if not lock(fd, wait=wait):
                 yield None
                 return
             if _is_at(path, fd):
                 yield fd
                 return
-        finally:
-            os.close(fd)
 
 
 def _is_at(path: str, fd: int) -> bool:

@@ -16,10 +16,10 @@ from functools import cache, partial
 from typing import Literal, TypeAlias, cast, get_args
 
 from protocols.errors import LocalError
-from resolver.files.atomic import sync_file
+from resolver.files.atomic import sync_file, write_all
 from resolver.files.names import make_taken_error
 from resolver.files.part import PartFile, open_numbers
-from resolver.files.part_state import set_time, write_all
+from resolver.files.part_state import set_time
 from resolver.loops import Background, Loop, running
 
 #: The minimum number of files for which one syncfs(2) takes less time than an fsync(2) for each file.

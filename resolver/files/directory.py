@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from protocols.errors import LocalError
 from protocols.location import Finding
-from resolver.files.faults import DirectoryGone, convert_faults, spare_descriptor
+from resolver.files.faults import DirectoryGone, closing_descriptor, convert_faults, spare_descriptor
 
 # Removal of empty directories. A download creates its directory before the files in the directory arrive.
 # When no pending file of the directory is left, the directory is removed if it is empty. If another process
@@ -325,12 +325,10 @@ class DirectoryHandle:
             return None
         except OSError as error:
             raise self.make_foreign_error(name) from error
-        try:
+        with closing_descriptor(fd):
             if not is_allowed(os.fstat(fd)):
                 raise self.make_foreign_error(name)
             return os.read(fd, size)
-        finally:
-            os.close(fd)
 
     def make_foreign_error(self, name: str) -> LocalError:
         """Return the error for a file that another program created under a reserved name."""
@@ -344,12 +342,7 @@ class DirectoryHandle:
 
         A later rename or removal in the directory then reaches the disk after all earlier changes.
         """
-        with suppress(OSError):
-            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        sync_directory(".", self.fd)
 
     def forget(self, name: str) -> None:
         """Remove a file of this package; errors are ignored."""
@@ -397,6 +390,14 @@ class DirectoryHandle:
         except OSError:
             self.forget(new)
             raise
+
+
+def sync_directory(path: str, dir_fd: int | None = None) -> None:
+    """Sync a directory to the disk, if the file system supports this; errors are ignored."""
+    with suppress(OSError):
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        with closing_descriptor(os.open(path, flags, dir_fd=dir_fd)) as fd:
+            os.fsync(fd)
 
 
 class OutputDirectory:
@@ -556,12 +557,11 @@ class SurplusWalk:
         """Return the first `max_size` bytes of a regular file, or empty bytes if it is missing."""
         *parents, name = parts
         try:
-            with self._open_directory(parents) as fd:
-                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
-                try:
-                    return os.read(file, max_size) if stat.S_ISREG(os.fstat(file).st_mode) else b""
-                finally:
-                    os.close(file)
+            with (
+                self._open_directory(parents) as directory,
+                closing_descriptor(os.open(name, os.O_RDONLY | _FLAGS, dir_fd=directory)) as fd,
+            ):
+                return os.read(fd, max_size) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
         except OSError:
             return b""
 

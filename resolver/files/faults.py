@@ -163,6 +163,15 @@ def spare_descriptor(fd: int) -> int:
     return fd
 
 
+@contextmanager
+def closing_descriptor(fd: int) -> Iterator[int]:
+    """Yield the descriptor, and close it at the end of the block."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def is_scarce(error: BaseException | None) -> bool:
     """Return whether the error was caused by a lack of file descriptors."""
     return _has_cause(error, _SCARCE)

@@ -20,9 +20,9 @@ from functools import partial
 from typing import Protocol
 
 from protocols.errors import LocalError
-from resolver.files.atomic import lock, sync_file, whole_file
+from resolver.files.atomic import lock, sync_file, whole_file, write_all
 from resolver.files.directory import NO_LINKS, DirectoryHandle
-from resolver.files.faults import writing_fault
+from resolver.files.faults import closing_descriptor, writing_fault
 from resolver.files.names import check_name
 from resolver.policy.files import FIRST_SUFFIX, STATE_SUFFIX
 
@@ -165,11 +165,9 @@ class Mbox:
         self.numbers.add(number)
 
     def _write(self, octets: bytes) -> None:
-        remaining = memoryview(octets)
         os.lseek(self._fd, self.size, os.SEEK_SET)
         try:
-            while remaining:
-                remaining = remaining[os.write(self._fd, remaining) :]
+            write_all(self._fd, octets, self._path)
         except BaseException:
             with suppress(OSError):
                 os.ftruncate(self._fd, self.size)
@@ -207,13 +205,10 @@ class Mbox:
 
     def _read_state(self) -> tuple[int, int] | None:
         try:
-            fd = self._directory.open(self._state, os.O_RDONLY)
+            with closing_descriptor(self._directory.open(self._state, os.O_RDONLY)) as fd:
+                octets = os.read(fd, _PIECE)
         except FileNotFoundError:
             return None
-        try:
-            octets = os.read(fd, _PIECE)
-        finally:
-            os.close(fd)
         try:
             match json.loads(octets):
                 case {"format": str(form), "size": int(size), "inode": int(inode)} if form == _FORMAT:

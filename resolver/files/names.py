@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import stat
+from contextlib import closing, suppress
 
 from protocols.contract import Validators
 from protocols.dates import from_timestamp
 from protocols.errors import LocalError
 from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
-from resolver.files.faults import writing_fault
+from resolver.files.faults import closing_descriptor, convert_faults
 from resolver.files.part_state import read_state
 from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_companion_name, number_name
 
@@ -42,15 +43,9 @@ def _check_locale(path: str) -> None:
 
 def check_parents(path: str, below: str) -> None:
     """Raise `LocalError` if a directory of `path` after the prefix `below` is a symbolic link."""
-    directory = DirectoryHandle(os.path.dirname(path), make=False, below=below)
-    try:
-        directory.hold()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise writing_fault(error, path) from error
-    finally:
-        directory.close()
+    handle = DirectoryHandle(os.path.dirname(path), make=False, below=below)
+    with convert_faults(path), closing(handle), suppress(FileNotFoundError):
+        handle.hold()
 
 
 def make_directory(path: str, below: str) -> None:
@@ -60,13 +55,8 @@ def make_directory(path: str, below: str) -> None:
         LocalError: A parent after the prefix `below` is a symbolic link, or the directory cannot be created.
     """
     _check_locale(path)
-    directory = DirectoryHandle(path, make=True, below=below)
-    try:
+    with convert_faults(path), closing(DirectoryHandle(path, make=True, below=below)) as directory:
         directory.hold()
-    except OSError as error:
-        raise writing_fault(error, path) from error
-    finally:
-        directory.close()
 
 
 def is_directory(path: str) -> bool:
@@ -75,11 +65,6 @@ def is_directory(path: str) -> bool:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (OSError, ValueError):  # a name outside the locale raises ValueError
         return False
-
-
-def is_taken(path: str) -> bool:
-    """Return whether a file or a symbolic link, even a dangling one, has the name `path`."""
-    return os.path.lexists(path)
 
 
 def check_no_directory(path: str) -> None:
@@ -93,14 +78,14 @@ def is_skipped(path: str) -> bool:
 
     Raises `LocalError` for a directory, and for a symbolic link to a directory or to a missing file.
     """
-    if (is_found := is_taken(path)) and (os.path.isdir(path) or not os.path.exists(path)):
+    if (is_found := os.path.lexists(path)) and (os.path.isdir(path) or not os.path.exists(path)):
         raise make_irregular_error(path)
     return is_found
 
 
 def check_free(path: str) -> None:
     """Raise `LocalError` if the name is taken."""
-    if is_taken(path):
+    if os.path.lexists(path):
         raise make_taken_error(path)
 
 
@@ -178,18 +163,16 @@ def is_free(path: str, source: str) -> bool:
     A name is not free while another process writes the file. The name also counts as free if an earlier run
     completed the file for the same URL, and was killed before it removed the state file.
     """
-    return (not is_taken(path) or _was_completed(path, source)) and not _is_busy(path + PART_SUFFIX)
+    return (not os.path.lexists(path) or _was_completed(path, source)) and not _is_busy(path + PART_SUFFIX)
 
 
 def _was_completed(path: str, source: str) -> bool:
-    directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
-        directory.hold()
-        state = read_state(os.path.basename(path) + STATE_SUFFIX, directory)
+        with closing(DirectoryHandle(os.path.dirname(path), make=False)) as directory:
+            directory.hold()
+            state = read_state(os.path.basename(path) + STATE_SUFFIX, directory)
     except (OSError, LocalError):  # The files belong to another program.
         return False
-    finally:
-        directory.close()
     return state is not None and state.url == source and state.complete and state.mark.matches(os.lstat(path))
 
 
@@ -199,9 +182,6 @@ def _is_busy(part: str) -> bool:
         fd = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return False
-    try:
+    with closing_descriptor(fd), suppress(OSError):
         return not lock(fd)
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
+    return False

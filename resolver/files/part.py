@@ -30,9 +30,9 @@ from typing import Literal, TypeAlias
 from protocols.contract import Validators
 from protocols.errors import LocalError, ProtocolError
 from protocols.options import NOTHING
-from resolver.files.atomic import lock
+from resolver.files.atomic import lock, write_all
 from resolver.files.directory import DirectoryHandle
-from resolver.files.faults import writing_fault
+from resolver.files.faults import closing_descriptor, writing_fault
 from resolver.files.names import (
     check_name,
     check_replaceable,
@@ -56,7 +56,6 @@ from resolver.files.part_state import (
     put_mark,
     read_state,
     remove_mark,
-    write_all,
     write_state,
 )
 from resolver.files.sidecar import Sidecar
@@ -226,15 +225,12 @@ class PartFile:
             return False
         if self.directory.has(self._part, status):
             self.directory.forget(self._part)
-        fd = self.directory.open(self.name, os.O_RDONLY)
-        try:
+        with closing_descriptor(self.directory.open(self.name, os.O_RDONLY)) as fd:
             if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
                 return False
             with suppress(OSError, LocalError):  # Another program may have created a sidecar.
                 Sidecar(self.name, self.directory).publish()
             self._conclude(fd, state.withheld)
-        finally:
-            os.close(fd)
         return True
 
     def _adopt_existing(self, existing: os.stat_result, state: PartState | None) -> None:

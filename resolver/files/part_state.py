@@ -21,7 +21,6 @@ from typing import NamedTuple, TypeAlias
 from protocols.contract import Validators
 from resolver.files.atomic import whole_file
 from resolver.files.directory import DirectoryHandle
-from resolver.files.faults import writing_fault
 from resolver.policy.files import FIRST_SUFFIX
 
 # The mark identifies a file that this package created. The mark consists of the device, the inode number, and
@@ -344,16 +343,6 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):
         return ()
     return ranges
-
-
-def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> None:
-    """Write all bytes. Raises `LocalError` with the path."""
-    remaining = memoryview(octets)
-    try:
-        while remaining:
-            remaining = remaining[os.write(fd, remaining) :]
-    except OSError as error:
-        raise writing_fault(error, path) from error
 
 
 def set_time(fd: int, modified: datetime | None) -> None:

@@ -38,11 +38,12 @@ from typing import TYPE_CHECKING
 from protocols.contract import Validators
 from protocols.errors import LocalError
 from protocols.options import NOTHING
-from resolver.files.atomic import sync_file
+from resolver.files.atomic import sync_file, write_all
 from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, start_writeback
-from resolver.files.faults import convert_faults, writing_fault
+from resolver.files.directory import sync_directory
+from resolver.files.faults import closing_descriptor, convert_faults, writing_fault
 from resolver.files.part import Existing, PartFile, Segment
-from resolver.files.part_state import Ranges, count_bytes, measure_prefix, write_all
+from resolver.files.part_state import Ranges, count_bytes, measure_prefix
 from resolver.loops import is_cancel, running
 from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
@@ -413,10 +414,8 @@ async def digest_file(path: str, algorithm: str) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise LocalError(f"cannot read {path!r}: {error.strerror}") from error
-    try:
+    with closing_descriptor(fd):
         return await _digest(fd, algorithm, path)
-    finally:
-        os.close(fd)
 
 
 async def _digest(fd: int, algorithm: str, path: str) -> str:
@@ -455,12 +454,7 @@ def has_size(path: str, size: int) -> bool:
 def sync_directories(paths: Iterable[str]) -> None:
     """Sync the directories of the files; errors of file systems without directory sync are ignored."""
     for directory in {path[: path.rfind("/") + 1] for path in paths}:
-        with suppress(OSError):
-            fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        sync_directory(directory or ".")
 
 
 def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, below: str | None = None) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
 from protocols.errors import LocalError
@@ -39,22 +39,13 @@ _MAX_SIZE = 1_048_576
 
 def read_sidecar(path: str) -> bytes | None:
     """Return this program's sidecar of the file `path`, or None if it is missing or not readable."""
-    directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
-        directory.hold()
-        fd = directory.open(os.path.basename(path) + META_SUFFIX, os.O_RDONLY)
-    except OSError:
+        with closing(DirectoryHandle(os.path.dirname(path), make=False)) as directory:
+            directory.hold()
+            octets = directory.read_own(os.path.basename(path) + META_SUFFIX, _is_own_file, _MAX_SIZE)
+    except (OSError, LocalError):
         return None
-    finally:
-        directory.close()
-    try:
-        status = os.fstat(fd)
-        octets = os.read(fd, _MAX_SIZE) if _is_own_file(status) else b""
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    return octets if octets.startswith(_PREFIX) else None
+    return octets if octets is not None and octets.startswith(_PREFIX) else None
 
 
 class Sidecar:

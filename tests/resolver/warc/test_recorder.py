@@ -13,7 +13,7 @@ import trio
 
 from fixtures.http import Page, serve
 from resolver import LocalError, Policy, Resolver
-from resolver.files import archive
+from resolver.files import archive, atomic
 from resolver.warc import Recorder
 from resolver.warc.records import DamagedSpan, read_records
 from tests.resolver.warc.archives import Kept, Octets
@@ -50,7 +50,8 @@ class FullDisk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
     disk = FullDisk()
-    monkeypatch.setattr(archive, "os", disk)
+    for module in (archive, atomic):
+        monkeypatch.setattr(module, "os", disk)
     return disk
 
 
