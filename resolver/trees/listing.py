@@ -28,16 +28,15 @@ from resolver.transfer.session import ConfinedSession
 from resolver.transfer.streaming import StreamingResponse
 from resolver.trees.scope import (
     MAX_DEPTH,
+    MAX_EQUAL_LISTINGS,
     DirectoryDigest,
     Selection,
     TreeScope,
     find_tree,
     format_server,
-    is_repeated,
     leads_up,
     list_names,
     make_identity,
-    name_for,
     normalize_url,
 )
 from resolver.trees.spool import (
@@ -343,7 +342,7 @@ class DirectoryListing:
         if self._shows_loops or not self.position:
             return self._is_loop
         self._above += self._digest.text
-        if not is_repeated(self._above.count(self._digest.text)):
+        if self._above.count(self._digest.text) <= MAX_EQUAL_LISTINGS:
             return False
         self._report("index-loop", "third directory with the same listing on this path: not entered")
         return True
@@ -395,7 +394,7 @@ class DirectoryListing:
         elif row.role == DIRECTORY and not self._spool.visit(row.tree, row.number, *list_marks(row)):
             return None
         try:
-            return name_for(row.raw, names)
+            return names.assign(row.raw)
         except Refused as error:
             self._error = self._error or error
             return None

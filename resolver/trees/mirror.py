@@ -15,14 +15,13 @@ local files are never removed:
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 
 from resolver.files.directory import DirectoryItem, Proven, SurplusFile, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
 from resolver.policy.files import META_SUFFIX, is_companion_name, name_key
-from resolver.trees.spool import convert_errors
+from resolver.trees.spool import TemporaryDatabase
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -35,32 +34,21 @@ CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT N
 _SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 
 
-class Inventory:
-    """The local paths of all entries in the listings of a run; the caller must close the inventory.
-
-    The paths are stored in a temporary database, because their number is not limited. Methods raise
-    `LocalError` if the disk is full.
-    """
+class Inventory(TemporaryDatabase):
+    """The local paths of all entries in the listings of a run; their number is not limited."""
 
     def __init__(self) -> None:
-        with convert_errors():
-            self._database = sqlite3.connect("", check_same_thread=False)
-            self._database.executescript(_SCHEMA)
-
-    def close(self) -> None:
-        self._database.close()
+        super().__init__(_SCHEMA)
 
     def record(self, paths: Collection[str]) -> None:
         """Record local paths of entries that the server has."""
-        values = [(_encode(path), _encode(name_key(path))) for path in paths]
-        with convert_errors():
-            self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?)", values)
+        rows = [(_encode(path), _encode(name_key(path))) for path in paths]
+        self._execute_each("INSERT OR IGNORE INTO kept VALUES (?, ?)", rows)
 
     def record_listing(self, path: str, listing: Proven) -> None:
         """Record the complete listing of the directory with the local path `path`."""
-        values = (_encode(path), listing.certain, listing.url)
-        with convert_errors():
-            self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
+        insert = "INSERT OR REPLACE INTO listed VALUES (?, ?, ?)"
+        self._execute(insert, _encode(path), listing.certain, listing.url)
 
     def find(self, path: str) -> str | None:
         """Return the recorded path of a local file, or None.
@@ -68,23 +56,17 @@ class Inventory:
         A file system may ignore case and Unicode normalization. The name in a local directory may then differ
         from the name that the server has, and the recorded path leads to the same file.
         """
-        if self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None:
+        if self._execute("SELECT 1 FROM kept WHERE path = ?", _encode(path)):
             return path
-        with convert_errors():
-            self._database.execute("CREATE INDEX IF NOT EXISTS by_key ON kept (key)")
-            rows = self._database.execute("SELECT path FROM kept WHERE key = ?", (_encode(name_key(path)),))
-            found = [bytes(row[0]).decode(errors="surrogateescape") for row in rows]
+        self._execute("CREATE INDEX IF NOT EXISTS by_key ON kept (key)")
+        rows = self._execute("SELECT path FROM kept WHERE key = ?", _encode(name_key(path)))
+        found = (str(other, errors="surrogateescape") for (other,) in rows)
         return next((other for other in found if _is_same_file(path, other)), None)
 
     def find_listing(self, path: str) -> Proven | None:
         """Return the complete listing of a directory, or None if it was not recorded."""
-        row = self._find("SELECT url, certain FROM listed WHERE path = ?", path)
-        return None if row is None else Proven(str(row[0]), bool(row[1]))
-
-    def _find(self, statement: str, path: str) -> tuple[object, ...] | None:
-        with convert_errors():
-            row: tuple[object, ...] | None = self._database.execute(statement, (_encode(path),)).fetchone()
-        return row
+        rows = self._execute("SELECT url, certain FROM listed WHERE path = ?", _encode(path))
+        return Proven(rows[0][0], bool(rows[0][1])) if rows else None
 
 
 def _is_same_file(path: str, other: str) -> bool:

@@ -1,7 +1,7 @@
 """The scope of a tree: the URLs below the top URL, with the same scheme, host and port.
 
-URLs outside the scope are not requested, even after a redirect. The module also selects files, detects loops
-and assigns local names to the entries of a directory.
+URLs outside the scope are not requested, even after a redirect. The module also selects files and
+detects loops.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
-from typing import Protocol
 from urllib.parse import quote
 
 from protocols.authority import comparable_host
 from protocols.errors import NotConfigured
 from protocols.location import Entry, HostUrl, JsonValue, Url
 from protocols.scheme import Tree
-from resolver.policy.files import local_name, local_path, name_key, number_name
+from resolver.policy.files import local_path
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 from resolver.url.registry import is_web
@@ -215,7 +214,7 @@ MAX_DEPTH = 64
 
 #: Maximum number of equal listings on the path from the top to a directory. Two equal listings are allowed,
 #: because a directory may contain a copy of itself.
-_MAX_EQUAL_LISTINGS = 2
+MAX_EQUAL_LISTINGS = 2
 
 _HASH_MODULUS = 1 << 64
 
@@ -269,48 +268,3 @@ class DirectoryDigest:
     @property
     def text(self) -> str:
         return f"<{self._count} {self._sum:x}>"
-
-
-def is_repeated(count: int) -> bool:
-    """Return whether a directory is a loop; `count` is the number of equal listings on its path."""
-    return count > _MAX_EQUAL_LISTINGS
-
-
-# The local names of the entries of one directory (S14). Local names are sanitized. Two entries always get
-# different local names, on every file system.
-#
-# Names are assigned in the byte order of the server's names, first to directories and then to files. The
-# order of the listing does not matter. So another run assigns the same names if entries are neither added nor
-# removed. A file system may treat several names as equal, for example names that differ only in case. Then
-# the first entry gets the unchanged name, and the next entries get numbered names.
-
-
-class TakenNames(Protocol):
-    """The interface of the names in use in a directory, each with the last assigned number."""
-
-    def find_last_number(self, key: str) -> int:
-        """Return the last assigned number of a name key, or 0 if the name is not in use."""
-        ...
-
-    def reserve(self, key: str, number: int) -> None: ...
-
-
-def name_for(raw: bytes, names: TakenNames) -> str:
-    """Return the local name for the server's name `raw`.
-
-    The local name is recorded as taken.
-
-    Raises:
-        Refused: The sanitized name is empty (S14).
-    """
-    preferred = local_name(raw)
-    key = name_key(preferred)
-    number = names.find_last_number(key) + 1
-    name, numbered_key = number_name(preferred, number), key
-    while number > 1 and names.find_last_number(numbered_key := name_key(name)):
-        number += 1
-        name = number_name(preferred, number)
-    if numbered_key != key:
-        names.reserve(numbered_key, 1)
-    names.reserve(key, number)
-    return name

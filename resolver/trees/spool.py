@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from protocols.errors import LocalError
 from protocols.location import Url
+from resolver.policy.files import local_name, name_key, number_name
 from resolver.url.parsing import parse
 
 LISTED, READY = 0, 1
@@ -90,29 +91,52 @@ class SpooledEntry(NamedTuple):
     url: Url | None = None
 
 
-class EntrySpool:
-    """The database of found entries, and the next ready entries in memory.
+class TemporaryDatabase:
+    """A temporary database, which the caller must close. Methods raise `LocalError` if the disk is full."""
 
-    Methods raise `LocalError` if the disk is full. `numbers` yields the numbers of new entries.
-    """
-
-    def __init__(self) -> None:
-        self.numbers = count(1)
-        self._ready_by_role = [deque[SpooledEntry]() for _ in range(FILE + 1)]
-        self._stored_roles: set[int] = set()
-        with convert_errors():
+    def __init__(self, schema: str) -> None:
+        with _convert_errors():
             self._database = sqlite3.connect("", check_same_thread=False)
-            self._database.executescript(_SCHEMA)
+            self._database.executescript(schema)
 
     def close(self) -> None:
         self._database.close()
 
+    def _execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Execute a statement, and return the rows of its result."""
+        with _convert_errors():
+            return self._database.execute(statement, values).fetchall()
+
+    def _execute_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        with _convert_errors():
+            self._database.executemany(statement, rows)
+
+
+@contextmanager
+def _convert_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        # Without a journal, a full disk leaves the database malformed.
+        words = f"cannot store the found entries in a temporary database: {error} (check the free space)"
+        raise LocalError(words) from error
+
+
+class EntrySpool(TemporaryDatabase):
+    """The database of found entries, and the next ready entries in memory.
+
+    `numbers` yields the numbers of new entries.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_SCHEMA)
+        self.numbers = count(1)
+        self._ready_by_role = [deque[SpooledEntry]() for _ in range(FILE + 1)]
+        self._stored_roles: set[int] = set()
+
     def add(self, rows: Sequence[SpooledEntry], state: int) -> None:
         """Store entries with a state in the database."""
-        with convert_errors():
-            self._database.executemany(
-                _INSERT, [(*row[:-1], row.url and row.url.text, state) for row in rows]
-            )
+        self._execute_each(_INSERT, [(*row[:-1], row.url and row.url.text, state) for row in rows])
 
     def add_ready(self, rows: Sequence[SpooledEntry]) -> None:
         """Add entries with local names. Entries beyond a limit go into the database."""
@@ -161,56 +185,51 @@ class EntrySpool:
 
     def visit(self, tree: int, number: int, *marks: str) -> bool:
         """Record the identifiers of an entry. Return whether all are new in the tree (loop detection)."""
-        first = True
         for mark in marks:
-            with convert_errors():
-                values = tree, mark, number
-                added = self._database.execute("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", values)
-            first &= bool(added.rowcount) or self._visitor(tree, mark) == [(number,)]
-        return first
+            self._execute("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
+        return all(self._visitor(tree, mark) == [(number,)] for mark in marks)
 
     def is_visited(self, tree: int, mark: str) -> bool:
         return bool(self._visitor(tree, mark))
 
-    def _visitor(self, tree: int, mark: str) -> list[tuple[object, ...]]:
+    def _visitor(self, tree: int, mark: str) -> list[tuple[int]]:
         return self._execute("SELECT number FROM visited WHERE tree = ? AND mark = ?", tree, mark)
 
     # -- taken names
 
     def find_last_number(self, parent: int, key: str) -> int:
         rows = self._execute("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
-        return int(str(rows[0][0])) if rows else 0
+        return int(rows[0][0]) if rows else 0
 
     def store_names(self, parent: int, numbers: Mapping[str, int]) -> None:
         """Store the last number that was assigned to each name key."""
-        values = [(parent, key, number) for key, number in numbers.items()]
-        with convert_errors():
-            self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)
+        rows = [(parent, key, number) for key, number in numbers.items()]
+        self._execute_each("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", rows)
 
     def forget_names(self, parent: int) -> None:
         self._execute("DELETE FROM taken WHERE parent = ?", parent)
 
-    # -- the database
-
-    def _rows(self, where: str, *values: object) -> list[SpooledEntry]:
-        with convert_errors():
-            rows = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {where}", values).fetchall()
-        return [SpooledEntry._make((*row[:-1], row[-1] and parse(row[-1]))) for row in rows]
-
     def _take(self, where: str, *values: object) -> list[SpooledEntry]:
         """Remove entries from the database, and return them."""
-        rows = self._rows(where, *values)
-        with convert_errors():
-            self._database.executemany("DELETE FROM entry WHERE number = ?", [(row.number,) for row in rows])
-        return rows
+        rows = self._execute(f"SELECT {_COLUMNS} FROM entry WHERE {where}", *values)
+        self._execute_each("DELETE FROM entry WHERE number = ?", [row[:1] for row in rows])
+        return [SpooledEntry._make((*row[:-1], row[-1] and parse(row[-1]))) for row in rows]
 
-    def _execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
-        with convert_errors():
-            return self._database.execute(statement, values).fetchall()
+
+# The local names of the entries of one directory (S14). Local names are sanitized. Two entries always get
+# different local names, on every file system.
+#
+# Names are assigned in the byte order of the server's names, first to directories and then to files. The
+# order of the listing does not matter. So another run assigns the same names if entries are neither added nor
+# removed. A file system may treat several names as equal, for example names that differ only in case. Then
+# the first entry gets the unchanged name, and the next entries get numbered names.
 
 
 class DirectoryNames:
-    """The names in use in one directory: in memory up to a limit, and otherwise in the database."""
+    """The names in use in one directory, each with its last assigned number.
+
+    The names are in memory up to a limit, and otherwise in the database.
+    """
 
     def __init__(self, spool: EntrySpool, parent: int) -> None:
         self._spool = spool
@@ -218,11 +237,29 @@ class DirectoryNames:
         self._number_by_key: dict[str, int] = {}
         self._is_in_memory = True
 
-    def find_last_number(self, key: str) -> int:
+    def assign(self, raw: bytes) -> str:
+        """Return a local name for the server's name `raw`, and record the local name as taken.
+
+        Raises:
+            Refused: The sanitized name is empty (S14).
+        """
+        preferred = local_name(raw)
+        key = name_key(preferred)
+        number = self._find_last_number(key) + 1
+        name, numbered_key = number_name(preferred, number), key
+        while number > 1 and self._find_last_number(numbered_key := name_key(name)):
+            number += 1
+            name = number_name(preferred, number)
+        if numbered_key != key:
+            self._reserve(numbered_key, 1)
+        self._reserve(key, number)
+        return name
+
+    def _find_last_number(self, key: str) -> int:
         number = self._number_by_key.get(key, 0)
         return number if number or self._is_in_memory else self._spool.find_last_number(self._parent, key)
 
-    def reserve(self, key: str, number: int) -> None:
+    def _reserve(self, key: str, number: int) -> None:
         self._number_by_key[key] = number
         if len(self._number_by_key) == MAX_IN_MEMORY:
             self._spool.store_names(self._parent, self._number_by_key)
@@ -242,36 +279,18 @@ class SpooledArticle(NamedTuple):
     url: Url
 
 
-class ArticleSpool:
-    """A temporary database of the articles for a mailbox. A full disk raises `LocalError`."""
+class ArticleSpool(TemporaryDatabase):
+    """The articles for a mailbox."""
 
     def __init__(self) -> None:
-        with convert_errors():
-            self._database = sqlite3.connect("", check_same_thread=False)
-            self._database.execute("CREATE TABLE article (number INTEGER PRIMARY KEY, url TEXT NOT NULL)")
-
-    def close(self) -> None:
-        self._database.close()
+        super().__init__("CREATE TABLE article (number INTEGER PRIMARY KEY, url TEXT NOT NULL)")
 
     def add(self, number: int, url: str) -> None:
         """Store an article. An article with the same number is replaced."""
-        with convert_errors():
-            self._database.execute("REPLACE INTO article VALUES (?, ?)", (number, url))
+        self._execute("REPLACE INTO article VALUES (?, ?)", number, url)
 
     def read_after(self, number: int, max_count: int) -> list[SpooledArticle]:
         """Return the articles with the next numbers, at most `max_count`, in the order of their numbers."""
         query = "SELECT number, url FROM article WHERE number > ? ORDER BY number LIMIT ?"
-        with convert_errors():
-            rows = self._database.execute(query, (number, max_count)).fetchall()
+        rows = self._execute(query, number, max_count)
         return [SpooledArticle(number, parse(url)) for number, url in rows]
-
-
-@contextmanager
-def convert_errors() -> Iterator[None]:
-    """Convert errors of a temporary database to `LocalError`."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        # Without a journal, a full disk leaves the database malformed.
-        words = f"cannot store the found entries in a temporary database: {error} (check the free space)"
-        raise LocalError(words) from error
