@@ -212,7 +212,7 @@ def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dic
     """
     from resolver.transfer.many import make_outcome  # lazy import: most runs print no JSON
 
-    record = make_outcome(saved, scheme, saved.path).as_json()
+    record = make_outcome(saved, scheme).as_json()
     return {**record, "status": "skipped"} if dry_run else record
 
 

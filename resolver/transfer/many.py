@@ -170,13 +170,13 @@ class SavingOne:
                 origin=request.origin,
                 referrer=request.referrer,
             )
-            outcome = make_outcome(saved, url.scheme, saved.path)
+            outcome = make_outcome(saved, url.scheme)
         except LedgerFault:
             raise
         except ResolveError as error:
             elapsed = running().current_time() - began
-            judged = judge_failed(error, self._text, batch.network, request.origin, request.referrer)
-            outcome = outcome_of_failure(error, self._text, elapsed, judged)
+            origin, referrer = request.origin, request.referrer
+            outcome = make_failed_outcome(error, self._text, elapsed, batch.network, origin, referrer)
         if self.entry is not None:
             await record_outcome(self.entry, outcome)
         return outcome
@@ -187,7 +187,7 @@ class SavingOne:
         return url.text if isinstance(url, Url) else str(url)
 
     @property
-    def _shown(self) -> Masked:
+    def shown(self) -> Masked:
         parsed = self._parsed
         return parsed.shown if parsed is not None and parsed.text == self._text else redact(self._text)
 
@@ -196,7 +196,7 @@ class SavingOne:
         """Return the key of the request in a ledger: the URL without a password, and the path."""
         from resolver.ledger.book import RequestRow  # imported lazily: loads sqlite3
 
-        shown, request = self._shown, self.request
+        shown, request = self.shown, self.request
         place = request.path or self._reservation.first or ""
         return RequestRow(
             url=shown,
@@ -205,19 +205,6 @@ class SavingOne:
             origin=request.origin,
             referrer=request.referrer,
             without_password=shown != self._text,
-        )
-
-    def make_earlier_outcome(self, entry: LedgerEntry) -> Outcome:
-        """Return the outcome of a request that was completed in an earlier run."""
-        shown = self._shown
-        return Outcome(
-            url=shown,
-            final_url=shown,
-            scheme=self.scheme or None,
-            status="skipped",
-            path=entry.path,
-            bytes=entry.size,
-            digest=entry.digest,
         )
 
     async def _path(self, url: Url) -> str:
@@ -251,15 +238,16 @@ class SavingOne:
         return self._reservation.take(path + suffix, url.shown) if suffix else path
 
 
-def judge_failed(
+def make_failed_outcome(
     error: ResolveError,
     url: str,
+    elapsed: float,
     network: Network,
     origin: Origin,
     referrer: tuple[str, str | None] | None,
-) -> tuple[Finding, ...]:
-    """Return the findings of the policy about the URL of a failed request."""
-    return judge(
+) -> Outcome:
+    """Return the outcome of a failed request, with the findings of the policy about its URL."""
+    judged = judge(
         error,
         url,
         policy=network.policy,
@@ -268,6 +256,20 @@ def judge_failed(
         gateways=network.gateways,
         environment=read_proxies() if network.environment is None else network.environment,
         proxy=network.proxy,
+    )
+    return outcome_of_failure(error, url, elapsed, judged)
+
+
+def make_earlier_outcome(entry: LedgerEntry, shown: Masked, scheme: str | None, path: str | None) -> Outcome:
+    """Return the outcome of a request that was completed in an earlier run."""
+    return Outcome(
+        url=shown,
+        final_url=shown,
+        scheme=scheme,
+        status="skipped",
+        path=path,
+        bytes=entry.size,
+        digest=entry.digest,
     )
 
 
@@ -314,7 +316,8 @@ async def _tasks(
                     task.entry = row
             for task in tasks:
                 if task.entry is not None and task.entry.is_done:
-                    await report(task.request, task.make_earlier_outcome(task.entry))
+                    entry, scheme = task.entry, task.scheme or None
+                    await report(task.request, make_earlier_outcome(entry, task.shown, scheme, entry.path))
                 else:
                     yield task
 
@@ -326,18 +329,10 @@ async def _batch_requests(requests: Requests, size: int) -> AsyncGenerator[list[
         while batch := list(islice(iterator, size)):
             yield batch
         return
-    async with aclosing(_iterate_requests(requests)) as source:
-        async for request in source:
-            yield [request]
-
-
-async def _iterate_requests(
-    requests: AsyncIterable[UrlLike | SaveRequest],
-) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """Yield the requests of the source. If the iteration stops early, close the source in the same task."""
+    # If the iteration stops early, the source is closed in the same task.
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for request in requests:
-            yield request
+            yield [request]
 
 
 def hosts_for(
@@ -451,14 +446,14 @@ def _make_plain(value: object) -> JsonValue:
     return value
 
 
-def make_outcome(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
+def make_outcome(saved: Saved, scheme: str | None) -> Outcome:
     """Return the outcome of a successful retrieval."""
     return Outcome(
         url=saved.requested_url,
         final_url=saved.url,
         scheme=scheme,
         status="skipped" if saved.skipped else "done",
-        path=path,
+        path=saved.path,
         bytes=saved.bytes,
         resumed_from=saved.resumed_from,
         media_type=saved.media_type,

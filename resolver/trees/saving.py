@@ -28,10 +28,10 @@ from resolver.transfer.many import (
     HandOver,
     Outcome,
     hosts_for,
-    judge_failed,
+    make_earlier_outcome,
+    make_failed_outcome,
     make_outcome,
     open_ledger,
-    outcome_of_failure,
     record_outcome,
 )
 from resolver.transfer.naming import last_part, local_file_name
@@ -105,9 +105,8 @@ async def _save_tree(url: UrlLike, tree: TreeRequest, hand_over: HandOver) -> No
         parsed = walked_as(make_url(url, origin=tree.origin))
         top = _top(parsed, tree)
     except ResolveError as error:
-        await hand_over(
-            _make_failed_outcome(error, url.text if isinstance(url, Url) else str(url), 0.0, tree)
-        )
+        text = url.text if isinstance(url, Url) else str(url)
+        await hand_over(make_failed_outcome(error, text, 0.0, tree.network, tree.origin, tree.referrer))
         return
     hosts = hosts_for(tree.per_host, tree.host_rate, get_lane)
     batch: Batch[Outcome | None] = Batch(hosts, concurrency=tree.concurrency)
@@ -138,23 +137,10 @@ async def _tasks(
 ) -> AsyncIterator[BatchTask[Outcome | None]]:
     async for item, row in with_rows(walk, book):
         if row is not None and row.is_done:
-            await hand_over(_make_earlier_outcome(item, row))
+            await hand_over(make_earlier_outcome(row, item.url.shown, item.scheme, item.path))
             item.close()
         else:
             yield _TreeSaveTask(item, row, tree)
-
-
-def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> Outcome:
-    shown = item.url.shown
-    return Outcome(
-        url=shown,
-        final_url=shown,
-        scheme=item.scheme,
-        status="skipped",
-        path=item.path,
-        bytes=row.size,
-        digest=row.digest,
-    )
 
 
 def get_lane(task: BatchTask[Outcome | None]) -> Hashable:
@@ -187,13 +173,13 @@ class _TreeSaveTask:
         except LedgerFault:
             raise
         except ResolveError as error:
-            elapsed = running().current_time() - start
-            outcome = _make_failed_outcome(error, item.url.text, elapsed, self._tree, item)
+            elapsed, network = running().current_time() - start, self._tree.network
+            outcome = make_failed_outcome(error, item.url.text, elapsed, network, item.origin, item.referrer)
         else:
             if saved is None:
                 await self._forget()
                 return None
-            outcome = make_outcome(saved, item.scheme, saved.path)
+            outcome = make_outcome(saved, item.scheme)
         if self._row is not None:
             await record_outcome(self._row, outcome)
         return outcome
@@ -226,17 +212,6 @@ class _TreeSaveTask:
                 referrer=file.referrer,
             )
         )
-
-
-def _make_failed_outcome(
-    error: ResolveError,
-    url: str,
-    elapsed: float,
-    tree: TreeRequest,
-    item: TreeFile | TreeDirectory | None = None,
-) -> Outcome:
-    origin, referrer = (tree.origin, tree.referrer) if item is None else (item.origin, item.referrer)
-    return outcome_of_failure(error, url, elapsed, judge_failed(error, url, tree.network, origin, referrer))
 
 
 # A mailbox (mbox) with the articles of a newsgroup. Articles that are missing in the mailbox are appended in

@@ -139,7 +139,7 @@ async def test_outcome_is_picklable_and_equals_command_record(server: HttpServer
         assert again.as_json() == outcome.as_json()
         json.dumps(outcome.as_json())
     assert isinstance(saved, Saved)
-    assert make_outcome(saved, "http", saved.path).as_json() == make_done_record(saved, "http")
+    assert make_outcome(saved, "http").as_json() == make_done_record(saved, "http")
     assert good.as_json().keys() == bad.as_json().keys() == make_done_record(saved, "http").keys()
     assert bad.as_json()["error"] == {"code": "NotFound", "message": bad.error and bad.error.message}
 
