@@ -27,7 +27,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from resolver.network.task import HostRefusals
 
@@ -39,37 +39,24 @@ from resolver.network.task import HostRefusals
 # lanes. Tasks without a lane start in the order of arrival.
 
 
-class QueueEntry(Protocol):
-    """A task in the queue of a host.
-
-    `number` is the position in the order of arrival. `lane` identifies a group of tasks (lane) that should
-    run in sequence on one connection. A task without a lane has the value None.
-    """
-
-    @property
-    def number(self) -> int: ...
-    @property
-    def lane(self) -> Hashable: ...
+T = TypeVar("T")
 
 
-Q = TypeVar("Q", bound=QueueEntry)
-
-
-class HostQueue(Generic[Q]):
+class HostQueue(Generic[T]):
     """The work queue of one host. It groups the waiting tasks by lane (tasks that run in sequence)."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Hashable, deque[Q]] = {}
+        self._lanes: dict[Hashable, deque[QueuedTask[T]]] = {}
         self._busy: Counter[Hashable] = Counter()
         self._ended: list[Hashable] = []  # lanes (groups) of ended tasks, from which the next task is taken
         self.count = 0
 
     @property
-    def first(self) -> Q:
+    def first(self) -> QueuedTask[T]:
         """Return the next task. The queue must not be empty."""
         return self._lanes[self._next_lane][0]
 
-    def add(self, task: Q) -> None:
+    def add(self, task: QueuedTask[T]) -> None:
         self._lanes.setdefault(task.lane, deque()).append(task)
         self.count += 1
 
@@ -78,7 +65,7 @@ class HostQueue(Generic[Q]):
         self._lanes.clear()
         self.count = 0
 
-    def take(self) -> Q:
+    def take(self) -> QueuedTask[T]:
         """Remove and return the next task. The task counts as running until `leave` is called."""
         lane = self._next_lane
         tasks = self._lanes[lane]
@@ -92,7 +79,7 @@ class HostQueue(Generic[Q]):
                 del self._ended[self._ended.index(lane) if lane in self._ended else 0]
         return task
 
-    def leave(self, task: Q) -> None:
+    def leave(self, task: QueuedTask[T]) -> None:
         """End a running task."""
         lane = task.lane
         if lane is None:
@@ -102,7 +89,7 @@ class HostQueue(Generic[Q]):
             del self._busy[lane]
         self._ended.append(lane)
 
-    def put_back(self, task: Q) -> None:
+    def put_back(self, task: QueuedTask[T]) -> None:
         """Put a task back at its original position in the work queue."""
         tasks = self._lanes.setdefault(task.lane, deque())
         index = next((at for at, other in enumerate(tasks) if other.number > task.number), len(tasks))
@@ -121,8 +108,6 @@ class HostQueue(Generic[Q]):
         return min(self._lanes, key=self._busy.__getitem__)
 
 
-T = TypeVar("T")
-
 #: The number of successful tasks after which the connection limit of a host rises by one. The first value is
 #: the initial number, and the second value is the maximum number.
 MIN_SUCCESSES, MAX_SUCCESSES = 10, 1_000
@@ -136,7 +121,7 @@ SILENCE = 5.0
 CapOf = Callable[[str, int], int | None]
 
 
-class HostState:
+class HostState(Generic[T]):
     """The scheduling state of one host.
 
     - `ready` is the time until which the host is paused.
@@ -154,7 +139,7 @@ class HostState:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.queue: HostQueue[QueuedTask[object]] = HostQueue()
+        self.queue: HostQueue[T] = HostQueue()
         self.refusals = HostRefusals()
 
     @property
@@ -172,10 +157,11 @@ class QueuedTask(Generic[T]):
     """A waiting or running task.
 
     `number` is the position of the task in the order of arrival, and `start_number` the position in the order
-    of starts.
+    of starts. `lane` identifies a group of tasks (lane) that should run in sequence on one connection. A task
+    without a lane has the value None.
     """
 
-    state: HostState
+    state: HostState[T]
     scheme: str
     task: T
     number: int
@@ -204,11 +190,11 @@ class HostScheduler(Generic[T]):
         self._get_lane = get_lane
         self._cap_of = cap_of
         self._pause = 0.0 if rate is None else 1 / rate
-        self._states: dict[str, HostState] = {}
-        self._offers: list[tuple[int, int, int, HostState]] = []
-        self._paused: list[tuple[float, int, HostState]] = []
+        self._states: dict[str, HostState[T]] = {}
+        self._offers: list[tuple[int, int, int, HostState[T]]] = []
+        self._paused: list[tuple[float, int, HostState[T]]] = []
         self._serial = itertools.count(1)
-        self._busy: set[HostState] = set()
+        self._busy: set[HostState[T]] = set()
         self._last_check = float("-inf")
         self.has_silent = False  # whether the last call of `check_progress` found a silent host
         self.waiting = 0
@@ -326,12 +312,12 @@ class HostScheduler(Generic[T]):
 
     def put_back(self, task: QueuedTask[T], now: float) -> None:
         """Put a running task back at its position in the queue of its host."""
-        task.state.queue.put_back(task)  # type: ignore[arg-type]
+        task.state.queue.put_back(task)
         self.waiting += 1
         self._leave(task, now)
 
-    def _start(self, state: HostState, now: float) -> QueuedTask[T]:
-        task: QueuedTask[T] = state.queue.take()  # type: ignore[assignment]
+    def _start(self, state: HostState[T], now: float) -> QueuedTask[T]:
+        task = state.queue.take()
         self.waiting -= 1
         task.start_number = state.last_start = next(self._serial)
         if state.name and not state.running:
@@ -346,7 +332,7 @@ class HostScheduler(Generic[T]):
 
     def _leave(self, task: QueuedTask[T], now: float) -> None:
         state = task.state
-        state.queue.leave(task)  # type: ignore[arg-type]
+        state.queue.leave(task)
         state.running -= 1
         if not state.running:
             self._busy.discard(state)
@@ -366,22 +352,22 @@ class HostScheduler(Generic[T]):
                 self._forget(state)
             self._offer(state)
 
-    def _forget(self, state: HostState) -> None:
+    def _forget(self, state: HostState[T]) -> None:
         if self._states.get(state.name) is state:
             del self._states[state.name]
 
-    def _offer(self, state: HostState) -> None:
+    def _offer(self, state: HostState[T]) -> None:
         """Add the host to the candidates for the next start; `take` checks its connection limit."""
         if state.queue.count:
             state.offer = next(self._serial)
             heapq.heappush(self._offers, (state.running, state.last_start, state.offer, state))
 
-    def _is_full(self, state: HostState) -> bool:
+    def _is_full(self, state: HostState[T]) -> bool:
         if state.is_silent:
             return True
         cap = self._cap(state, state.queue.first.scheme)
         return cap is not None and state.running >= cap
 
-    def _cap(self, state: HostState, scheme: str) -> int | None:
+    def _cap(self, state: HostState[T], scheme: str) -> int | None:
         setting = self._cap_of(scheme, state.queue.count) if state.name else None
         return setting if state.cap is None else state.cap if setting is None else min(setting, state.cap)

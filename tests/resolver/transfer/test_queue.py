@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.transfer.queue import SILENCE, HostQueue, HostScheduler, QueuedTask
+from resolver.transfer.queue import SILENCE, HostQueue, HostScheduler, HostState, QueuedTask
 
 CAPS = {"ftp": 2, "http": 6, "file": None}
 MANY = 20
@@ -350,15 +349,14 @@ def test_drop_removes_waiting_tasks_only() -> None:
 # consecutively.
 
 
-class Each(NamedTuple):
-    number: int
-    lane: str | None
+def make_task(number: int, lane: str | None) -> QueuedTask[None]:
+    return QueuedTask(HostState("h"), "ftp", None, number, lane)
 
 
-def line_of(*lanes: str | None) -> HostQueue[Each]:
-    line: HostQueue[Each] = HostQueue()
+def line_of(*lanes: str | None) -> HostQueue[None]:
+    line: HostQueue[None] = HostQueue()
     for number, lane in enumerate(lanes):
-        line.add(Each(number, lane))
+        line.add(make_task(number, lane))
     return line
 
 
@@ -393,8 +391,8 @@ def test_queue_continues_lane_with_later_task() -> None:
     listed = line.take()
     line.leave(listed)
     assert line.first.lane == "b"
-    line.add(Each(2, "a"))
-    assert line.take() == (2, "a")
+    line.add(make_task(2, "a"))
+    assert line.take().number == 2
 
 
 def test_put_back_task_keeps_order_in_lane() -> None:
@@ -408,8 +406,8 @@ def test_put_back_task_keeps_order_in_lane() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "take", "leave", "back"]), st.integers(0, 9)), max_size=80))
 def test_queue_yields_all_tasks_in_order_of_lane(events: list[tuple[str, int]]) -> None:
-    line: HostQueue[Each] = HostQueue()
-    count, waiting, under_way, came = 0, 0, list[Each](), list[Each]()
+    line: HostQueue[None] = HostQueue()
+    count, waiting, under_way, came = 0, 0, list[QueuedTask[None]](), list[QueuedTask[None]]()
 
     def take() -> None:
         expected = line.first
@@ -419,7 +417,7 @@ def test_queue_yields_all_tasks_in_order_of_lane(events: list[tuple[str, int]]) 
 
     for what, number in events:
         if what == "add":
-            line.add(Each(count, [None, "a", "b", "c"][number % 4]))
+            line.add(make_task(count, [None, "a", "b", "c"][number % 4]))
             count += 1
         elif what == "take" and line.count:
             take()
