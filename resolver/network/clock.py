@@ -137,15 +137,14 @@ class ResponseRateCheck:
     a server may need time to process a request.
     """
 
-    def __init__(self, min_rate: int | None) -> None:
+    def __init__(self, min_rate: int) -> None:
         self._min_rate = min_rate
         self.begin()
 
     def begin(self) -> None:
         """Record that a request was sent: the next byte is the first of a response."""
         self._has_begun = False
-        if self._min_rate is not None:
-            self._check = RateCheck(self._min_rate)
+        self._check = RateCheck(self._min_rate)
 
     def record_received(self, seconds: float, octets: int) -> None:
         """Record the bytes that arrived after a wait.
@@ -153,11 +152,9 @@ class ResponseRateCheck:
         Raises:
             TimedOut: the response is too slow; see `RateCheck.record_wait`.
         """
-        if self._min_rate is None or not octets:
-            return
-        if self._has_begun:
+        if self._has_begun and octets:
             self._check.record_wait(min(seconds, _MAX_COUNTED_WAIT), octets)
-        self._has_begun = True
+        self._has_begun |= octets > 0
 
 
 # Rate limiting. All transfers of a run share one token bucket (`Bucket`). Each retrieval waits through its

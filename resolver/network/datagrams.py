@@ -51,7 +51,7 @@ class UdpSocket:
         self._check = check
         self._sock = _open_socket(self.addresses)
         self._buffer = bytearray(_MAX_SIZE)
-        self._rate_check = ResponseRateCheck(settings.min_rate)
+        self._rate_check = None if settings.min_rate is None else ResponseRateCheck(settings.min_rate)
         if settings.tap is not None:
             settings.tap.record_connected(
                 self, TappedConnection(settings.host, self.peer, port, "udp", "query")
@@ -104,7 +104,8 @@ class UdpSocket:
             except OSError as error:
                 raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
             else:
-                self._rate_check.record_received(self._loop.current_time() - start, count)
+                if self._rate_check is not None:
+                    self._rate_check.record_received(self._loop.current_time() - start, count)
                 return self._make_datagram(bytes(self._buffer[:count]), format_peer(source), int(source[1]))
 
     def _make_datagram(self, octets: bytes, address: str, port: int) -> Datagram:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import math
 import os
 import socket
 import ssl
@@ -17,7 +18,6 @@ import struct
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import TypeVar, cast
 
 from protocols.contract import Line, Sink, StreamCodec
@@ -129,7 +129,7 @@ class SplicePipe:
         try:
             check_spare(max(self._out, self._in))
         except OSError:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         try:
             self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
@@ -139,12 +139,7 @@ class SplicePipe:
     def __enter__(self) -> SplicePipe:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._in)
         os.close(self._out)
 
@@ -402,7 +397,7 @@ class SocketStream:
 
     def drop_idle_limit(self) -> None:
         """Disable the idle timeout, because an interactive user may pause for any time."""
-        self._settings = self._settings.drop_idle_limit()
+        self._settings = self._settings._replace(idle=math.inf)
 
     def _report_received(self, octets: bytes) -> None:
         """Report received bytes in redacted form, because a server may repeat a secret (S17)."""
@@ -431,12 +426,13 @@ class SocketStream:
             return await self._copy(sink, end)
         with splice_pipe as pipe:
             while self.received != end:
+                max_size = pipe.size if end is None else min(pipe.size, end - self.received)
                 if self._settings.throttle is not None:
                     await self._settings.throttle.wait()
+                    max_size = min(max_size, self._settings.throttle.share)
                 if end is not None and self._is_data:
                     limit_receive_buffer(self._sock, end - self.received)
                 await self.loop.checkpoint()
-                max_size = self._limit_size(pipe.size if end is None else min(pipe.size, end - self.received))
                 try:
                     moved = pipe.pull(self._sock.fileno(), max_size)
                 except OSError as error:
@@ -466,9 +462,6 @@ class SocketStream:
                 return
             sink.write(view[:count])
 
-    def _limit_size(self, size: int) -> int:
-        return size if self._settings.throttle is None else min(size, self._settings.throttle.share)
-
     def start_packing(self, machine: StreamCodec) -> None:
         assert not self._unread, "unread bytes remain"
         self._codec = machine
@@ -479,7 +472,8 @@ class SocketStream:
         if scope.cancelled_caught:
             words = f"timed out: no TLS with {self._settings.host} within {self._settings.connect:g} s"
             raise TimedOut(words).with_setting("connect_timeout")
-        self._settings.report_event(TlsBegun(self._settings.url, self._is_data))
+        if self._settings.report is not None:
+            self._settings.report(TlsBegun(self._settings.url, self._is_data))
 
     async def handshake(self) -> None:
         """Perform the TLS handshake of `start_tls`; the caller limits the time."""

@@ -5,11 +5,9 @@ A reused connection gets the settings of the next URL.
 
 from __future__ import annotations
 
-import math
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from hashlib import sha256
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from protocols.contract import Line
@@ -17,8 +15,9 @@ from protocols.errors import NetworkError, TimedOut
 from protocols.text import Masked
 from resolver.loops import Loop
 from resolver.network.clock import Throttle
-from resolver.network.events import Event, OnEvent
+from resolver.network.events import OnEvent
 from resolver.network.mask import Mask
+from resolver.network.tls import digest_certificate
 
 # The tap is the recorder of all bytes on the connections of one URL, for an archive.
 #
@@ -114,7 +113,7 @@ def tls_facts(sock: ssl.SSLSocket | ssl.SSLObject, name: str, *, verified: bool)
         cipher="" if cipher is None else iana_name(cipher[0]),
         alpn=sock.selected_alpn_protocol(),
         name=name,
-        certificate=f"sha256:{sha256(sock.getpeercert(True) or b'').hexdigest()}",
+        certificate=digest_certificate(sock.getpeercert(True) or b""),
         verified=verified,
         resumed=bool(sock.session_reused),
     )
@@ -253,15 +252,6 @@ class StreamSettings(NamedTuple):
     throttle: Throttle | None
     bounds: Bounds | None
     tap: Tap | None
-
-    def report_event(self, event: Event) -> None:
-        """Report an event to the listener, if a listener is set."""
-        if self.report is not None:
-            self.report(event)
-
-    def drop_idle_limit(self) -> StreamSettings:
-        """Return a copy of the settings without an idle timeout."""
-        return self._replace(idle=math.inf)
 
     def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
         """Return the error for a wait for the peer that ended at the deadline `until`."""

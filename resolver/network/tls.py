@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from protocols.authority import comparable_host
 from protocols.errors import Disconnected, NetworkError, NotConfigured, TimedOut, TlsError
@@ -87,10 +87,9 @@ class Trust:
         self._cafile = cafile
         self._certfile = certfile
         self._password = password
-        self._has_certificate = certfile is not None
         self._pin = None if pin is None else normal_pin(pin)
         #: Whether a client certificate or a pin exists. Both apply only to hosts in the user's own URLs.
-        self.has_personal = self._has_certificate or pin is not None
+        self.has_personal = certfile is not None or pin is not None
         self._contexts: dict[tuple[tuple[str, ...], str | None, bool], ssl.SSLContext] = {}
         self._hosts: set[Place] = set()
 
@@ -100,7 +99,7 @@ class Trust:
         Raises:
             NotConfigured: the certificate or the key cannot be used.
         """
-        if self._has_certificate:
+        if self._certfile is not None:
             self.context()
 
     def record_host(self, place: Place) -> None:
@@ -112,7 +111,7 @@ class Trust:
 
     def may_send_certificate(self, place: Place) -> bool:
         """Return whether the user has a client certificate that may be sent to the host."""
-        return self._has_certificate and place in self._hosts
+        return self._certfile is not None and place in self._hosts
 
     def find_pin(self, place: Place) -> str | None:
         """Return the digest of the certificate that the user requires of the host, or None."""
@@ -175,25 +174,19 @@ class Trust:
 
 def is_locked(certfile: str) -> bool:
     """Return whether the private key needs a password."""
-    return _load_chain(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certfile, None) == "in vain"
+    return not _load_chain(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certfile, None)
 
 
 def _load_certificate(context: ssl.SSLContext, path: str, option: str, password: bytes | None) -> None:
-    if _load_chain(context, path, password) == "in vain":
+    if not _load_chain(context, path, password):
         problem = "needs a password" if password is None else "has a different password"
         raise NotConfigured(f"{option} {path!r} cannot be used: its key {problem}")
 
 
-def _load_chain(
-    context: ssl.SSLContext, path: str, password: bytes | None
-) -> Literal["no", "yes", "in vain"]:
-    """Load the client certificate and return whether the key requested a password.
+def _load_chain(context: ssl.SSLContext, path: str, password: bytes | None) -> bool:
+    """Load the client certificate; return False if the password of the key is wrong or missing.
 
     The password is passed as a callback, because without a callback OpenSSL prompts on the terminal.
-
-    Returns:
-        "no" if the key needs no password, "yes" if the password is correct, and "in vain" if the password is
-        wrong or missing.
     """
     has_prompted = False
 
@@ -208,8 +201,8 @@ def _load_chain(
     except ssl.SSLError:
         if not has_prompted:
             raise
-        return "in vain"
-    return "yes" if has_prompted else "no"
+        return False
+    return True
 
 
 def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:

@@ -64,7 +64,6 @@ def test_answer_pace_fails_on_trickle_but_not_on_pauses(
     waits: list[tuple[float, int]], over: float | None
 ) -> None:
     assert seconds_until_too_slow(ResponseRateCheck(1_000), *waits) == over
-    assert seconds_until_too_slow(ResponseRateCheck(None), *waits) is None
 
 
 # The rate limit of all transfers: first the bucket, then retrievals that it throttles. The tests run on a
