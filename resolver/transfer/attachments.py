@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from protocols.attachment import Attachment, FilePart, Post, ReadPost
 from protocols.contract import Kind, Limits, Url, Validators
@@ -54,12 +53,6 @@ _MAX_NAMED = 10
 EXISTS = ("fail", "skip", "replace", "rename")
 
 
-class MakeRequest(Protocol):
-    """A function that returns the request for a URL of the same origin."""
-
-    def __call__(self, url: Url) -> RetrievalRequest: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentOrder:
     """The settings of `Resolver.save_attachments`, and the file names that the run has already used."""
@@ -93,7 +86,7 @@ class AttachmentSaver:
         self,
         request: RetrievalRequest,
         order: AttachmentOrder,
-        make_request: MakeRequest,
+        make_request: Callable[[Url], RetrievalRequest],
         collect: Callable[[RetrievalRequest], Awaitable[Response]],
     ) -> None:
         self._request = request

@@ -6,14 +6,14 @@ a body with the limits of the retrieval, and the entries of a listing with their
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from protocols.contract import (
-    Body,
     BuiltUrl,
     Entry,
     EntryReader,
@@ -22,7 +22,6 @@ from protocols.contract import (
     Limits,
     Referrer,
     Reply,
-    Sink,
     Url,
     Validators,
 )
@@ -122,43 +121,48 @@ ENTRIES_AT_ONCE = 32
 Pause: TypeAlias = "Callable[[], Awaitable[None]]"
 
 
-class _Batches:
-    """The entries of a listing in small batches, parsed while the body is received.
+class _ListingStream:
+    """An async iterator over a listing, which is parsed in small batches while the body is received.
 
-    `at_hand` is whether more entries can be read without waiting for the server.
+    `url` is the URL for errors.
     """
 
-    def __init__(self, body: Body, reader: EntryReader, pause: Pause) -> None:
+    def __init__(
+        self, body: AsyncIterator[bytes], reader: EntryReader, url: str, pause: Pause | None
+    ) -> None:
         self._body = body
         self._reader = reader
-        self._pause = pause
+        self._url = url
+        self._pause = pause or running().checkpoint
         self._octets = memoryview(b"")
         self._parsed: Iterator[Entry] = iter(())
         self._failure: ResolveError | None = None
         self._ended = False
-        self.at_hand = False
+        self._has_more = False
 
-    async def read_next(self, url: str) -> list[Entry]:
-        """Return the next entries, or an empty list at the end of the listing.
+    @property
+    def at_hand(self) -> bool:
+        """Return whether more can be read without waiting for the server."""
+        return self._has_more
 
-        `url` is the URL for errors.
-        """
-        try:
-            return await self._read_next()
-        except ResolveError as error:
-            raise trim_traceback(locate_error(error, redact(url))) from error.__cause__
+    def __aiter__(self) -> Self:
+        return self
 
     async def _read_next(self) -> list[Entry]:
-        while True:
-            await self._pause()
-            if entries := self._take():
-                self.at_hand = bool(self._octets) or len(entries) == ENTRIES_AT_ONCE
-                return entries
-            if self._failure is not None:
-                raise self._failure
-            if self._ended:
-                return entries
-            await self._parse_more()
+        """Return the next entries, which are at least one. Raises `StopAsyncIteration` at the end."""
+        try:
+            while True:
+                await self._pause()
+                if entries := self._take():
+                    self._has_more = bool(self._octets) or len(entries) == ENTRIES_AT_ONCE
+                    return entries
+                if self._failure is not None:
+                    raise self._failure
+                if self._ended:
+                    raise StopAsyncIteration
+                await self._parse_more()
+        except ResolveError as error:
+            raise trim_traceback(locate_error(error, redact(self._url))) from error.__cause__
 
     def _take(self) -> list[Entry]:
         """Return the parsed entries.
@@ -199,13 +203,8 @@ class _Collected:
             raise StopAsyncIteration
         return octets
 
-    async def drain(self, sink: Sink) -> int:
-        octets, self._octets = self._octets, b""
-        sink.write(octets)
-        return len(octets)
 
-
-class EntryStream:
+class EntryStream(_ListingStream):
     """An async iterator over the entries of a listing, each with its provenance.
 
     Entries are parsed while the body is received. `at_hand` is whether the next entry can be read without
@@ -213,32 +212,27 @@ class EntryStream:
     """
 
     def __init__(
-        self, body: Body, reader: EntryReader, found_in: Referrer, pause: Pause | None = None
+        self,
+        body: AsyncIterator[bytes],
+        reader: EntryReader,
+        found_in: Referrer,
+        pause: Pause | None = None,
     ) -> None:
-        self._batches = _Batches(body, reader, pause or running().checkpoint)
+        super().__init__(body, reader, found_in.url, pause)
         self._found_in = found_in
-        self._waiting: Iterator[Entry] = iter(())
-        self._waiting_count = 0
+        self._waiting: deque[Entry] = deque()
 
     @property
     def at_hand(self) -> bool:
-        return self._waiting_count > 0 or self._batches.at_hand
-
-    def __aiter__(self) -> EntryStream:
-        return self
+        return bool(self._waiting) or self._has_more
 
     async def __anext__(self) -> Entry:
-        for entry in self._waiting:
-            self._waiting_count -= 1
-            return add_provenance(entry, self._found_in)
-        entries = await self._batches.read_next(self._found_in.url)
-        if not entries:
-            raise StopAsyncIteration
-        self._waiting, self._waiting_count = iter(entries), len(entries)
-        return await anext(self)
+        if not self._waiting:
+            self._waiting += await self._read_next()
+        return add_provenance(self._waiting.popleft(), self._found_in)
 
 
-class LineStream:
+class LineStream(_ListingStream):
     """An async iterator over a listing as text with one line per entry.
 
     Each chunk of text has the lines of at most one chunk of the body. The URLs of the entries are not
@@ -247,29 +241,17 @@ class LineStream:
 
     def __init__(
         self,
-        body: Body,
+        body: AsyncIterator[bytes],
         reader: EntryReader,
         url: str,
         pause: Pause | None = None,
         line: Line = listing_line,
     ) -> None:
-        self._batches = _Batches(body, reader, pause or running().checkpoint)
-        self._url = url
+        super().__init__(body, reader, url, pause)
         self._line = line
 
-    @property
-    def at_hand(self) -> bool:
-        """Return whether the next chunk can be read without waiting for the server."""
-        return self._batches.at_hand
-
-    def __aiter__(self) -> LineStream:
-        return self
-
     async def __anext__(self) -> bytes:
-        entries = await self._batches.read_next(self._url)
-        if not entries:
-            raise StopAsyncIteration
-        return listing_octets(entries, self._line)
+        return listing_octets(await self._read_next(), self._line)
 
 
 def add_provenance(entry: Entry, found_in: Referrer) -> Entry:
@@ -487,7 +469,7 @@ class StreamingResponse(LiveFacts):
         """
         return LineStream(*self._listing(), self.url, self._retrieval.clock.pause, line)
 
-    def _listing(self) -> tuple[Body, EntryReader]:
+    def _listing(self) -> tuple[AsyncIterator[bytes], EntryReader]:
         reply = self._retrieval.reply
         if reply.listing is None or self._is_raw:
             if self._is_raw:
