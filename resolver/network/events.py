@@ -331,42 +331,27 @@ def combine_listeners(listener: OnEvent | None) -> OnEvent | None:
     """Return a listener that passes events to the caller and to the log, or None if both are disabled."""
     if not is_enabled():
         return listener
-    log = _EventLogger().write
-    if listener is None:
-        return log
-    caller_listener = listener
+    trace = TraceFormat()
 
-    def notify_both(event: Event) -> None:
-        log(event)
-        caller_listener(event)
+    def notify(event: Event) -> None:
+        if (words := _format_record(event, trace)) is not None:
+            line = escape_line(Masked(f"{event.url}: {words}"))
+            LOGGER.debug("%s", line, extra={"event": event})
+        if listener is not None:
+            listener(event)
 
-    return notify_both
+    return notify
 
 
-class _EventLogger:
-    """A writer of log records for the events of one network.
-
-    Body bytes are not logged, so the writer stores whether a body has started.
-    """
-
-    def __init__(self) -> None:
-        self._words = TraceFormat()
-
-    def write(self, event: Event) -> None:
-        if (line := self._line(event)) is not None:
-            LOGGER.debug("%s", escape_line(line), extra={"event": event})
-
-    def _line(self, event: Event) -> Masked | None:
-        match event:
-            case Progress():
-                return None
-            case Started(attempt=attempt):
-                words: Masked | None = Masked(f"try {attempt}")
-            case Warned():
-                words = format_warning(event)
-            case Kept(path=path, octets=octets):
-                words = Masked(f"{octets} bytes kept in a partial file next to {own_text(path)}")
-            case _:
-                line = format_event(event)
-                words = None if line is None else self._words.select_text(event, line)
-        return None if words is None else Masked(f"{event.url}: {words}")
+def _format_record(event: Event, trace: TraceFormat) -> Masked | None:
+    match event:
+        case Progress():
+            return None
+        case Started(attempt=attempt):
+            return Masked(f"try {attempt}")
+        case Warned():
+            return format_warning(event)
+        case Kept(path=path, octets=octets):
+            return Masked(f"{octets} bytes kept in a partial file next to {own_text(path)}")
+    line = format_event(event)
+    return None if line is None else trace.select_text(event, line)
