@@ -24,7 +24,6 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import Literal, TypeAlias
 
 from protocols.contract import Validators
@@ -32,7 +31,7 @@ from protocols.errors import LocalError, ProtocolError
 from protocols.options import NOTHING
 from resolver.files.atomic import lock, write_all
 from resolver.files.directory import DirectoryHandle
-from resolver.files.faults import closing_descriptor, writing_fault
+from resolver.files.faults import closing_descriptor, convert_faults
 from resolver.files.names import (
     check_name,
     check_replaceable,
@@ -544,15 +543,11 @@ class Segment:
     def __enter__(self) -> Segment:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed_at = self.position
         fd, self._fd = self._fd, -1
-        try:
+        with convert_faults(self._path):  # A network file system reports some write errors here.
             os.close(fd)
-        except OSError as problem:  # A network file system reports some write errors here.
-            raise writing_fault(problem, self._path) from problem
 
     @property
     def position(self) -> int:

@@ -32,7 +32,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from protocols.contract import Validators
@@ -139,9 +138,7 @@ class PartialFile:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         part = self._part
         if self._buffer is not None:
             self._store_buffer(kind)
@@ -151,20 +148,18 @@ class PartialFile:
             with suppress(OSError, LocalError):
                 part.restore_name()
             part.close()
-        elif part.adopted is not None or self._is_worth_keeping(kind):
+        elif part.adopted is not None or (part.can_resume and self._is_worth_keeping(kind)):
             self.keep()
         else:
             self.discard()
 
     def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
-        """Return whether a later run gets the file: without validators, only after a cancellation."""
-        interrupted = kind is not None and is_cancel(kind)
-        return self.position > 0 and self._part.can_resume and (self.known != NOTHING or interrupted)
+        """Return whether a later run could use the bytes: without validators, only after a cancellation."""
+        return self.position > 0 and (self.known != NOTHING or (kind is not None and is_cancel(kind)))
 
     def _store_buffer(self, kind: type[BaseException] | None) -> None:
         """Write the bytes in memory to NAME.part if a later run could resume them."""
-        interrupted = kind is not None and is_cancel(kind)
-        if self._buffer and (self.known != NOTHING or interrupted):
+        if self._is_worth_keeping(kind):
             with suppress(OSError, LocalError):
                 self._open()
                 if self._part.can_resume:

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequen
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar, cast
 
 from protocols.contract import Credentials, Finding, FirstResult, HostUrl, Limits, Options, PipelineState
@@ -261,9 +260,7 @@ class _Acquisition:
         self._pooled = await self._opening()
         return self._pooled
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         pooled = self._pooled
         if kind is not None or pooled.next_state is None:
             await pooled.stream.aclose()

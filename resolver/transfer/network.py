@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from types import TracebackType
 from typing import Protocol, TypeVar, Unpack
 
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
@@ -149,9 +148,7 @@ class Network:
         self._update_listeners()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         # The exit stack closes all resources, even if the closing of one resource is cancelled.
         async with AsyncExitStack() as leaving:
             leaving.push_async_callback(self._leave)

@@ -136,7 +136,7 @@ class Resolver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._network.__aexit__(kind, error, trace)
+            await self._network.__aexit__()
         finally:
             if self._cookies is not None:
                 self._cookies.save(failed=error is not None)
