@@ -36,37 +36,29 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
 
 
-# Option negotiation with the Q method of RFC 1143, which prevents endless negotiations. An `OptionSide`
-# contains the options of one side of the connection. The client replies to a command only if the command
-# changes the state of an option, or if the client refuses the command.
+# Option negotiation by RFC 1143, which prevents endless negotiations. An `OptionSide` contains the options of
+# one side of the connection. The client replies to a command only if the command changes the state of an
+# option, or if the client refuses the command. The client never requests to turn an option off. Therefore the
+# states WANTNO and the queues of RFC 1143 are not necessary.
 
 
 class OptionState(enum.Enum):
-    """The state of an option of one side.
-
-    In a `_BUT` state, the opposite request is queued. The queued request is sent after the reply to the
-    pending request has arrived.
-    """
+    """The state of an option of one side. In the state `WANT_YES`, the client waits for a reply."""
 
     NO = enum.auto()
     YES = enum.auto()
-    WANT_NO = enum.auto()
-    WANT_NO_BUT = enum.auto()
     WANT_YES = enum.auto()
-    WANT_YES_BUT = enum.auto()
 
 
 class NegotiationAnswer(NamedTuple):
     """The effect of a negotiation command of the peer.
 
     `answer` is the reply to send: True for on, False for off, None for no reply. `changed` is set if the
-    option was turned on or off. `is_contradiction` is set if the peer agreed to an option that the client
-    requested to turn off.
+    option was turned on or off.
     """
 
-    answer: bool | None = None
-    changed: bool = False
-    is_contradiction: bool = False
+    answer: bool | None
+    changed: bool
 
 
 class OptionSide:
@@ -79,11 +71,8 @@ class OptionSide:
         return self._states.get(option, OptionState.NO)
 
     def is_on(self, option: int) -> bool:
-        """Return whether the option is on.
-
-        If the client has requested to turn the option off, the option stays on until the peer replies.
-        """
-        return self.state(option) in (OptionState.YES, OptionState.WANT_NO, OptionState.WANT_NO_BUT)
+        """Return whether the option is on."""
+        return self.state(option) is OptionState.YES
 
     @property
     def on(self) -> list[int]:
@@ -104,61 +93,29 @@ class OptionSide:
         new, answer = _POSITIVE[old] if positive else _NEGATIVE[old]
         if old is OptionState.NO and positive and not agree:
             new, answer = OptionState.NO, False
-        return self._turn(option, new, answer, contradicted=positive and old in _WANT_OFF)
-
-    def request(self, option: int, positive: bool) -> NegotiationAnswer:
-        """Request to turn the option on (`positive`) or off. `answer` is the request to send, or None."""
-        new, answer = (_ASK_ON if positive else _ASK_OFF)[self.state(option)]
-        return self._turn(option, new, answer)
-
-    def _turn(
-        self, option: int, new: OptionState, answer: bool | None, *, contradicted: bool = False
-    ) -> NegotiationAnswer:
-        was_on = self.is_on(option)
         self._states[option] = new
-        return NegotiationAnswer(answer, self.is_on(option) != was_on, contradicted)
+        return NegotiationAnswer(answer, OptionState.YES in (old, new) and old is not new)
 
+    def request(self, option: int) -> bool:
+        """Request to turn the option on, and return whether the request must be sent."""
+        is_new = self.state(option) is OptionState.NO
+        if is_new:
+            self._states[option] = OptionState.WANT_YES
+        return is_new
 
-_WANT_OFF = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
 #: For each state, the new state and the reply to a positive command (WILL, DO) and to a negative command
 #: (WONT, DONT) (RFC 1143 section 7).
 _POSITIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.YES, True),
     OptionState.YES: (OptionState.YES, None),
-    OptionState.WANT_NO: (OptionState.NO, None),
-    OptionState.WANT_NO_BUT: (OptionState.YES, None),
     OptionState.WANT_YES: (OptionState.YES, None),
-    OptionState.WANT_YES_BUT: (OptionState.WANT_NO, False),
 }
 _NEGATIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.NO, None),
     OptionState.YES: (OptionState.NO, False),
-    OptionState.WANT_NO: (OptionState.NO, None),
-    OptionState.WANT_NO_BUT: (OptionState.WANT_YES, True),
     OptionState.WANT_YES: (OptionState.NO, None),
-    OptionState.WANT_YES_BUT: (OptionState.NO, None),
 }
-
-#: For each state, the new state and the command to send, after the client requests to turn an option on or
-#: off.
-_ASK_ON: dict[OptionState, tuple[OptionState, bool | None]] = {
-    OptionState.NO: (OptionState.WANT_YES, True),
-    OptionState.YES: (OptionState.YES, None),
-    OptionState.WANT_NO: (OptionState.WANT_NO_BUT, None),
-    OptionState.WANT_NO_BUT: (OptionState.WANT_NO_BUT, None),
-    OptionState.WANT_YES: (OptionState.WANT_YES, None),
-    OptionState.WANT_YES_BUT: (OptionState.WANT_YES, None),
-}
-_ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
-    OptionState.NO: (OptionState.NO, None),
-    OptionState.YES: (OptionState.WANT_NO, False),
-    OptionState.WANT_NO: (OptionState.WANT_NO, None),
-    OptionState.WANT_NO_BUT: (OptionState.WANT_NO, None),
-    OptionState.WANT_YES: (OptionState.WANT_YES_BUT, None),
-    OptionState.WANT_YES_BUT: (OptionState.WANT_YES_BUT, None),
-}
-
 
 #: The options that the server may turn on, and the options that the client turns on at the server's request.
 #: All other options are refused (S18). Otherwise the client would reveal user names, displays, environment
@@ -291,7 +248,8 @@ class NvtTerminal:
 
     def offer(self, option: int) -> None:
         """Send WILL for the option, without a request of the server."""
-        self._send(self.client.request(option, True), option, of_server=False)
+        if self.client.request(option):
+            self._answers.append(encode_negotiation(NegotiationVerb.WILL, option))
 
     def make_initial(self) -> NvtTerminal:
         """Return a new terminal with the same settings, in its state at the start of a session."""
@@ -328,9 +286,13 @@ class NvtTerminal:
         of_server = verb in (NegotiationVerb.WILL, NegotiationVerb.WONT)
         side, usable = (self.server, PEER_CODES) if of_server else (self.client, OWN_CODES)
         turn = side.reply(option, verb in (NegotiationVerb.WILL, NegotiationVerb.DO), agree=option in usable)
-        self._send(turn, option, of_server=of_server)
-        if turn.is_contradiction:
-            yield UnknownCommand("telnet:answer", f"{verb.name} {option_name(option)} answers a refusal")
+        if turn.answer is not None:
+            yes, no = (
+                (NegotiationVerb.DO, NegotiationVerb.DONT)
+                if of_server
+                else (NegotiationVerb.WILL, NegotiationVerb.WONT)
+            )
+            self._answers.append(encode_negotiation(yes if turn.answer else no, option))
         if turn.changed:
             on = side.is_on(option)
             yield OptionChanged(option, of_server, on)
@@ -338,16 +300,6 @@ class NvtTerminal:
                 self._sent_size = None
                 if on:
                     self._send_size()
-
-    def _send(self, turn: NegotiationAnswer, option: int, *, of_server: bool) -> None:
-        if turn.answer is None:
-            return
-        yes, no = (
-            (NegotiationVerb.DO, NegotiationVerb.DONT)
-            if of_server
-            else (NegotiationVerb.WILL, NegotiationVerb.WONT)
-        )
-        self._answers.append(encode_negotiation(yes if turn.answer else no, option))
 
     def _answer_subnegotiation(self, option: int, octets: bytes) -> Iterator[TerminalEvent]:
         """Reply to a subnegotiation about an option that is on. Ignore any other subnegotiation."""
