@@ -106,7 +106,7 @@ def find(name: str) -> Scheme | None:
     The scheme may be built in, registered by the program, or defined by a plug-in.
     """
     if name in SCHEMES:
-        scheme: Scheme = _attribute(SCHEMES[name])
+        scheme: Scheme = load(SCHEMES[name])
         return scheme
     if name in _registered:
         return _registered[name]
@@ -178,24 +178,16 @@ def check_tls(url: Url, setting: str | None) -> None:
 def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dialogue:
     """Return the protocol exchange of a retrieval, not started yet."""
     assert scheme.converse is not None
-    begin: Callable[[Url, Options, Limits], Dialogue] = _attribute(scheme.converse)
+    begin: Callable[[Url, Options, Limits], Dialogue] = load(scheme.converse)
     return begin(url, options, limits)
 
 
+@cache
 def load(place: str) -> Any:
     """Return the object at `module:name`, imported on first use.
 
     Callers use this function for modules in a higher layer of the architecture, and for objects that are
-    rarely needed.
-    """
-    return _attribute(place)
-
-
-@cache
-def _attribute(place: str) -> Any:
-    """Import the object at `module:name`.
-
-    Imported objects are cached. The cache has at most one entry for each object in the scheme definitions.
+    rarely needed. The cache has at most one entry for each object in the scheme definitions.
     """
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -517,7 +517,7 @@ async def test_access_method_without_handler_is_skipped(
     from protocols import wais
     from resolver.url import registry
 
-    monkeypatch.setattr(registry, "_attribute", registry._attribute.__wrapped__)
+    monkeypatch.setattr(registry, "load", registry.load.__wrapped__)
     monkeypatch.setattr(wais, "WAIS", wais.WAIS._replace(converse=None))
     assert registry.find("wais") is not None
     hopeless = method(b"WAIS", b"", b"", b"", b"WAIS-GW/127.0.0.1/TEXT/db/1")

@@ -88,9 +88,9 @@ def answer_with(
     converse: Callable[[GopherUrl, Options, Limits], Dialogue[None]], patch: pytest.MonkeyPatch
 ) -> None:
     """Replace the dialogue of gopher URLs without changing the cache of the registry."""
-    real, here = registry._attribute, "nowhere:converse"
+    real, here = registry.load, "nowhere:converse"
     known = {SCHEMES["gopher"]: GOPHER._replace(converse=here), here: converse}
-    patch.setattr(registry, "_attribute", lambda place: known[place] if place in known else real(place))
+    patch.setattr(registry, "load", lambda place: known[place] if place in known else real(place))
 
 
 @pytest.fixture
