@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
-def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
-    """Return the UTC time from the digits of year to second, or None for an invalid date or time."""
-    year, month, day, hour, minute, second = map(int, digits)
+
+def in_utc(numbers: Iterable[str | bytes | int]) -> datetime | None:
+    """Return the UTC time from the numbers of year to second, or None for an invalid date or time."""
+    year, month, day, hour, minute, second = map(int, numbers)
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:

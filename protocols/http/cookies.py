@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from protocols.authority import comparable_host
+from protocols.dates import MONTHS, in_utc
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
 
@@ -261,7 +262,6 @@ def _overlap(one: str, other: str) -> bool:
 
 _MAX_DATE = 1_024
 _DELIMITER = r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+"
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 #: The current date if a response has no Date field: a date before the first release of this program.
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -280,17 +280,14 @@ def parse_cookie_date(text: str) -> datetime | None:
             time = (int(match[1]), int(match[2]), int(match[3]))
         elif day is None and (match := re.match(r"(\d{1,2})(?!\d)", token, re.ASCII)):
             day = int(match[1])
-        elif month is None and token[:3].lower() in _MONTHS:
-            month = _MONTHS.index(token[:3].lower()) + 1
+        elif month is None and token[:3].lower() in MONTHS:
+            month = MONTHS.index(token[:3].lower()) + 1
         elif year is None and (match := re.match(r"(\d{2,4})(?!\d)", token, re.ASCII)):
             year = int(match[1])
             year += 1900 if 70 <= year <= 99 else 2000 if year <= 69 else 0
     if time is None or day is None or month is None or year is None or year < 1601:
         return None
-    try:
-        return datetime(year, month, day, *time, tzinfo=UTC)
-    except ValueError:
-        return None
+    return in_utc((year, month, day, *time))
 
 
 # Cookie files are untrusted input. If no server could have set the cookie in a line, the line is an error.

@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TypeAlias
 
+from protocols.dates import MONTHS
 from protocols.errors import LimitExceeded
 from protocols.news.response import undot_start
 from protocols.options import Limits
@@ -245,10 +246,6 @@ _YEAR = re.compile(r"(?<![:\d+-])(\d{4})\b(?!:)")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.\d+)?")
 _ZONE = re.compile(r"([+-])(\d{2}):?(\d{2})\b|\b([a-z]{1,5})\b", re.IGNORECASE)
 
-_MONTHS = {
-    **{"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6},
-    **{"jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12},
-}
 #: The offsets of time zone names from UTC, in hours (positive: east). According to RFC 5322 4.3, all other
 #: names mean UTC, including the military letters.
 _ZONES = {
@@ -278,12 +275,12 @@ def parse_date(text: str) -> datetime | None:
 def _find_day(text: str) -> tuple[int, int, int] | None:
     """Return the year, month and day in a date, or None if they are missing."""
     for match in _DAY_FIRST.finditer(text):
-        if match[2].lower() in _MONTHS:
-            return _full_year(match[3]), _MONTHS[match[2].lower()], int(match[1])
+        if match[2].lower() in MONTHS:
+            return _full_year(match[3]), MONTHS.index(match[2].lower()) + 1, int(match[1])
     year = _YEAR.search(text)
     for match in _MONTH_FIRST.finditer(text):
-        if match[1].lower() in _MONTHS and year is not None:
-            return int(year[1]), _MONTHS[match[1].lower()], int(match[2])
+        if match[1].lower() in MONTHS and year is not None:
+            return int(year[1]), MONTHS.index(match[1].lower()) + 1, int(match[2])
     return None
 
 

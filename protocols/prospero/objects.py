@@ -307,7 +307,7 @@ _TYPED_FIELDS = {
 }
 
 _SIZE = re.compile(rb"([0-9]{1,15})(?: bytes?)?", re.IGNORECASE)
-_TIME = re.compile(rb"[0-9]{14}Z")
+_TIME = re.compile(rb"([0-9]{4})" + rb"([0-9]{2})" * 5 + rb"Z")
 
 
 class Attribute(NamedTuple):
@@ -399,14 +399,12 @@ def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
 
 def _read_time(values: tuple[bytes, ...]) -> datetime | None:
     """Parse a time `YYYYMMDDhhmmssZ` (7.3), or return None for another format."""
-    if len(values) != 1 or not _TIME.fullmatch(values[0]):
+    match = _TIME.fullmatch(values[0]) if len(values) == 1 else None
+    if match is None:
         return None
-    from datetime import UTC, datetime  # lazy import: few replies contain a time
+    from protocols.dates import in_utc  # lazy import: few replies contain a time
 
-    try:
-        return datetime.strptime(values[0].decode("ascii"), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return None
+    return in_utc(match.groups())
 
 
 # LINK lines (protocol page 7.1). Each line is an entry of a directory, and has a name and an object.

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
 
 from protocols.contract import BuiltUrl, Entry, Reply
+from protocols.dates import in_utc
 from protocols.errors import ProtocolError
 from protocols.location import Finding, JsonValue, Kind
 from protocols.syntax import encode
@@ -192,10 +193,7 @@ def parse_date(date: bytes) -> datetime | None:
     year = int(date[:-4])
     if len(date) == 6:
         year += 1900 if year >= _PIVOT else 2000
-    try:
-        return datetime(year, int(date[-4:-2]), int(date[-2:]), tzinfo=UTC)
-    except ValueError:
-        return None
+    return in_utc((year, date[-4:-2], date[-2:], 0, 0, 0))
 
 
 #: A fraction of the maximum size of a response. A server silently drops hits that do not fit into a response.
