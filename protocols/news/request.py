@@ -34,9 +34,6 @@ from protocols.news.response import (
     NntpVerb,
     RawBlock,
     emit_block,
-    encode_message_id,
-    encode_number,
-    encode_range,
     find_message_id,
     is_number,
     parse_selected,
@@ -106,7 +103,7 @@ def _require_success(session: NntpSession, ideal: NntpResponse) -> Dialogue[Nntp
 def _get_numbered(
     url: NntpUrl, number: int, facts: bool, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
-    command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_number(number))
+    command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, b"%d" % number)
     # wait, because an earlier dialogue may still select another group
     yield from session.start_request()
     if session.state.selects(url.group):
@@ -125,7 +122,7 @@ def _get_numbered(
 def _get_identified(
     url: NewsUrl, message_id: bytes, facts: bool, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
-    command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_message_id(message_id))
+    command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, b"<%s>" % message_id)
     yield from session.send_last(command)
     response = yield from _require_success(
         session, NntpResponse(221 if facts else 220, b"0 <%s>" % message_id, block=True)
@@ -198,7 +195,7 @@ def _list_articles(
     if min(span.selection.count, span.last - span.first + 1) >= MIN_TO_COMPRESS:
         yield from compress(session, url.user)
     while (verb := session.state.overview) is not None:
-        command = NntpCommand(verb, encode_range(span.first, span.last))
+        command = NntpCommand(verb, b"%d-%d" % (span.first, span.last))
         response = yield from session.request(command, NntpResponse(224, block=True))
         if response.code in _UNSUPPORTED_CODES:
             session.state.overview = NntpVerb.XOVER if verb is NntpVerb.OVER else None
@@ -259,7 +256,7 @@ def _read_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]
     """Return the overview lines of the next articles that exist, or nothing after the last one."""
     octets = b""
     while not octets and (window := list(islice(numbers, WINDOW))):
-        yield from session.send(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))
+        yield from session.send(*(NntpCommand(NntpVerb.HEAD, b"%d" % number) for number in window))
         lines = []
         for number in window:
             lines.append((yield from _read_head(session, number)))

@@ -107,20 +107,6 @@ class NntpCommand:
         return repr(self.line.shown.rstrip().decode("ascii", "backslashreplace"))
 
 
-def encode_number(number: int) -> bytes:
-    """Encode an article number without leading zeros."""
-    return b"%d" % number
-
-
-def encode_range(first: int, last: int) -> bytes:
-    return b"%d-%d" % (first, last)
-
-
-def encode_message_id(message_id: bytes) -> bytes:
-    """Encode the message-id of a URL with angle brackets (RFC 5538 section 3)."""
-    return b"<%s>" % message_id
-
-
 _STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*?))?\r?\n", re.DOTALL)
 
 #: The success codes of each command; the value tells whether a block follows.

@@ -20,9 +20,6 @@ from protocols.news.response import (
     NntpResponse,
     NntpVerb,
     emit_block,
-    encode_message_id,
-    encode_number,
-    encode_range,
     find_message_id,
     parse_selected,
     read_block,
@@ -390,9 +387,9 @@ def test_block_lines_at_limit_are_accepted() -> None:
 SENT = [
     (NntpCommand(NntpVerb.GROUP, b"comp.misc"), b"GROUP comp.misc\r\n"),
     (NntpCommand(NntpVerb.MODE_READER), b"MODE READER\r\n"),
-    (NntpCommand(NntpVerb.ARTICLE, encode_message_id(b"a%b@c")), b"ARTICLE <a%b@c>\r\n"),
-    (NntpCommand(NntpVerb.ARTICLE, encode_number(7)), b"ARTICLE 7\r\n"),
-    (NntpCommand(NntpVerb.OVER, encode_range(1, 10**16 - 1)), b"OVER 1-9999999999999999\r\n"),
+    (NntpCommand(NntpVerb.ARTICLE, b"<a%b@c>"), b"ARTICLE <a%b@c>\r\n"),
+    (NntpCommand(NntpVerb.ARTICLE, b"7"), b"ARTICLE 7\r\n"),
+    (NntpCommand(NntpVerb.OVER, b"1-9999999999999999"), b"OVER 1-9999999999999999\r\n"),
     (NntpCommand(NntpVerb.AUTHINFO_PASS, Secret(b"p")), b"AUTHINFO PASS p\r\n"),
 ]
 
@@ -426,7 +423,7 @@ def test_command_over_512_bytes_is_refused(verb: NntpVerb) -> None:
 def test_command_fits_longest_names_of_url() -> None:
     for verb in (NntpVerb.LIST_NEWSGROUPS, NntpVerb.LISTGROUP, NntpVerb.GROUP):
         NntpCommand(verb, b"g" * 494)
-    NntpCommand(NntpVerb.ARTICLE, encode_message_id(b"m" * 248))
+    NntpCommand(NntpVerb.ARTICLE, b"<%s>" % (b"m" * 248))
 
 
 def test_verbs_exclude_posting_commands() -> None:
