@@ -141,9 +141,10 @@ _BIT_0 = b"\x80"
 _MAX_LENGTHS = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
 
 
-class RelevantDocument(NamedTuple):
-    """A document for relevance feedback (a search for similar documents)."""
+class WaisDocument(NamedTuple):
+    """A document of a request: the database, the document id, and one of the document's types."""
 
+    database: bytes
     document_id: bytes
     wtype: bytes
 
@@ -172,7 +173,7 @@ def encode_init(size: int) -> bytes:
 
 
 def encode_word_search(
-    database: bytes, words: bytes, max_hits: int, relevant: Iterable[RelevantDocument] = ()
+    database: bytes, words: bytes, max_hits: int, relevant: Iterable[WaisDocument] = ()
 ) -> bytes:
     """Encode a search for terms and for similar documents (relevance feedback).
 
@@ -198,13 +199,12 @@ def encode_word_search(
     return header + encode_element(_USER_INFORMATION, question)
 
 
-def _encode_relevant(document: RelevantDocument) -> bytes:
-    _check_length("document id", document.document_id)
-    _check_length("type", document.wtype)
+def _encode_relevant(document: WaisDocument) -> bytes:
+    _check_document(document)
     return encode_element(_DOCUMENT_ID, document.document_id) + encode_element(_TYPE, document.wtype)
 
 
-def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: int, end: int) -> bytes:
+def encode_retrieval(document: WaisDocument, start: int, end: int) -> bytes:
     """Encode a request for the bytes `start` to `end` (exclusive) of a document.
 
     The request is a search with a fixed form, because known servers crash on other forms of this query.
@@ -212,12 +212,11 @@ def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: i
     Raises:
         Refused: A field is too long, or the database name is not allowed (S02, command injection).
     """
-    _check_length("document id", document_id)
-    _check_length("type", wtype)
+    _check_document(document)
     assert 0 <= start < end, "a reversed range kills the server"
     question = (
-        _encode_term(b"un re", document_id)
-        + _encode_term(b"wt re", wtype)
+        _encode_term(b"un re", document.document_id)
+        + _encode_term(b"wt re", document.wtype)
         + encode_element(_OPERATOR, b"a")
         + _encode_term(b"wb ro", b"%d" % start)
         + encode_element(_OPERATOR, b"a")
@@ -227,7 +226,7 @@ def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: i
     header = _encode_search(
         _RETRIEVAL_BOUNDS,
         b"FOO",
-        database,
+        document.database,
         b"1",
         encode_element(_ELEMENT_SET_NAMES, _DOCUMENT_TEXT),
         encode_element(_REFERENCE_ID, _REFERENCE),
@@ -242,7 +241,11 @@ def _encode_term(use_and_relation: bytes, value: bytes) -> bytes:
 def _encode_search(
     bounds: bytes, result_set: bytes, database: bytes, query_type: bytes, *more: bytes
 ) -> bytes:
-    _check_database(database)
+    _check_length("database name", database)
+    # A server would forward a request for a name with `@` to the host after the `@` (S02; SSRF).
+    for octet in b"@\x1f\0":
+        if octet in database:
+            raise Refused("S02", f"byte {octet:02X} is not allowed in a database name")
     return _encode(
         _SEARCH,
         bounds,
@@ -258,16 +261,9 @@ def _encode(kind: int, *parts: bytes) -> bytes:
     return len(header).to_bytes(2, "big") + header
 
 
-def _check_database(database: bytes) -> None:
-    """Check the name of a database.
-
-    A name with `@` is refused: the server would forward the request to the host after the `@` (rule S02,
-    command injection; SSRF).
-    """
-    _check_length("database name", database)
-    for octet in b"@\x1f\0":
-        if octet in database:
-            raise Refused("S02", f"byte {octet:02X} is not allowed in a database name")
+def _check_document(document: WaisDocument) -> None:
+    _check_length("document id", document.document_id)
+    _check_length("type", document.wtype)
 
 
 def _check_length(name: str, octets: bytes) -> None:

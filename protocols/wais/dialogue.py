@@ -15,7 +15,7 @@ from protocols.errors import Declined, InvalidUrl, NotFound, TimedOut
 from protocols.location import JsonValue
 from protocols.options import Limits, Options
 from protocols.step import Connect, Dialogue, EmitBody, PlanNote, StartBody
-from protocols.wais.apdu import RelevantDocument, encode_retrieval, encode_word_search
+from protocols.wais.apdu import WaisDocument, encode_retrieval, encode_word_search
 from protocols.wais.listing import (
     SOURCE,
     describe,
@@ -24,7 +24,7 @@ from protocols.wais.listing import (
     make_results_reply,
 )
 from protocols.wais.record import DocumentHeader, WaisRecords
-from protocols.wais.retrieval import DocumentChunks, WaisDocument, emit_chunks, negotiate_size, search
+from protocols.wais.retrieval import DocumentChunks, emit_chunks, negotiate_size, search
 from protocols.wais.url import WaisUrl, parse_wpath
 
 #: The default of Max-Documents-Retrieved, the value of old WAIS clients.
@@ -70,7 +70,7 @@ def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None
 
 def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None]:
     _check_named(url, document)
-    encode_retrieval(document.database, document.document_id, document.wtype, 0, 1)
+    encode_retrieval(document, 0, 1)
     yield Connect()
     chunks = DocumentChunks(document, (yield from negotiate_size()), start)
     first = yield from chunks.fetch_first()
@@ -90,19 +90,19 @@ def _check_named(url: WaisUrl, document: WaisDocument) -> None:
         raise InvalidUrl("missing-path", where, "cannot request a document without an id (nothing is sent)")
 
 
-def _parse_relevant(options: Options) -> list[RelevantDocument]:
+def _parse_relevant(options: Options) -> list[WaisDocument]:
     """Return the documents for relevance feedback.
 
     Raises:
         InvalidUrl: A URL in `options.relevant` is not the URL of a WAIS document.
     """
-    documents: list[RelevantDocument] = []
+    documents: list[WaisDocument] = []
     for url in options.relevant[:_MAX_RELEVANT]:
         if not isinstance(url, WaisUrl):
             raise InvalidUrl("missing-path", len(url.text), "relevant documents must be wais URLs")
         document = make_document(url)
         _check_named(url, document)
-        documents.append(RelevantDocument(document.document_id, document.wtype))
+        documents.append(document)
     return documents
 
 

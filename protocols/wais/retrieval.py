@@ -19,6 +19,7 @@ from protocols.step import Dialogue, EmitBody, PlanNote, Send, receive
 from protocols.wais.apdu import (
     MAX_APDU,
     InitResponse,
+    WaisDocument,
     encode_init,
     encode_retrieval,
     parse_init_response,
@@ -85,14 +86,6 @@ _OVERHEAD = 100
 _MAX_HALVINGS = 6
 #: The maximum number of text lengths that an error message lists.
 _MAX_LENGTHS = 5
-
-
-class WaisDocument(NamedTuple):
-    """The requested document: the database, the document id, and one of the document's types."""
-
-    database: bytes
-    document_id: bytes
-    wtype: bytes
 
 
 class DocumentEnding(enum.Enum):
@@ -220,7 +213,7 @@ def _request(document: WaisDocument, at: int, size: int, max_size: int) -> Dialo
     """
     expected: WaisRecords | None = _EXPECTED_RECORDS
     for _ in range(_MAX_HALVINGS + 1):
-        octets = encode_retrieval(document.database, document.document_id, document.wtype, at, at + size)
+        octets = encode_retrieval(document, at, at + size)
         yield Send((encode_message(octets),))
         label = f"Search-Response: bytes {at} to {at + size - 1} of the document"
         records = yield from receive(read_records(max_size), label, expected)

@@ -11,7 +11,7 @@ from protocols.wais.apdu import (
     HEADER_LENGTH,
     MAX_APDU,
     InitResponse,
-    RelevantDocument,
+    WaisDocument,
     contents,
     elements,
     encode_compressed,
@@ -32,6 +32,7 @@ from resolver import Disconnected, ProtocolError, Refused
 from tests.protocols.wais.pieces import SIZES, feed
 
 DOCUMENT_ID = b"\x02\x04demo\x03\x050 9 x"
+DOCUMENT = WaisDocument(b"demo", DOCUMENT_ID, b"TEXT")
 
 
 def test_encode_init_omits_user() -> None:
@@ -48,7 +49,7 @@ def test_encode_word_search() -> None:
 
 def test_encode_word_search_with_relevant_documents() -> None:
     """The id and then the type of each document follow the search text (wais page, section 4.4)."""
-    marked = [RelevantDocument(b"id", b"TEXT"), RelevantDocument(b"other", b"GIF")]
+    marked = [WaisDocument(b"demo", b"id", b"TEXT"), WaisDocument(b"demo", b"other", b"GIF")]
     assert encode_word_search(b"demo", b"ferries", 40, marked) == bytes.fromhex(
         "0016 16 00001e 001388 00001e 01 1100 120464656d6f 140133 6327 6a0766657272696573"
         "74026964 81050454455854 74056f74686572 810503474946 6f0101 720128"
@@ -57,7 +58,7 @@ def test_encode_word_search_with_relevant_documents() -> None:
 
 def test_encode_retrieval() -> None:
     """The example of section 12, with a shorter id."""
-    assert encode_retrieval(b"demo", DOCUMENT_ID, b"TEXT", 0, 107) == (
+    assert encode_retrieval(DOCUMENT, 0, 107) == (
         bytes.fromhex("002d 16 00000a 000010 00000f 01 1103464f4f 120464656d6f 140131")
         + b"\x13\x0f \x1fDocument Text\x02\x013\x15\x72"
         + b"\x2c\x11un re ig ig ig ig\x2d\x0d"
@@ -85,19 +86,20 @@ def test_encode_with_invalid_argument_is_refused(
     with pytest.raises(Refused) as search:
         encode_word_search(database, words, 40)
     with pytest.raises(Refused) as retrieval:
-        encode_retrieval(database, document_id, wtype, 0, 1)
+        encode_retrieval(WaisDocument(database, document_id, wtype), 0, 1)
     assert (search.value.rule, retrieval.value.rule) == ("S02", "S02")
 
 
 def test_encode_at_limits_succeeds() -> None:
     assert b"d" * 255 in encode_word_search(b"d" * 255, b"w" * 4_000, 40)
-    assert b"i" * 2_048 in encode_retrieval(b"d" * 255, b"i" * 2_048, b"T" * 64, 10**15, 10**16)
+    largest = WaisDocument(b"d" * 255, b"i" * 2_048, b"T" * 64)
+    assert b"i" * 2_048 in encode_retrieval(largest, 10**15, 10**16)
 
 
 @pytest.mark.parametrize(("start", "end"), [(5, 5), (6, 5), (-1, 5)])
 def test_encode_retrieval_of_empty_range_fails(start: int, end: int) -> None:
     with pytest.raises(AssertionError):
-        encode_retrieval(b"demo", DOCUMENT_ID, b"TEXT", start, end)
+        encode_retrieval(DOCUMENT, start, end)
 
 
 def init_response(*parts: bytes, behind: bytes = b"") -> bytes:

@@ -18,6 +18,7 @@ from fixtures.wais.request import read_request
 from protocols.syntax import encode
 from protocols.wais.apdu import (
     MAX_APDU,
+    WaisDocument,
     encode_init,
     encode_retrieval,
     encode_word_search,
@@ -159,9 +160,9 @@ def own_request(request: bytes) -> bytes:
         return b""
     if asked.query_type == b"3":
         return encode_message(encode_word_search(asked.database, asked.words, asked.max_hits)).octets
-    document_id, wtype = asked.terms(b"un")[0].value, asked.terms(b"wt")[0].value
+    document = WaisDocument(asked.database, asked.terms(b"un")[0].value, asked.terms(b"wt")[0].value)
     start, end = ([int(bound.value) for bound in asked.terms(b"wb")] or [0, 1])[:2]
-    return encode_message(encode_retrieval(asked.database, document_id, wtype, start, end)).octets
+    return encode_message(encode_retrieval(document, start, end)).octets
 
 
 def test_init_is_prefix_of_captured_init() -> None:
@@ -237,10 +238,10 @@ def scripted(name: str, requests: list[bytes]) -> Connection:
     return Connection(tuple(turns), "left")
 
 
-def recorded_document(name: str) -> tuple[bytes, bytes, bytes]:
+def recorded_document(name: str) -> WaisDocument:
     """Return database, id and type of the retrieved document."""
     search = next(search for search, _ in capture(name).searches if search.query_type == b"1")
-    return search.database, search.terms(b"un")[0].value, search.terms(b"wt")[0].value
+    return WaisDocument(search.database, search.terms(b"un")[0].value, search.terms(b"wt")[0].value)
 
 
 @pytest.mark.parametrize("cutter", [whole, oddly], ids=lambda cutter: cutter.__name__)
@@ -250,9 +251,9 @@ async def test_captured_document_is_retrieved_to_end(name: str, cutter: Cutter) 
     document = capture(name).document
     assert document is not None
     length, digest = document
-    database, document_id, wtype = recorded_document(name)
+    database, document_id, wtype = recorded = recorded_document(name)
     requests = [encode_init(MAX_APDU)] + [
-        encode_retrieval(database, document_id, wtype, at, at + 10_000) for at in range(0, length + 1, 10_000)
+        encode_retrieval(recorded, at, at + 10_000) for at in range(0, length + 1, 10_000)
     ]
     gate = MemoryGate([scripted(name, [encode_message(each).octets for each in requests])], cutter)
     url = WaisUrl(scheme="wais", host="h", database=database, wtype=wtype, wpath=encode(document_id))

@@ -11,8 +11,8 @@ from fixtures.wais.request import read_request
 from fixtures.wais.strictness import find_head_violations, find_violations
 from protocols.conversation.rehearsal import rehearse
 from protocols.step import Connect, EmitBody, PlanNote, Receive, Send, StartBody, Step
+from protocols.wais.apdu import WaisDocument
 from protocols.wais.dialogue import choose_max_documents, converse, make_document
-from protocols.wais.retrieval import WaisDocument
 from resolver import InvalidUrl, Options, Refused, WaisUrl
 from tests.protocols.typed_url import parse_as
 

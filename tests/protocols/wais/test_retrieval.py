@@ -12,9 +12,9 @@ from fixtures.wais.request import read_request
 from protocols.contract import Reply
 from protocols.conversation.rehearsal import rehearse
 from protocols.step import Dialogue, EmitBody, PlanNote, Receive, Send, StartBody, Step
-from protocols.wais.apdu import MAX_APDU
+from protocols.wais.apdu import MAX_APDU, WaisDocument
 from protocols.wais.record import Diagnostic, WaisRecords
-from protocols.wais.retrieval import DocumentChunks, DocumentEnding, WaisDocument, chunk_size, emit_chunks
+from protocols.wais.retrieval import DocumentChunks, DocumentEnding, chunk_size, emit_chunks
 from resolver import AccessDenied, Declined, Kind, NotFound, ProtocolError, ResolveError
 from resolver.testing import UNSCRIPTED, Player, ScriptedPeer
 
