@@ -321,17 +321,6 @@ class GopherPlusHeader:
     octets: bytes = field(default=b"", compare=False)
 
     @property
-    def text(self) -> str:
-        """Return the header line as sent by the server, without its line end."""
-        length = {DataEnding.PERIOD: "-1", DataEnding.CLOSE: "-2"}.get(self.ending, str(self.count))
-        return ("-" if self.is_error else "+") + length
-
-    @property
-    def has_period(self) -> bool:
-        """Return whether the data end with a final period."""
-        return self.ending is DataEnding.PERIOD
-
-    @property
     def description(self) -> str:
         """Describe for the user how the server announced the end of the data."""
         subject = "an error text" if self.is_error else "the reply"
@@ -383,9 +372,6 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHead
 
 
 def _build_header(sign: bytes, length: bytes, octets: bytes) -> GopherPlusHeader:
-    is_error = sign == b"-"
-    if length == b"-1":
-        return GopherPlusHeader(DataEnding.PERIOD, None, is_error, octets)
-    if length == b"-2":
-        return GopherPlusHeader(DataEnding.CLOSE, None, is_error, octets)
-    return GopherPlusHeader(DataEnding.COUNT, int(length), is_error, octets)
+    ending = {b"-1": DataEnding.PERIOD, b"-2": DataEnding.CLOSE}.get(length, DataEnding.COUNT)
+    count = int(length) if ending is DataEnding.COUNT else None
+    return GopherPlusHeader(ending, count, is_error=sign == b"-", octets=octets)

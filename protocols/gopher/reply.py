@@ -17,6 +17,7 @@ from protocols.gopher.content import (
     CollectingFilter,
     Completeness,
     ContentFilter,
+    DataEnding,
     IdentityFilter,
     PeriodUnstuffer,
     closing_period,
@@ -101,7 +102,7 @@ class GopherAnswer:
         self._header = header
         self._label = "the reply, until the server closes" if header is None else header.description
         self._count = None if header is None else header.count
-        self._expects_period = header is not None and header.has_period
+        self._expects_period = header is not None and header.ending is DataEnding.PERIOD
         is_stuffed = self._expects_period or (shape.textual and header is None)
         self._periods = PeriodUnstuffer() if is_stuffed else None
         self.restore = None if self._periods is None or raw else self._periods.restore
@@ -339,18 +340,14 @@ class ErrorDetector:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Decide whether the complete reply is an error."""
-        if self.is_refusal is None:
-            self.is_refusal = self._detect_error()
+        """Decide whether the complete reply is an error, unless it was decided before."""
+        raise NotImplementedError
 
     @property
     def refusal(self) -> NotFound:
         assert self.is_refusal
         text = "\n".join(self._messages)[:ERROR_LIMIT]
         return NotFound(f"the server answered with an error line: {text!r}", text=text)
-
-    def _detect_error(self) -> bool:
-        raise NotImplementedError
 
 
 class MenuDetector(ErrorDetector):
@@ -366,9 +363,10 @@ class MenuDetector(ErrorDetector):
     def feed(self, octets: bytes) -> None:
         self._examine(self._lines.feed(octets))
 
-    def _detect_error(self) -> bool:
+    def finish(self) -> None:
         self._examine(self._lines.finish())
-        return bool(self._messages) and self.is_refusal is None
+        if self.is_refusal is None:
+            self.is_refusal = bool(self._messages)
 
     def _examine(self, lines: list[TextLine]) -> None:
         for line in lines:
@@ -404,8 +402,9 @@ class LineDetector(ErrorDetector):
         if not _TERMINATOR.fullmatch(self._tail):
             self.is_refusal = False
 
-    def _detect_error(self) -> bool:
-        return self._is_error_line()
+    def finish(self) -> None:
+        if self.is_refusal is None:
+            self.is_refusal = self._is_error_line()
 
     def _is_error_line(self) -> bool:
         item = parse_item(self._line.removesuffix(b"\r"))

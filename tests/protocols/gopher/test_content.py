@@ -105,11 +105,6 @@ def test_read_promised_header_truncated_raises_disconnected(octets: bytes) -> No
         run_reader(read_promised_header, octets)
 
 
-@pytest.mark.parametrize(("line", "header"), HEADERS)
-def test_header_written_is_read_as_equal(line: bytes, header: GopherPlusHeader) -> None:
-    assert run_reader(read_header, header.text.encode() + b"\n") == header
-
-
 # Lone periods: the machine against the rules applied to the complete reply, and its buffering limit.
 
 
