@@ -23,17 +23,22 @@ class Extra(NamedTuple):
     distribution: str
 
 
+def _keep(url: Url) -> Url:
+    return url
+
+
 class Tree(NamedTuple):
     """The functions for the directory tree of a scheme's URLs.
 
     `names` returns the decoded path from the root of a server to the object. A trailing slash does not add an
-    empty name to the path. `directory` returns the URL that requests the object of a URL as a directory. If
+    empty name to the path. `directory` returns the URL that requests the object of a URL as a directory. By
+    default, it returns the URL itself, because in some schemes a directory has no URL of another form. If
     `stays` is set, a connection keeps its working directory, so other objects of the directory are retrieved
     faster.
     """
 
     names: Callable[[Any], tuple[bytes, ...]]
-    directory: Callable[[Any], Url]
+    directory: Callable[[Any], Url] = _keep
     stays: bool = False
 
 

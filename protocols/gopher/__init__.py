@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from protocols.gopher.url import (
     GopherUrl,
-    as_menu,
     build,
     list_names,
     parse,
@@ -45,7 +44,7 @@ GOPHER = Scheme(
     names="data object, menu, search or service, by its type",
     default_port=70,
     named_by=("selector",),
-    tree=Tree(list_names, as_menu),
+    tree=Tree(list_names),
     beside=with_name,
     stands_for=_read_url_target,
     parse=parse,

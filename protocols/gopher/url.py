@@ -118,11 +118,6 @@ def list_names(url: GopherUrl) -> tuple[bytes, ...]:
     return tuple(filter(None, selector.split(b"/")))
 
 
-def as_menu(url: GopherUrl) -> GopherUrl:
-    """Return the URL unchanged, because its item type already shows whether it is a menu."""
-    return url
-
-
 def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
     """Return the URL of another item in the same menu, or in a submenu.
 

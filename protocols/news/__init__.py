@@ -18,7 +18,6 @@ from __future__ import annotations
 from protocols.news.url import (
     NewsUrl,
     NntpUrl,
-    as_group,
     build_news,
     build_nntp,
     by_number,
@@ -62,7 +61,7 @@ NNTP = Scheme(
     tls="on request",
     named_by=("article", "group"),
     listed=True,
-    tree=Tree(list_names, as_group),
+    tree=Tree(list_names),
     listing_kept=_LISTING,
     replayed="protocols.news.dialogue:NewsReplayServer",
     attachments="protocols.news.attachments:NewsPost",

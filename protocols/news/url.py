@@ -227,11 +227,6 @@ def list_names(url: NntpUrl) -> tuple[bytes, ...]:
     return (url.group,) if url.article is None else (url.group, b"%d" % url.article)
 
 
-def as_group(url: NntpUrl) -> NntpUrl:
-    """Return the URL unchanged, because an nntp URL without a number already names a group."""
-    return url
-
-
 def by_number(url: NewsUrl) -> str | None:
     """Return the nntp URL for the group of a news URL, or None without a server.
 

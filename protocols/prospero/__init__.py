@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from protocols.prospero.url import ProsperoUrl, as_directory, build, list_names, parse
+from protocols.prospero.url import ProsperoUrl, build, list_names, parse
 from protocols.scheme import KeptListing, Scheme, Tree
 
 __all__ = ["PROSPERO", "ProsperoUrl"]
@@ -25,6 +25,6 @@ PROSPERO = Scheme(
     transport="udp",
     listing_kept=KeptListing("packets", "text/x-prospero-answer"),
     named_by=("hsoname",),
-    tree=Tree(list_names, as_directory),
+    tree=Tree(list_names),
     converse="protocols.prospero.dialogue:converse",
 )

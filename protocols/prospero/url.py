@@ -65,11 +65,6 @@ def list_names(url: ProsperoUrl) -> tuple[bytes, ...]:
     return tuple(filter(None, url.hsoname.split(b"/")))
 
 
-def as_directory(url: ProsperoUrl) -> ProsperoUrl:
-    """Return the URL unchanged, because the URL does not show whether the object is a directory."""
-    return url
-
-
 def build(url: ProsperoUrl) -> str:
     fields = "".join(map(_build_field, url.fields))
     return build_url(url, f"{build_login(url)}/{encode(url.hsoname, _NAME_DATA)}{fields}")
