@@ -8,7 +8,7 @@ made only if the URL parser accepts the corrected text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 
 from protocols.errors import InvalidUrl
@@ -31,8 +31,8 @@ INVALID = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 
 def closest_url(text: str) -> str | None:
     """Return a valid URL that is similar to the text, with its password, or None."""
-    repairs = (repair for repair_text in _REPAIRS for repair in repair_text(text.strip()))
-    for candidate in map(escape_text, (text.strip(), *repairs)):
+    stripped = text.strip()
+    for candidate in map(escape_text, (stripped, *_find_repairs(stripped))):
         if candidate != text and len(candidate) <= _MAX_SUGGESTION and _is_supported(candidate):
             return candidate
     return None
@@ -55,27 +55,21 @@ def _is_supported(text: str) -> bool:
         return False
 
 
-def _as_host(text: str) -> Iterator[str]:
+def _find_repairs(text: str) -> Iterator[str]:
+    """Yield the texts that may have been meant, the most likely text first."""
     match = _HOST.match(text) or _HOST_AND_PORT.match(text)
     if match is not None:
         first = match["host"].partition(".")[0].lower()
         scheme = first if first in registry.LABELS else registry.LIKELY_SCHEMES["host"]
         yield f"{scheme}://{text}{'' if len(text) > match.end() else '/'}"
-
-
-def _as_authority(text: str) -> Iterator[str]:
     if text.startswith("//"):
         yield f"{registry.LIKELY_SCHEMES['host']}:{text}"
-
-
-def _as_path(text: str) -> Iterator[str]:
     if text.startswith("/"):
         yield f"{registry.LIKELY_SCHEMES['path']}://{text}"
-
-
-def _as_mailbox(text: str) -> Iterator[str]:
     if re.fullmatch(r"[^@:/?#]+@[^@:/?#]+\.[A-Za-z]+", text):
         yield f"{registry.LIKELY_SCHEMES['mailbox']}:{text}"
+    yield from _with_slashes(text)
+    yield from _suggest_schemes(text)
 
 
 def _with_slashes(text: str) -> Iterator[str]:
@@ -92,13 +86,3 @@ def _suggest_schemes(text: str) -> Iterator[str]:
         rest = text[match.end("scheme") :]
         yield f"{scheme}{rest}"
         yield from _with_slashes(f"{scheme}{rest}")
-
-
-_REPAIRS: tuple[Callable[[str], Iterator[str]], ...] = (
-    _as_host,
-    _as_authority,
-    _as_path,
-    _as_mailbox,
-    _with_slashes,
-    _suggest_schemes,
-)
