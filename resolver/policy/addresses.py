@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from protocols.authority import comparable_host
 from protocols.location import Origin
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision
@@ -97,7 +98,7 @@ _IPV4_FORMS = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 @lru_cache(maxsize=1024)
 def literal_addresses(host: str) -> tuple[str, ...] | None:
     """Return the addresses of an address literal, of `localhost` and of names below it, or else None."""
-    name = host.lower().removesuffix(".")
+    name = comparable_host(host)
     if name == "localhost" or name.endswith(".localhost"):
         return LOCALHOST
     if ":" in name or name.rpartition(".")[2].isdecimal():
@@ -133,8 +134,8 @@ def find_least_scope(address: str) -> AddressScope:
 
 
 def _find_scope(address: Address) -> AddressScope:
-    for scope, networks in _networks():
-        if any(address in network for network in networks if network.version == address.version):
+    for scope, ranges in _TABLE:
+        if _is_in(ranges, address):
             return scope
     return PUBLIC if address.version == 4 or address in _network(_GLOBAL) else PRIVATE
 
@@ -157,7 +158,8 @@ def judge_address(
     if policy.public_only:
         return _refusal(address, f"{address} is {scope.shown}, and the policy allows only public addresses")
     if origin == "user":
-        return _warning(address, scope.shown)
+        detail = f"{address} is {scope.shown}: devices and metadata services answer there"
+        return Decision("S08", "warn", detail, f"--allow-address {address}")
     if is_link_local:
         return _refusal(address, f"{address} is {scope.shown}: only a URL from the user may lead there")
     if referrer_address is not None:
@@ -167,17 +169,8 @@ def judge_address(
     return _refusal(address, f"{address} is {scope.shown}, more internal than the URL that led there")
 
 
-def _warning(address: str, kind: str) -> Decision:
-    return Decision(
-        rule="S08",
-        action="warn",
-        detail=f"{address} is {kind}: devices and metadata services answer there",
-        flag=f"--allow-address {address}",
-    )
-
-
 def _refusal(address: str, detail: str) -> Decision:
-    return Decision(rule="S08", action="refuse", detail=detail, flag=f"--allow-address {address}")
+    return Decision("S08", "refuse", detail, f"--allow-address {address}")
 
 
 def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
@@ -189,13 +182,12 @@ def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
     parsed = _parse_address(address)
     if parsed is None:
         return False
-    networks = [_network(text) for text in ranges]
     inner = _find_embedded(parsed)
-    return _is_in(networks, parsed) or (bool(inner) and all(_is_in(networks, embedded) for embedded in inner))
+    return _is_in(ranges, parsed) or (bool(inner) and all(_is_in(ranges, embedded) for embedded in inner))
 
 
-def _is_in(networks: Iterable[Network], address: Address) -> bool:
-    return any(address in network for network in networks if network.version == address.version)
+def _is_in(ranges: Iterable[str], address: Address) -> bool:
+    return any(address in _network(text) for text in ranges)
 
 
 def _parse_address(address: str) -> Address | None:
@@ -241,11 +233,6 @@ def _split(number: int, bits: int) -> int:
     """
     rest = 32 - bits
     return (number >> 64 & (1 << bits) - 1) << rest | number >> 56 - rest & (1 << rest) - 1
-
-
-@lru_cache(maxsize=1)
-def _networks() -> tuple[tuple[AddressScope, tuple[Network, ...]], ...]:
-    return tuple((scope, tuple(_network(text) for text in texts)) for scope, texts in _TABLE)
 
 
 @lru_cache(maxsize=256)

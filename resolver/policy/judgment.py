@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl, Unreachable
 from protocols.location import Origin, Referrer, Url
 from resolver.policy.addresses import judge_address, literal_addresses
@@ -252,13 +253,8 @@ def check(
     allowed = Policy.default() if policy is None else Policy.of(policy)
     subject = Subject(parsed, allowed, origin, where, variables=variables)
     host = "" if subject.endpoint is None else subject.endpoint.host
-    resolved = {_key(name): ips for name, ips in (resolves or {}).items()}.get(_key(host))
-    return judge_subject(subject, gateways or {}, resolved)
-
-
-def _key(host: str) -> str:
-    """Return a host name without a trailing dot, which only disables the search list of DNS."""
-    return host.lower().removesuffix(".")
+    resolved = {comparable_host(name): ips for name, ips in (resolves or {}).items()}
+    return judge_subject(subject, gateways or {}, resolved.get(comparable_host(host)))
 
 
 def judge_refused_text(error: InvalidUrl) -> Verdict:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from protocols.authority import comparable_host
 from protocols.errors import NotConfigured
 from resolver.policy.proxy import NO_PROXY, OPTION, Proxy, parse_proxy
 from resolver.policy.settings import Policy
@@ -170,7 +171,7 @@ def _exempts(entry: str, endpoint: Endpoint) -> bool:
     name, port = (entry, None) if match is None else (match["name"], match["port"])
     if port is not None and int(port) != endpoint.port:
         return False
-    host, name = endpoint.host.lower().removesuffix("."), name.lower()
+    host, name = comparable_host(endpoint.host), name.lower()
     if ":" in host or host.rpartition(".")[2].isdecimal():
         return _contains(name.removeprefix("[").removesuffix("]"), host)
     name = name.removeprefix(".").removesuffix(".")
