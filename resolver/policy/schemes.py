@@ -207,11 +207,6 @@ def find_rules(scheme: str, *, known: bool = True) -> SchemeRules:
     return RULES.get(scheme, _STRICTEST_ROW if known else _UNKNOWN)
 
 
-def is_followed(scheme: str) -> bool:
-    """Return whether URLs of the scheme may be followed without confirmation (S10)."""
-    return find_rules(scheme).followed
-
-
 def max_connections(scheme: str, waiting: int = 0, *, setting: int | None = None) -> int | None:
     """Return the maximum number of concurrent retrievals from one host in a batch.
 

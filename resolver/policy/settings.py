@@ -14,10 +14,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
+from protocols.authority import comparable_host
 from protocols.errors import NotConfigured
 from protocols.options import Limits
 from resolver.policy.proxy import parse_proxy
-from resolver.policy.schemes import is_followed
+from resolver.policy.schemes import find_rules
 
 T = TypeVar("T")
 Name: TypeAlias = Literal["default", "cautious", "untrusted"]
@@ -216,7 +217,7 @@ def _normalize_scheme(field: str, text: str) -> str:
     scheme = text.lower()
     if not re.fullmatch(_SCHEME, scheme):
         raise ValueError(f"{field}: {text!r} is not a scheme")
-    if not is_followed(scheme):
+    if not find_rules(scheme).followed:
         raise ValueError(f"{field}: {scheme} is never followed (S10)")
     return scheme
 
@@ -286,7 +287,7 @@ def normal_pin(text: str) -> str:
 
 def format_names(host: str, port: int) -> tuple[str, str]:
     """Return `host:port` and `host` in their normal form. An IPv6 address is in brackets."""
-    name = host.lower().removesuffix(".")
+    name = comparable_host(host)
     if ":" in name:
         name = f"[{_compress_address(name)}]"
     return f"{name}:{port}", name

@@ -114,11 +114,6 @@ def find(name: str) -> Scheme | None:
     return plugin if isinstance(plugin, Scheme) else None
 
 
-def is_builtin(scheme: Scheme) -> bool:
-    """Return whether the scheme is built in, and not from a plug-in or registered by the program."""
-    return scheme.name in SCHEMES
-
-
 def explain_missing(name: str) -> str | None:
     """Return a message with the missing requirement of a scheme, and the command for the installation.
 

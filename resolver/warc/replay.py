@@ -400,7 +400,7 @@ class ArchiveGate(UrlGate):
         its dialogue are not archived.
         """
         row = self.row
-        if row is None or registry.is_builtin(row) or row.replayed is not None:
+        if row is None or row.name in registry.SCHEMES or row.replayed is not None:
             return False
         reply = make_reply(self._capture.end)
         return reply is not None and reply.kind in (Kind.DOCUMENT, Kind.ARTICLE)
