@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from functools import cache
 
 from protocols.errors import InvalidUrl
@@ -111,6 +111,17 @@ def find(text: UrlText, character: str, start: int, end: int | None = None) -> i
     end = text.end if end is None else end
     index = text.text.find(character, start, end)
     return end if index < 0 else index
+
+
+def remove_dot_segments(segments: Iterable[bytes], base: Iterable[bytes] = ()) -> list[bytes]:
+    """Return the segments of a path after those of `base`, without `.` and `..` (RFC 3986 5.2.4)."""
+    kept = [*base]
+    for segment in segments:
+        if segment == b"..":
+            del kept[-1:]
+        elif segment != b".":
+            kept.append(segment)
+    return kept
 
 
 def find_position(text: str, place: ComponentSpan, octets: Container[int]) -> int:

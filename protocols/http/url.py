@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from protocols.authority import build_host_url, build_login, parse_hostport
 from protocols.location import HostUrl, UrlText
-from protocols.syntax import decode, encode, encode_written, find, note_characters
+from protocols.syntax import decode, encode, encode_written, find, note_characters, remove_dot_segments
 
 _PATH_DATA = ";:@&=/"
 _SEARCH_DATA = ";:@&="
@@ -64,12 +64,7 @@ def list_names(url: HttpUrl) -> tuple[bytes, ...]:
     path = url.path or ""
     names = [*map(decode, path.split("/"))] if "%" in path else path.encode("ascii").split(b"/")
     if b"." in names or b".." in names:
-        segments, names = names, []
-        for segment in segments:
-            if segment == b"..":
-                del names[-1:]
-            elif segment != b".":
-                names.append(segment)
+        names = remove_dot_segments(names)
     return tuple(names[:-1] if names and not names[-1] else names)
 
 

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from protocols.syntax import remove_dot_segments
 from resolver.policy.components import position_in
 from resolver.policy.schemes import find_rules
 from resolver.policy.subject import Decision, Subject, refusal
@@ -91,19 +92,8 @@ def is_below(segments: Sequence[bytes], root: str) -> bool:
     Symbolic links may still lead outside `root`. The code that opens the file follows the links and checks
     the path again.
     """
-    top = _normalize(os.fsencode(root).split(b"/"))
-    return _normalize(segments)[: len(top)] == top
-
-
-def _normalize(segments: Sequence[bytes]) -> list[bytes]:
-    """Return the segments of the absolute path, with dot segments resolved and empty segments removed."""
-    path: list[bytes] = []
-    for segment in segments:
-        if segment == b"..":
-            del path[-1:]
-        elif segment not in (b"", b"."):
-            path.append(segment)
-    return path
+    top = remove_dot_segments(filter(None, os.fsencode(root).split(b"/")))
+    return remove_dot_segments(filter(None, segments))[: len(top)] == top
 
 
 # File names from untrusted sources (S14, path traversal). A saved file never gets the suffix of a partial

@@ -20,6 +20,7 @@ from protocols.http.request import format_host
 from protocols.http.response import MONTHS, parse_date
 from protocols.http.url import HttpUrl, build
 from protocols.location import BuiltUrl, Entry, Finding, Kind
+from protocols.syntax import remove_dot_segments
 
 #: Matches one plain segment of a relative path, as servers write most names, with its slash if it has one.
 _PLAIN = re.compile(r"(?!\.\.?/?\Z)([A-Za-z0-9._~!$&'()*+,;=@-]+)(/?)")
@@ -148,12 +149,7 @@ def _segments(path: bytes, base: Sequence[bytes] = ()) -> list[bytes]:
 
     After a trailing slash, the last segment is empty.
     """
-    segments = [*base]
-    for segment in path.split(b"/")[1:]:
-        if segment == b"..":
-            del segments[-1:]
-        elif segment != b".":
-            segments.append(segment)
+    segments = remove_dot_segments(path.split(b"/")[1:], base)
     return [*segments, b""] if path.endswith((b"/.", b"/..")) else segments
 
 
