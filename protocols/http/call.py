@@ -120,7 +120,8 @@ def _emit_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue
             break
         received += len(octets)
         yield from _emit(octets, decoding)
-    yield from _finish(decoding)
+    if decoding is not None:
+        decoding.finish()
 
 
 def _emit_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue[None]:
@@ -133,7 +134,7 @@ def _emit_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue
         try:
             octets = yield from receive(exchange.read_data, "frames of the body", cast("bytes | None", b""))
             if octets is None:
-                yield Send(exchange.must_send())
+                yield from exchange.send_unsent()
                 continue
         except Disconnected as error:
             if not exchange.received:
@@ -142,16 +143,12 @@ def _emit_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue
         if not octets:
             break
         yield from _emit(octets, decoding)
-    yield from _finish(decoding)
+    if decoding is not None:
+        decoding.finish()
 
 
 def _emit(octets: bytes, decoding: Decoding | None) -> Dialogue[None]:
     for piece in (octets,) if decoding is None else decoding.feed(octets):
-        yield EmitBody(piece)
-
-
-def _finish(decoding: Decoding | None) -> Dialogue[None]:
-    for piece in () if decoding is None else decoding.finish():
         yield EmitBody(piece)
 
 
@@ -247,7 +244,6 @@ def _prepare(request: HttpRequest, limits: Limits) -> tuple[Http1Exchange, Send 
 def _receive_head(exchange: Http2Exchange) -> Dialogue[ResponseHead]:
     head: ResponseHead | None = None
     while head is None:
-        if (line := exchange.take_unsent()) is not None:
-            yield Send((line,))
+        yield from exchange.send_unsent()
         head = yield from receive(exchange.read_head, "status and headers", None)
     return head

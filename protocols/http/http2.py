@@ -11,11 +11,11 @@ import re
 from collections.abc import Generator
 from typing import TypeAlias
 
-from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused, ResolveError, Truncated
 from protocols.http.request import HttpRequest
 from protocols.http.response import BodyFraming, ResponseHead, check_head_size
 from protocols.options import Frames, Limits
+from protocols.step import Send
 from protocols.wire import Buffer, encode_frames
 
 #: The size of a frame header in bytes (RFC 9113 4.1), and the default maximum size of a frame's payload in
@@ -50,8 +50,8 @@ def header_section(limits: Limits) -> int:
 class Http2Exchange:
     """An HTTP/2 request and its response.
 
-    First send the bytes of `take_unsent`. Then read the head with `read_head`, and the body with `take_data`
-    until `ended` is set. Before each further read, send the bytes of `take_unsent`. `frames` belongs to the
+    First perform `send_unsent`. Then read the head with `read_head`, and the body with `take_data`
+    until `ended` is set. Before each further read, perform `send_unsent`. `frames` belongs to the
     connection, which can be reused.
 
     Raises:
@@ -81,14 +81,14 @@ class Http2Exchange:
         )
         self._unsent = frames.take_unsent()
 
-    def take_unsent(self) -> Line | None:
-        """Return the bytes to send now: first the request, later acknowledgments and window updates.
+    def send_unsent(self) -> tuple[Send, ...]:
+        """Return the step that sends the request, and later acknowledgments and window updates.
 
         Window updates are part of flow control (backpressure).
         """
         octets, self._unsent = self._unsent + self.frames.take_unsent(), b""
         shown, self._shown = self._shown, None
-        return encode_frames(octets, shown, self._secrets) if octets else None
+        return (Send((encode_frames(octets, shown, self._secrets),)),) if octets else ()
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead | None]:
         """Read the head of the final response, or return None if bytes must be sent first.
@@ -151,12 +151,6 @@ class Http2Exchange:
             return False  # the body is not needed, so an error only closes the connection
         return True
         yield
-
-    def must_send(self) -> tuple[Line]:
-        """Return the bytes to send now. Call this method only if bytes are waiting to be sent."""
-        line = self.take_unsent()
-        assert line is not None
-        return (line,)
 
     @property
     def state(self) -> object:

@@ -51,7 +51,7 @@ def run_exchange(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tupl
     pieces = iter([*cutter(GREETING + octets), b""])
     heard = None
     while heard is None:
-        exchange.take_unsent()
+        exchange.send_unsent()
         reader = exchange.read_head(buffer)
         try:
             while True:
@@ -66,15 +66,15 @@ def run_exchange(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tupl
         elif not exchange.ended:
             if buffer.at_end:
                 raise exchange.make_cut_error("the connection ended")
-            exchange.take_unsent()
+            exchange.send_unsent()
             buffer.feed(next(pieces))
     return heard.status, body, buffer
 
 
 def test_request_frames_match_the_request() -> None:
     exchange = make_exchange(b"GET", None, (b"X-Word", b" of \t"), (b"Authorization", b"Basic QQ=="))
-    line = exchange.take_unsent()
-    assert line is not None
+    (step,) = exchange.send_unsent()
+    (line,) = step.lines
     server = H2Connection(H2Configuration(client_side=False, header_encoding=None))
     events = server.receive_data(line.octets)
     asked = next(event for event in events if isinstance(event, RequestReceived))
@@ -91,7 +91,7 @@ def test_request_frames_match_the_request() -> None:
     assert settled.changed_settings[2].new_value == 0  # ENABLE_PUSH
     assert b"\r\nauthorization: ****\r\n" in line.shown
     assert b"QQ==" not in line.shown
-    assert exchange.take_unsent() is None
+    assert exchange.send_unsent() == ()
 
 
 @pytest.mark.parametrize("header", [(b"bad name", b""), (b"", b""), (b"x", b"a\r\nb"), (b"x", b"\0")])
@@ -280,8 +280,7 @@ def test_flow_control_window_grows_as_data_is_taken() -> None:
 
 
 def _octets(exchange: Http2Exchange) -> bytes:
-    line = exchange.take_unsent()
-    return b"" if line is None else line.octets
+    return b"".join(line.octets for step in exchange.send_unsent() for line in step.lines)
 
 
 FRAMES = st.builds(
