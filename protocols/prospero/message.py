@@ -329,51 +329,32 @@ def request_facts(target: RequestObject) -> ProsperoRequest:
         Refused: the name of the object cannot be sent (S02, command injection).
     """
     ideal = b"ATTRIBUTE OBJECT INTRINSIC ACCESS-METHOD SEQUENCE PROSPERO-CONTENTS '' '' '' ''\n"
-    return ProsperoRequest(
-        target, request_attributes(target, ATTRIBUTES), "the access methods of the object", ideal
-    )
+    message = _encode(target, (b"GET-OBJECT-INFO", ATTRIBUTES))
+    return ProsperoRequest(target, message, "the access methods of the object", ideal)
 
 
 def request_contents(target: RequestObject, *, is_last: bool = True) -> ProsperoRequest:
     ideal = b"ATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA ''\n"
-    message = request_attributes(target, b"CONTENTS")
+    message = _encode(target, (b"GET-OBJECT-INFO", b"CONTENTS"))
     label = "the contents of the object"
     return ProsperoRequest(target, message, label, ideal, is_retryable=False, is_last=is_last)
 
 
 def request_links(target: RequestObject, *, is_last: bool = True) -> ProsperoRequest:
-    label = "the links of the directory"
-    return ProsperoRequest(target, request_listing(target), label, b"NONE-FOUND\n", is_last=is_last)
+    """Return the request for all links of a directory, with their attributes.
 
-
-def request_attributes(target: RequestObject, names: bytes) -> Line:
-    """Encode GET-OBJECT-INFO. `names` are attribute names separated by `+`.
-
-    Raises:
-        Refused: the name of the object cannot be sent (S02, command injection).
+    The reply also shows whether the object is a directory. The command VERIFY does not show this: the
+    original server responds with NONE-FOUND to VERIFY for any name (protocol page 6.3).
     """
-    words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
-    return _message((b"GET-OBJECT-INFO", names, *words), target)
-
-
-def request_listing(target: RequestObject) -> Line:
-    """Encode DIRECTORY and LIST, which requests all links with their attributes.
-
-    The reply also shows whether the object is a directory. The command VERIFY does not show whether the
-    object is a directory: the original server responds with NONE-FOUND to VERIFY for any name (protocol page
-    6.3).
-
-    Raises:
-        Refused: the name of the object cannot be sent (S02, command injection).
-    """
-    words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
     # DIRECTORY names the object. SELECT applies to the preceding command, so DIRECTORY must precede SELECT.
-    return _message((b"DIRECTORY", *words), target, (b"LIST", b"ATTRIBUTES", b"COMPONENTS"))
+    message = _encode(target, (b"DIRECTORY",), (b"LIST", b"ATTRIBUTES", b"COMPONENTS"))
+    return ProsperoRequest(target, message, "the links of the directory", b"NONE-FOUND\n", is_last=is_last)
 
 
-def _message(command: tuple[bytes, ...], target: RequestObject, *further: tuple[bytes, ...]) -> Line:
-    selections = [(b"SELECT", *map(quote, words)) for words in target.selections]
-    return encode_commands(_VERSION, _AUTHENTICATE, command, *selections, *further)
+def _encode(target: RequestObject, command: tuple[bytes, ...], *further: tuple[bytes, ...]) -> Line:
+    words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
+    selections = [(b"SELECT", *map(quote, selection)) for selection in target.selections]
+    return encode_commands(_VERSION, _AUTHENTICATE, (*command, *words), *selections, *further)
 
 
 class Inquirer:

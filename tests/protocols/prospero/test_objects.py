@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.prospero.message import request_attributes, request_listing
+from protocols.prospero.message import request_contents, request_links
 from protocols.prospero.objects import (
     MAX_TOKENS,
     Attribute,
@@ -79,15 +79,15 @@ ASKED: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize(("url", "asked"), ASKED)
-def test_request_attributes_encodes_url(url: str, asked: bytes) -> None:
-    message = request_attributes(target(url), b"ACCESS-METHOD").octets
-    assert message == HEAD + b"GET-OBJECT-INFO ACCESS-METHOD " + asked
+def test_request_contents_encodes_url(url: str, asked: bytes) -> None:
+    message = request_contents(target(url)).message.octets
+    assert message == HEAD + b"GET-OBJECT-INFO CONTENTS " + asked
     assert b"VERSION 1" not in message
 
 
-def test_request_listing_puts_select_after_directory() -> None:
+def test_request_links_puts_select_after_directory() -> None:
     asked = target("prospero://h//d;ID=REMOTE%209")
-    assert request_listing(asked).octets == HEAD + (
+    assert request_links(asked).message.octets == HEAD + (
         b"DIRECTORY ASCII '/d' 0\nSELECT OBJECT FIELD ID SEQUENCE REMOTE 9\nLIST ATTRIBUTES COMPONENTS\n"
     )
 
@@ -113,7 +113,7 @@ def test_target_of_unsupported_field_is_declined(url: str, code: str) -> None:
 def test_request_with_line_end_is_refused(name: str, where: str) -> None:
     """The second check of rule S02: the policy refuses these bytes first."""
     with pytest.raises(Refused) as raised:
-        request_attributes(target(f"prospero://h/{where.format(name)}"), b"ACCESS-METHOD")
+        request_contents(target(f"prospero://h/{where.format(name)}"))
     assert raised.value.rule == "S02"
 
 
