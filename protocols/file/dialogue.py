@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
 from protocols.contract import BuiltUrl, Entry, FileStatus, JsonValue, LocalFile, Reply
 from protocols.errors import Changed, Truncated
-from protocols.file.url import FileUrl, build, encode_segment
+from protocols.file.url import FileUrl, build, encode_segment, list_names
+from protocols.listing import LineCountReader, join_lines, name_line
 from protocols.location import Kind
 from protocols.options import Limits, Options, Validators
 from protocols.step import (
@@ -137,45 +136,14 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
 # Each name comes from the list of the reader, so a name is never parsed from a line. The reader requests the
 # status of a name when it receives the line with the name.
 
-#: The maximum number of bytes of a block of the body.
-_BLOCK_SIZE = 16_384
 
-_LINE_END = re.compile(rb"[\x0a\x0d]")
-
-
-def name_line(name: bytes) -> bytes:
-    """Return a name as one line, with its line ends escaped."""
-    if b"\n" in name or b"\r" in name:
-        name = _LINE_END.sub(lambda match: b"\\x%02x" % match[0][0], name)
-    return name + b"\n"
-
-
-def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks of the body, each with several lines. Each line has one name."""
-    lines = bytearray()
-    for name in names:
-        lines += name_line(name)
-        if len(lines) >= _BLOCK_SIZE:
-            yield bytes(lines)
-            lines.clear()
-    if lines:
-        yield bytes(lines)
-
-
-class DirectoryReader:
+class DirectoryReader(LineCountReader):
     """A parser that converts the lines of the body into entries, in the order of `names`."""
 
     def __init__(self, url: FileUrl, file: LocalFile, names: list[bytes]) -> None:
+        super().__init__(map(self._entry, names))
         self._base = build(child_url(url, b"", Kind.DOCUMENT))
         self._file = file
-        self._names = iter(names)
-
-    def feed(self, octets: bytes) -> Iterator[Entry]:
-        for _ in range(octets.count(b"\n")):
-            yield self._entry(next(self._names))
-
-    def finish(self) -> Iterator[Entry]:
-        return iter(())
 
     def _entry(self, name: bytes) -> Entry:
         status = self._file.status_of(name)
@@ -207,11 +175,8 @@ def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
 
     The password is omitted, because entries are displayed and stored.
     """
-    parent = url.segments
-    while parent and parent[-1] == b"":
-        parent = parent[:-1]
     last = (name, b"") if kind is Kind.DIRECTORY else (name,)
-    segments = (*parent, *last)
+    segments = (*list_names(url), *last)
     return replace(url, segments=segments, password=None, fragment=None, text="", findings=(), places=())
 
 
@@ -226,6 +191,6 @@ def emit_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
         extra=_identity(file.status),
     )
     yield StartBody(reply)
-    for lines in name_lines(names):
+    for lines in join_lines(map(name_line, names)):
         yield EmitBody(lines)
     reply.verified.add("terminator")  # getdents(2) returned 0, so the list of names is complete

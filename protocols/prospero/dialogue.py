@@ -6,7 +6,6 @@ other cases, such as a redirect.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from itertools import islice
 
 from protocols.contract import Moved, Reply
 from protocols.errors import InvalidUrl
+from protocols.listing import LineCountReader, join_lines, name_line
 from protocols.location import Entry, Finding, JsonValue, Kind, Referrer
 from protocols.options import Limits, Options
 from protocols.prospero.access_method import AccessMethod, find_first_url, find_kind, list_access_methods
@@ -178,9 +178,6 @@ def _make_facts_reply(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
 # A directory listing. The body has one line with the name of each link. Hidden links are omitted. The listing
 # reader does not parse the lines: it creates the entry of the n-th line from the n-th link.
 
-#: The maximum number of names in one segment of the body.
-_BATCH = 500
-_LINE_END = re.compile(r"[\r\n]")
 _KINDS = {
     b"FILE": Kind.DOCUMENT,
     b"DIRECTORY": Kind.DIRECTORY,
@@ -207,7 +204,7 @@ def emit_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool
     reply = replace(directory.facts.reply(Kind.DIRECTORY), media_type="text/plain", listing=links)
     _report(members, reply)
     yield StartBody(reply)
-    for lines in (link_lines if raw else name_lines)(members.members):
+    for lines in join_lines(list_lines(members.members, raw=raw)):
         yield EmitBody(lines)
 
 
@@ -221,24 +218,13 @@ def _report(members: UnionMembers, reply: Reply) -> None:
         reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not applied"))
 
 
-def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """Yield the segments of a body with one name per line. Line ends inside a name are escaped."""
-    for start in range(0, len(members), _BATCH):
-        names = [decode_text(member.link.name) for member in members[start : start + _BATCH]]
-        yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
+def list_lines(members: Sequence[UnionMember], *, raw: bool) -> Iterator[bytes]:
+    """Yield the name of each link as a line, or with `raw` its LINK line as received."""
+    for member in members:
+        yield member.link.raw + b"\n" if raw else name_line(decode_text(member.link.name).encode("utf-8"))
 
 
-def link_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """Yield the segments of a body with the LINK lines as received."""
-    for start in range(0, len(members), _BATCH):
-        yield b"".join([member.link.raw + b"\n" for member in members[start : start + _BATCH]])
-
-
-def _escape(match: re.Match[str]) -> str:
-    return f"\\x{ord(match[0]):02x}"
-
-
-class LinkReader:
+class LinkReader(LineCountReader):
     """A listing reader that turns the lines of a body into entries, in the order of `members`.
 
     The links of a union link's target have a different referrer. `referrers` contains this referrer by the
@@ -248,15 +234,8 @@ class LinkReader:
     def __init__(
         self, members: Sequence[UnionMember], referrers: dict[tuple[str, int, bytes], Referrer]
     ) -> None:
-        self._members = iter(members)
+        super().__init__(map(self._entry, members))
         self._referrers = referrers
-
-    def feed(self, octets: bytes) -> Iterator[Entry]:
-        for _ in range(octets.count(b"\n")):
-            yield self._entry(next(self._members))
-
-    def finish(self) -> Iterator[Entry]:
-        return iter(())
 
     def _entry(self, member: UnionMember) -> Entry:
         link = member.link

@@ -18,11 +18,10 @@ from protocols.file.dialogue import (
     DirectoryReader,
     child_url,
     guess_media_type,
-    name_line,
-    name_lines,
     read_file,
 )
 from protocols.file.url import build
+from protocols.listing import join_lines, name_line
 from protocols.step import CopyBody, Dialogue, OpenFile, PlanNote, StartBody
 from protocols.syntax import encode
 from resolver import Changed, Entry, FileUrl, Kind, NotFound, Policy, Referrer, Refused, Truncated, parse
@@ -77,11 +76,11 @@ def test_name_line_escapes_line_breaks(name: bytes, line: bytes) -> None:
 
 def test_name_lines_join_to_the_names() -> None:
     names = [b"%06d" % number for number in range(50_000)]
-    pieces = list(name_lines(names))
+    pieces = list(join_lines(map(name_line, names)))
     assert b"".join(pieces).splitlines() == names
     assert len(pieces) > 1
     assert all(len(piece) < 66_000 for piece in pieces)
-    assert list(name_lines([])) == []
+    assert list(join_lines([])) == []
 
 
 ENTRIES = [
@@ -101,7 +100,7 @@ ENTRIES = [
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 async def test_directory_reader_gives_same_entries_for_every_split(step: int) -> None:
-    octets = b"".join(name_lines(NAMES))
+    octets = b"".join(map(name_line, NAMES))
     reader = DirectoryReader(HERE, MadeUpFile(names=NAMES), list(NAMES))
     entries: list[Entry] = []
     for start in range(0, len(octets), step):

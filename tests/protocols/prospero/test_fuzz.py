@@ -12,7 +12,7 @@ from fixtures.prospero.transport import ReplyOptions, Transport, redirect_packet
 from protocols.contract import Line
 from protocols.prospero.access_method import list_access_methods
 from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
-from protocols.prospero.dialogue import LinkReader, name_lines
+from protocols.prospero.dialogue import LinkReader, list_lines
 from protocols.prospero.message import Inquirer, ProsperoReply, join_packets
 from protocols.prospero.objects import RequestObject, pointer_to
 from protocols.prospero.resolution import (
@@ -73,7 +73,7 @@ def some_reply(chance: random.Random) -> bytes:
 def use(answer: ProsperoReply) -> None:
     """Use every part of a reply; each URL must parse."""
     members = [UnionMember(link, ASKED) for link in answer.links]
-    body = b"".join(name_lines(members))
+    body = b"".join(list_lines(members, raw=False))
     entries = list(LinkReader(members, {}).feed(body))
     assert len(entries) == len(members) == body.count(b"\n")
     for entry in entries:
