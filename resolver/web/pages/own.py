@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from protocols.text import Masked, format_count
@@ -18,11 +17,10 @@ _MAX_RECENT = 10
 
 
 class OpenedUrl(NamedTuple):
-    """An entry of the history or the bookmarks: the redacted URL, the page title, and the time."""
+    """An entry of the history or the bookmarks: the redacted URL and the page title."""
 
     url: str
     title: str
-    when: datetime | None = None
 
 
 class RuleRow(NamedTuple):
@@ -63,8 +61,6 @@ class UrlRow(NamedTuple):
     text: str
     url: Masked
     title: str
-    date: str
-    moment: str
 
 
 class TransferRow(NamedTuple):
@@ -149,14 +145,7 @@ def help_page(rules: Sequence[RuleRow], statuses: Mapping[int, str]) -> WebPage:
 
 def _make_lines(opened: Iterable[OpenedUrl], bar: PageAddressBar) -> list[UrlRow]:
     return [
-        UrlRow(
-            bar.look(page.url),
-            page.url,
-            redact(page.url),
-            "" if page.title == page.url else page.title,
-            "" if page.when is None else f"{page.when:%Y-%m-%d %H:%M}",
-            "" if page.when is None else page.when.isoformat(),
-        )
+        UrlRow(bar.look(page.url), page.url, redact(page.url), "" if page.title == page.url else page.title)
         for page in opened
     ]
 

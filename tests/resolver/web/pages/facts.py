@@ -265,11 +265,11 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
     "login": lambda text: error(text, LoginRequired),
     "later": lambda text: error(text, TryLater),
     "start": lambda text: start_page(
-        place(text), [OpenedUrl(text, text, NOW), OpenedUrl(text, "")], [(text, text)]
+        place(text), [OpenedUrl(text, text), OpenedUrl(text, "")], [(text, text)]
     ),
-    "history": lambda text: history_page(place(text), [OpenedUrl(text, text, NOW)]),
+    "history": lambda text: history_page(place(text), [OpenedUrl(text, text)]),
     "history, empty": lambda text: history_page(place(text), []),
-    "bookmarks": lambda text: bookmarks_page(place(text), [OpenedUrl(text, text, NOW)]),
+    "bookmarks": lambda text: bookmarks_page(place(text), [OpenedUrl(text, text)]),
     "transfers": lambda text: transfers_page(
         place(text),
         [
