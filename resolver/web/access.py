@@ -518,6 +518,14 @@ def check_origin(request: EntryRequest, site: SiteSettings) -> EntryRefusal | No
     return None
 
 
+def _check_own_origin(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
+    """Refuse requests of web pages from other sites; only browsers send an `Origin` header."""
+    value = request.get_header(b"origin")
+    if value in (None, site.origin.encode("ascii")):
+        return None
+    return EntryRefusal(403, f"Origin: {(value or b'').decode('latin-1')!r}")
+
+
 def check_bearer(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
     """Refuse requests without the bearer token (RFC 6750), which is the start secret of the session."""
     kind, _, token = (request.get_header(b"authorization") or b"").partition(b" ")
@@ -526,13 +534,11 @@ def check_bearer(request: EntryRequest, site: SiteSettings) -> EntryRefusal | No
     return EntryRefusal(401, "no valid bearer token", "missing or invalid bearer token\n")
 
 
-class BearerMiddleware:
-    """ASGI middleware for an application whose clients are programs of the user, with a bearer token.
+class _CheckingMiddleware:
+    """ASGI middleware that passes only requests that all checks admit, up to `MAX_REQUESTS` at a time."""
 
-    Args:
-        application: The application to protect.
-        site: The settings of the server; the start secret is the token.
-    """
+    _checks: Sequence[Check]
+    _uncounted_methods: tuple[str, ...] = ()
 
     def __init__(self, application: Application, site: SiteSettings) -> None:
         self._application = application
@@ -542,26 +548,51 @@ class BearerMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
-        elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
-        else:
+            return
+        if scope["type"] != "http":
+            # A WebSocket handshake sends the cookies of all ports, and does not identify its page.
             self._site.log(own_text(f"refused a {scope['type']} connection"))
             await send({"type": "websocket.close", "code": 1008})
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+            return
         request = make_request(scope)
-        for check in (check_peer, check_version, check_host, _check_own_origin, check_bearer):
+        for check in self._checks:
             if (refusal := check(request, self._site)) is not None:
-                return await _refuse_program(request, refusal, self._site, send)
-        counts = request.method != "GET"  # Each MCP client keeps a GET request open, for notifications.
-        if counts and self._requests >= MAX_REQUESTS:
-            busy = EntryRefusal(503, "too many concurrent requests")
-            return await _refuse_program(request, busy, self._site, send)
-        self._requests += counts
+                return await self._refuse(request, refusal, send)
+        is_counted = request.method not in self._uncounted_methods
+        if is_counted and self._requests >= MAX_REQUESTS:
+            return await self._refuse(request, EntryRefusal(503, "too many concurrent requests"), send)
+        self._requests += is_counted
         try:
-            await self._application(scope, receive, _shield_end(send))
+            await self._pass_request(request, scope, receive, send)
         finally:
-            self._requests -= counts
+            self._requests -= is_counted
+
+    async def _pass_request(self, request: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)
+
+    async def _refuse(self, request: EntryRequest, refusal: EntryRefusal, send: Send) -> None:
+        self._site.log(own_text(f"refused {request.shown}: {refusal.reason}"))
+        more = {"connection": "close", **_FIELDS_BY_STATUS.get(refusal.status, {})}
+        await respond(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
+
+
+#: The header that a refusal with this status code must have (RFC 9110 11.6.1 and 15.5.6).
+_FIELDS_BY_STATUS = {401: {"www-authenticate": "Bearer"}, 405: {"allow": "GET, HEAD, POST"}}
+
+
+class BearerMiddleware(_CheckingMiddleware):
+    """ASGI middleware for an application whose clients are programs of the user, with a bearer token.
+
+    Args:
+        application: The application to protect.
+        site: The settings of the server; the start secret is the token.
+    """
+
+    _checks = (check_peer, check_version, check_host, _check_own_origin, check_bearer)
+    _uncounted_methods = ("GET",)  # Each MCP client keeps a GET request open, for notifications.
+
+    async def _pass_request(self, request: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, _shield_end(send))
 
 
 #: The maximum time in seconds to send the end of a response. A client that does not read can delay the end.
@@ -584,23 +615,6 @@ def _shield_end(send: Send) -> Send:
     return send_shielded
 
 
-async def _refuse_program(
-    request: EntryRequest, refusal: EntryRefusal, site: SiteSettings, send: Send
-) -> None:
-    site.log(own_text(f"refused {request.shown}: {refusal.reason}"))
-    challenge = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
-    more = {"connection": "close", **challenge}
-    await respond(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
-
-
-def _check_own_origin(request: EntryRequest, site: SiteSettings) -> EntryRefusal | None:
-    """Refuse requests of web pages from other sites; only browsers send an `Origin` header."""
-    value = request.get_header(b"origin")
-    if value in (None, site.origin.encode("ascii")):
-        return None
-    return EntryRefusal(403, f"Origin: {(value or b'').decode('latin-1')!r}")
-
-
 #: The access checks in order. The CSRF token of a form is checked later, because it is in the request body.
 CHECKS: tuple[Check, ...] = (
     *(check_peer, check_version, check_host, check_method),
@@ -608,8 +622,8 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-class AccessMiddleware:
-    """ASGI middleware that passes only requests that all checks admit.
+class AccessMiddleware(_CheckingMiddleware):
+    """ASGI middleware for the pages of the web UI.
 
     Args:
         application: The application to protect.
@@ -630,34 +644,14 @@ class AccessMiddleware:
         csrf: bool = True,
         form_timeout: float = FORM_TIMEOUT,
     ) -> None:
-        self._application = application
-        self._site = site
-        self._ask = ask
+        super().__init__(application, site)
         self._checks = checks
+        self._ask = ask
         self._csrf = csrf
         self._form_timeout = form_timeout
-        self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            return await serve_lifespan(receive, send)
-        if (
-            scope["type"] != "http"
-        ):  # A WebSocket handshake sends the cookies of all ports, and does not identify its page.
-            self._site.log(own_text(f"refused a {scope['type']} connection"))
-            await send({"type": "websocket.close", "code": 1008})
-            return None
-        request, send = make_request(scope), _with_referrer_policy(send)
-        for check in self._checks:
-            if (refusal := check(request, self._site)) is not None:
-                return await self._refuse(request, refusal, send)
-        if self._requests >= MAX_REQUESTS:
-            return await self._refuse(request, EntryRefusal(503, "too many concurrent requests"), send)
-        self._requests += 1
-        try:
-            return await self._pass_request(request, scope, receive, send)
-        finally:
-            self._requests -= 1
+        await super().__call__(scope, receive, _with_referrer_policy(send))
 
     async def _pass_request(self, request: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
         if request.get_header(b"service-worker") == b"script":
@@ -696,12 +690,10 @@ class AccessMiddleware:
         return fields
 
     async def _refuse(self, request: EntryRequest, refusal: EntryRefusal, send: Send) -> None:
+        if not refusal.has_preview:
+            return await super()._refuse(request, refusal, send)
         self._site.log(own_text(f"refused {request.shown}: {refusal.reason}"))
-        if refusal.has_preview:
-            return await respond(send, 200, self._ask(find_target(request)).encode(), headers.HTML)
-        allow = {"allow": "GET, HEAD, POST"} if refusal.status == 405 else {}
-        more = {"connection": "close", **allow}
-        await respond(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
+        await respond(send, 200, self._ask(find_target(request)).encode(), headers.HTML)
 
 
 def find_target(request: EntryRequest) -> str:
