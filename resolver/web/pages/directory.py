@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from protocols.contract import Entry, Finding
+from protocols.contract import Entry
 from protocols.location import JsonValue, Kind
 from protocols.text import format_count
 from resolver.policy.subject import Verdict
+from resolver.transfer.response import Response, decode_as
 from resolver.trees.order import ORDERS, Numbered
 from resolver.web.pages.page import (
     KINDS,
-    FactRow,
     PageAddressBar,
     PageQuery,
     WebPage,
     format_date,
     format_size,
     get_text,
+    list_facts,
 )
 
 # A listing is filtered, sorted, and divided into pages (pagination). The sort is stable. The filter is a
@@ -110,6 +111,16 @@ def list_hidden_fields(
     return (*((name, text) for name, text in values.items() if text and name != omitted), *relevant)
 
 
+def make_filter(response: Response, query: PageQuery, bar: PageAddressBar) -> dict[str, object]:
+    """Return the values for the findings and the filter field of a listing."""
+    return {
+        "warnings": response.findings,
+        "filter": query.filter,
+        "filter_fields": list_hidden_fields(bar, query, omitted="q"),
+        "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
+    }
+
+
 class Groups:
     """The rows of a page in groups, generated lazily.
 
@@ -177,41 +188,35 @@ class SortColumn(NamedTuple):
 
 
 def directory_page(
-    entries: Sequence[Entry],
+    response: Response,
     query: PageQuery,
     bar: PageAddressBar,
     *,
     title: str | None = None,
-    findings: Iterable[Finding] = (),
-    facts: Iterable[FactRow] = (),
     judge: Judge | None = None,
 ) -> WebPage:
     """Return the page of a directory.
 
     Args:
-        entries: All entries of the listing.
+        response: The response with the listing.
         query: The query fields of the page.
         bar: The page's address bar.
         title: The heading; by default the URL.
-        findings: Findings of the policy to show.
-        facts: Metadata of the directory.
         judge: Returns the policy verdict on the link of an entry.
     """
-    shown = arrange_entries(entries, query, bar)
+    shown = arrange_entries(response.entries or (), query, bar)
     values = {
+        **make_filter(response, query, bar),
         "heading": title or bar.url,
         "count": describe_count(shown, query),
-        "warnings": tuple(findings),
-        "metadata": tuple(facts),
+        # Size and media type are omitted, because users do not need them.
+        "metadata": [fact for fact in list_facts(response) if fact.name == "modified"],
         "groups": Groups(
             lambda: (make_row(number, entry, bar, judge) for number, entry in shown.entries),
             len(shown.entries),
         ),
         "bare": all(format_size(entry) == format_date(entry) == "–" for _, entry in shown.entries),
         "heads": _make_columns(bar, query),
-        "filter": query.filter,
-        "filter_fields": list_hidden_fields(bar, query, omitted="q"),
-        "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": "No name matches the filter." if query.filter else "The listing is empty.",
         "paging": shown.paging,
     }
@@ -297,43 +302,40 @@ class _SearchMarks(NamedTuple):
 
 
 def results_page(
-    entries: Sequence[Entry],
+    response: Response,
     query: PageQuery,
     bar: PageAddressBar,
     *,
     title: str,
     words: str = "",
     search: str = "",
-    findings: Iterable[Finding] = (),
-    description: str = "",
     judge: Judge | None = None,
 ) -> WebPage:
     """Return the page of search results.
 
     Args:
-        entries: The search results.
+        response: The response with the search results, or with the description of a database.
         query: The query fields of the page.
         bar: The page's address bar.
         title: The heading.
         words: The search terms.
         search: The URL for a search with other search terms.
-        findings: Findings of the policy to show.
-        description: The description of the database, from the server.
         judge: Returns the policy verdict on the link of a search result.
     """
-    shown = arrange_entries(entries, query._replace(sort=""), bar)
+    shown = arrange_entries(response.entries or (), query._replace(sort=""), bar)
+    is_description = "hits" not in (response.extra or {})
     marks = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))
     values = {
         "heading": title,
         "words": words,
         "search": search,
         "count": format_count(shown.total, "hit") if words else "",
-        "warnings": tuple(findings),
+        "warnings": response.findings,
         "hits": [_make_hit(number, entry, bar, judge, marks) for number, entry in shown.entries],
         "best": BEST,
         "marks": bool(words and search),
         "like": format_count(len(query.relevant), "marked hit") if query.relevant else "",
-        "description": description,
+        "description": decode_as(response.content, response.charset) if is_description else "",
         "paging": shown.paging,
     }
     return WebPage("results.html", bar.url, 200, values)

@@ -205,46 +205,17 @@ def make_page(
 def _make_listing_page(
     response: Response, url: Url, query: PageQuery, bar: PageAddressBar, judge: Judge | None
 ) -> WebPage:
-    entries, extra = response.entries or (), response.extra or {}
-    title = response.title or _find_heading(url)
     if response.kind is Kind.GROUP:
-        return group_page(entries, query, bar, extra=extra, findings=response.findings)
-    parts = url.components()
+        return group_page(response, query, bar)
+    title, parts = response.title or _find_heading(url), url.components()
     words = str(parts.get("search") or "").encode("latin-1", "replace").decode("utf-8", "replace")
     if "gophertype" in parts:
         search = url.text if parts["gophertype"] == _SEARCH_TYPE else ""
-        return menu_page(
-            entries,
-            query,
-            bar,
-            findings=response.findings,
-            title=title,
-            judge=judge,
-            search=search,
-            words=words,
-        )
-    if response.kind is Kind.SEARCH or "hits" in extra:
-        return results_page(
-            entries,
-            query,
-            bar,
-            title=response.title or str(parts.get("database") or title),
-            words=words,
-            search=url.text,
-            findings=response.findings,
-            description="" if "hits" in extra else decode_as(response.content, response.charset),
-            judge=judge,
-        )
-    return directory_page(
-        entries,
-        query,
-        bar,
-        title=title,
-        findings=response.findings,
-        # Size and media type are omitted, because users do not need them.
-        facts=[fact for fact in list_facts(response) if fact.name == "modified"],
-        judge=judge,
-    )
+        return menu_page(response, query, bar, title=title, judge=judge, search=search, words=words)
+    if response.kind is Kind.SEARCH or "hits" in (response.extra or {}):
+        title = response.title or str(parts.get("database") or title)
+        return results_page(response, query, bar, title=title, words=words, search=url.text, judge=judge)
+    return directory_page(response, query, bar, title=title, judge=judge)
 
 
 def _store_response(response: Response, name: str, shown: bool, store: StoreDocument) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from resolver.web.pages.directory import (
     Judge,
     arrange_entries,
     explain_forbidden,
-    list_hidden_fields,
+    make_filter,
 )
 from resolver.web.pages.page import (
     KINDS,
@@ -153,11 +153,10 @@ class MenuRow(NamedTuple):
 
 
 def menu_page(
-    entries: Sequence[Entry],
+    response: Response,
     query: PageQuery,
     bar: PageAddressBar,
     *,
-    findings: Iterable[Finding] = (),
     title: str | None = None,
     judge: Judge | None = None,
     search: str = "",
@@ -166,30 +165,27 @@ def menu_page(
     """Return the page of a menu.
 
     Args:
-        entries: The items.
+        response: The response with the menu.
         query: The query fields of the page.
         bar: The page's address bar.
-        findings: Findings of the policy to show.
         title: The heading; by default the URL.
         judge: A function that returns the policy verdict on the link of an item. Without `judge`, a link is
             checked when the user opens the link.
         search: The URL for a search with other search terms, for a menu with search results.
         words: The search terms.
     """
-    shown = arrange_entries(entries, query._replace(sort=""), bar)
+    query = query._replace(sort="")
+    shown = arrange_entries(response.entries or (), query, bar)
     values = {
+        **make_filter(response, query, bar),
         "heading": title or bar.url,
         "count": f"{shown.start + 1:,} to {shown.start + len(shown.entries):,} of {shown.matched:,}"
         if shown.paging.pages > 1
         else "",
-        "warnings": tuple(findings),
         "search": search,
         "words": words,
         "groups": Groups(partial(_make_items, shown.entries, bar, judge), len(shown.entries)),
         "filters": shown.total > _MAX_UNFILTERED or bool(query.filter),
-        "filter": query.filter,
-        "filter_fields": list_hidden_fields(bar, query, omitted="q"),
-        "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": "No item matches the filter." if query.filter else _explain_empty(search, words),
         "paging": shown.paging,
     }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from protocols.contract import Entry, Finding
+from protocols.contract import Entry
 from protocols.location import JsonValue
 from protocols.text import format_count
-from resolver.web.pages.directory import ListingPage, arrange_entries, list_hidden_fields, make_paging
+from resolver.transfer.response import Response
+from resolver.web.pages.directory import ListingPage, arrange_entries, make_filter, make_paging
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, format_date, get_text
 
 # Each article is shown below its parent article. The References field lists earlier articles. The parent is
@@ -133,42 +134,25 @@ class GroupThread(NamedTuple):
     goes_on: bool
 
 
-def group_page(
-    entries: Sequence[Entry],
-    query: PageQuery,
-    bar: PageAddressBar,
-    *,
-    extra: Mapping[str, JsonValue] | None = None,
-    findings: Iterable[Finding] = (),
-) -> WebPage:
-    """Return the page of a newsgroup.
-
-    Args:
-        entries: The articles.
-        query: The query fields of the page.
-        bar: The page's address bar.
-        extra: The metadata of the newsgroup, including whether earlier articles exist.
-        findings: Findings of the policy to show.
-    """
-    shown = arrange_entries(entries, query._replace(sort="", page=1, size=max(1, len(entries))), bar)
+def group_page(response: Response, query: PageQuery, bar: PageAddressBar) -> WebPage:
+    """Return the page of a newsgroup; the metadata of the response has the range of its articles."""
+    entries, extra, query = response.entries or (), response.extra, query._replace(sort="")
+    shown = arrange_entries(entries, query._replace(page=1, size=max(1, len(entries))), bar)
     ordered = threads([entry for _, entry in shown.entries])
     rows = [numbered for thread in ordered for numbered in enumerate(thread)]
     pages = max(1, -(-len(rows) // query.size))
     page = min(query.page, pages)
     start = (page - 1) * query.size
     values = {
+        **make_filter(response, query, bar),
         "heading": get_text(extra, "name") or bar.url,
         "count": _describe_count(extra, shown, query.before),
-        "warnings": tuple(findings),
         "threads": list(_make_threads(rows[start : start + query.size], bar)),
         "missing": _describe_missing(entries),
         "older": _link_older(extra, bar),
         "newer": bar.make_address(PageQuery(size=query.size)) if query.before else None,
-        "filter": query.filter,
-        "filter_fields": list_hidden_fields(bar, query._replace(sort=""), omitted="q"),
-        "unfiltered": bar.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": _explain_empty(query),
-        "paging": make_paging(bar, query._replace(sort=""), page, pages),
+        "paging": make_paging(bar, query, page, pages),
     }
     return WebPage("group.html", bar.url, 200, values)
 

@@ -23,11 +23,11 @@ from tests.resolver.web.client import running
 from tests.resolver.web.pages.facts import articles, entry, item, response
 from tests.resolver.web.pages.skeleton import place, rendered
 
-Paged = Callable[[Sequence[Entry], PageQuery, PageAddressBar], WebPage]
+Paged = Callable[[Response, PageQuery, PageAddressBar], WebPage]
 
 
 def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
-    return replace(response("x", content=content, kind=Kind.DIRECTORY), entries=tuple(entries))
+    return response("x", content=content, kind=Kind.DIRECTORY, extra={"hits": 1}, entries=entries)
 
 
 def cached(entries: Sequence[Entry]) -> Response:
@@ -57,7 +57,7 @@ def test_listing_cache_of_long_listing_renders_same_pages(one: list[Entry], page
     slim = cached(entries)
     assert slim.content == b""
     for query in (PageQuery(page=2), PageQuery(sort="date"), PageQuery(filter="a")):
-        assert rendered(page(slim.entries or (), query, place())) == rendered(page(entries, query, place()))
+        assert rendered(page(slim, query, place())) == rendered(page(listing(entries), query, place()))
 
 
 def test_listing_cache_of_short_listing_is_unchanged() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from protocols.contract import JsonValue
@@ -62,6 +62,7 @@ def response(
     kind: Kind = Kind.DOCUMENT,
     media_type: str | None = None,
     extra: Mapping[str, JsonValue] | None = None,
+    entries: Iterable[Entry] | None = None,
 ) -> Response:
     """Return a response with this text in each text field."""
     return Response(
@@ -81,7 +82,7 @@ def response(
         retrieved=NOW,
         peer=text,
         content=text.encode("utf-8", "surrogatepass") if content is None else content,
-        entries=None,
+        entries=None if entries is None else tuple(entries),
     )
 
 
@@ -182,33 +183,36 @@ def _preview(text: str, verdict: Verdict, action: str) -> WebPage:
 #: Name of a page -> function that renders the page with a text in all of its fields.
 PAGES: Mapping[str, Callable[[str], WebPage]] = {
     "directory": lambda text: directory_page(
-        [entry(text, kind) for kind in Kind],
+        response(text, entries=[entry(text, kind) for kind in Kind]),
         PageQuery(filter=text),
         place(text),
         title=text,
-        findings=[Finding(text, "warn", text)],
-        facts=[FactRow(text, text)],
     ),
-    "directory, empty": lambda text: directory_page([], PageQuery(filter=text), place(text)),
+    "directory, empty": lambda text: directory_page(response(text), PageQuery(filter=text), place(text)),
     "text": lambda text: document(text, text.encode("utf-8", "surrogatepass"), "text/plain"),
     "menu": lambda text: menu_page(
-        [
-            item(text, Kind.INFO, "i"),
-            item(text, Kind.INFO, "i"),
-            item(text, Kind.DOCUMENT, "0"),
-            item(text, Kind.DIRECTORY, "1", tag="?"),
-            item(text, Kind.SEARCH, "7"),
-            item(text, Kind.SERVICE, "8"),
-            item(text, Kind.UNKNOWN, text, None),
-            item(text, Kind.ERROR, "3", None),
-        ],
+        response(
+            text,
+            entries=[
+                item(text, Kind.INFO, "i"),
+                item(text, Kind.INFO, "i"),
+                item(text, Kind.DOCUMENT, "0"),
+                item(text, Kind.DIRECTORY, "1", tag="?"),
+                item(text, Kind.SEARCH, "7"),
+                item(text, Kind.SERVICE, "8"),
+                item(text, Kind.UNKNOWN, text, None),
+                item(text, Kind.ERROR, "3", None),
+            ],
+        ),
         PageQuery(filter=text),
         place(text),
-        findings=[Finding(text, "warn", text)],
         title=text,
     ),
     "menu, judged": lambda text: menu_page(
-        [item(text, Kind.DOCUMENT, "0")], PageQuery(), place(text), judge=lambda _: _refusal(text)
+        response(text, entries=[item(text, Kind.DOCUMENT, "0")]),
+        PageQuery(),
+        place(text),
+        judge=lambda _: _refusal(text),
     ),
     "form": lambda text: form_page(form(text), URL, "KEPT", [Finding(text, "warn", text)], text),
     "sending": lambda text: sending_page(
@@ -219,10 +223,9 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
         "KEPT",
     ),
     "group": lambda text: group_page(
-        articles(text),
+        response(text, entries=articles(text), extra={"name": text, "count": 9000, "cut": True, "first": 9}),
         PageQuery(filter=text, before=12),
         place(text),
-        extra={"name": text, "count": 9000, "cut": True, "first": 9},
     ),
     "article": lambda text: article_page(
         article(text), PageQuery(), place(text), _contents, thread="/u/group"
@@ -231,7 +234,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
         article(text), PageQuery(view="source"), place(text), _contents, thread="/u/group"
     ),
     "results": lambda text: results_page(
-        [hit(text)], PageQuery(), place(text), title=text, words=text, search=text, description=text
+        response(text, entries=[hit(text)]), PageQuery(), place(text), title=text, words=text, search=text
     ),
     "picture": lambda text: document(text, PNG),
     "PDF": lambda text: document(text, b"%PDF-1.4"),

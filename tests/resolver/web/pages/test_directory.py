@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from resolver import Entry, Kind
 from resolver.web.pages.directory import arrange_entries, directory_page
 from resolver.web.pages.page import PageQuery, read_query, shorten
+from tests.resolver.web.pages.facts import response
 from tests.resolver.web.pages.skeleton import place, rendered, skeleton
 
 ENTRIES = [
@@ -71,7 +73,8 @@ def test_directory_page_of_many_rows_is_grouped() -> None:
     entries = [
         Entry(name=f"{n}.txt", url=f"ftp://h.example/{n}.txt", kind=Kind.DOCUMENT) for n in range(1_050)
     ]
-    few, many = (rendered(directory_page(entries, PageQuery(size=size), place())) for size in (1_000, 1_050))
+    listing = replace(response("x", entries=entries), findings=())
+    few, many = (rendered(directory_page(listing, PageQuery(size=size), place())) for size in (1_000, 1_050))
     assert few.count('<ul class="rows">') == 1
     assert many.count('<ul class="rows many">') == 11
     assert skeleton(many).elements.count(("li", ("class",))) == 1_050

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -272,13 +273,14 @@ def test_text_page_links_urls() -> None:
 def test_menu_page_of_million_items_is_bounded() -> None:
     """The length of the response is bounded by the page, not by the menu."""
 
-    class Million(list[Entry]):
+    class Million(tuple[Entry, ...]):
         def __len__(self) -> int:
             return 1_000_000
 
     one = item("x" * 40, Kind.DOCUMENT, "0", "gopher://h.example/0/documents/of/some/length/0123456.txt")
     plain = Entry(name=one.name, url=one.url, kind=one.kind, extra={"type": "0"})
-    page = menu_page(Million([plain] * 500), PageQuery(), place())
+    menu = replace(response("x"), entries=Million([plain] * 500))
+    page = menu_page(menu, PageQuery(), place())
     markup = rendered(page)
     assert "page 1 of 2000" in markup
     assert len(markup.encode()) <= 300_000
@@ -298,7 +300,10 @@ def test_menu_page_describes_items() -> None:
         item("Odd", Kind.UNKNOWN, "z", "gopher://h.example/zx"),
     ]
     page = menu_page(
-        entries, PageQuery(), place(), judge=lambda entry: check(entry.url or "", origin="derived")
+        response("x", entries=entries),
+        PageQuery(),
+        place(),
+        judge=lambda entry: check(entry.url or "", origin="derived"),
     )
     markup = rendered(page)
     text = "".join(skeleton(markup).text)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from resolver import Entry, Kind
 from resolver.web.pages.group import group_page, parse_author, threads
 from resolver.web.pages.page import PageQuery
+from tests.resolver.web.pages.facts import response
 from tests.resolver.web.pages.skeleton import place, rendered
 
 
@@ -94,7 +95,11 @@ def test_group_page_splits_long_thread() -> None:
     """A longer thread continues on the next page."""
     entries = [article(n, f"m{n}", f"m{n - 1}") for n in range(1, 1_201)]
     first, last = (
-        rendered(group_page(entries, PageQuery(page=page, size=500), place("nntp://h.example/g")))
+        rendered(
+            group_page(
+                response("x", entries=entries), PageQuery(page=page, size=500), place("nntp://h.example/g")
+            )
+        )
         for page in (1, 3)
     )
     assert first.count('<a href="/u/') - 1 == 500 + 1  # Breadcrumb and link to the next page.
@@ -104,7 +109,7 @@ def test_group_page_splits_long_thread() -> None:
 
 
 def test_group_page_lists_missing_numbers() -> None:
-    page = group_page([article(n) for n in (3, 5, 9)], PageQuery(), place())
+    page = group_page(response("x", entries=[article(n) for n in (3, 5, 9)]), PageQuery(), place())
     assert page.values["missing"] == "4 numbers have no article: 4, 6 to 8"
 
 
