@@ -23,7 +23,7 @@ from protocols.location import Url
 from protocols.options import Limits
 from resolver.cli.options import Option, rows
 from resolver.cli.session_settings import check_limit, parse_header, with_limits
-from resolver.cli.values import BadValue, UsageError
+from resolver.cli.values import BadValue, UsageError, convert_to_bad_value
 from resolver.cli.values import path as a_path
 from resolver.files.atomic import MISSING, open_own
 from resolver.policy.environment import config_folder
@@ -70,20 +70,16 @@ def _check_header(text: str) -> None:
 def _check_mirror(text: str) -> None:
     from resolver.transfer.redirects import check_mirror
 
-    try:
+    with convert_to_bad_value(NotConfigured):
         check_mirror(text)
-    except NotConfigured as error:
-        raise BadValue(error.message) from error
 
 
 def check_prefix(text: str) -> None:
     """Check a URL prefix of `[[mirror]]`, which must contain a host. Raises `BadValue`."""
     from resolver.transfer.redirects import MirrorPrefixes
 
-    try:
+    with convert_to_bad_value(NotConfigured):
         MirrorPrefixes({text: ()})
-    except NotConfigured as error:
-        raise BadValue(error.message) from error
 
 
 _CHECKS: Mapping[str, Callable[[str], None]] = {"headers": _check_header, "mirrors": _check_mirror}

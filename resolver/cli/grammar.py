@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
 from resolver.cli.options import Option, rows
-from resolver.cli.values import BadValue, UsageError, suggest_nearest
+from resolver.cli.values import UsageError, suggest_nearest
 
 
 class _SwitchAction(argparse.Action):
@@ -124,17 +123,7 @@ def _parser(argv: list[str]) -> argparse.ArgumentParser:
                 action="append" if row.many else "store",
                 default=argparse.SUPPRESS,
                 metavar=row.metavar,
-                type=_reader(row.parse),
+                type=row.parse,
                 choices=row.choices,
             )
     return parser
-
-
-def _reader(kind: Callable[[str], object]) -> Callable[[str], object]:
-    def read(text: str) -> object:
-        try:
-            return kind(text)
-        except BadValue as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return read

@@ -6,10 +6,12 @@ A parser raises `BadValue` for an invalid value. The message describes the expec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from protocols.errors import InvalidUrl, NotConfigured
+from protocols.errors import InvalidUrl, NotConfigured, ResolveError
 from resolver.policy.proxy import check_proxy
 from resolver.url.parsing import parse
 
@@ -32,8 +34,18 @@ class UsageError(Exception):
         super().__init__(re.sub(r"//[^/?#\s]*@", "//****@", message))
 
 
-class BadValue(Exception):
+class BadValue(ArgumentTypeError):
     """An invalid value of an option; the message describes the expected form."""
+
+
+@contextmanager
+def convert_to_bad_value(*kinds: type[Exception], prefix: str = "") -> Iterator[None]:
+    """Convert exceptions of these classes to `BadValue`, with the same message after a prefix."""
+    try:
+        yield
+    except kinds as error:
+        message = error.message if isinstance(error, ResolveError) else error
+        raise BadValue(f"{prefix}{message}") from error
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
@@ -44,9 +56,23 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
-def count(text: str) -> int:
-    """Parse a whole number from 1 to 1,000."""
-    return _number(text, 1, 1_000)
+def _whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return the parser of whole numbers in a range."""
+
+    def parse_number(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 5 and minimum <= int(text) <= maximum):
+            raise BadValue(f"expected a number from {minimum} to {maximum}, got {text!r}")
+        return int(text)
+
+    return parse_number
+
+
+count = _whole_number(1, 1_000)
+number = _whole_number(0, 1_000)
+depth = _whole_number(1, 64)
+port = _whole_number(1, 65_535)
+listening_port = _whole_number(0, 65_535)  # with 0, the system chooses a free port
+page_size = _whole_number(1, 10_000)
 
 
 def entry(text: str) -> int:
@@ -56,32 +82,11 @@ def entry(text: str) -> int:
     return int(text)
 
 
-def number(text: str) -> int:
-    """Parse a whole number from 0 to 1,000."""
-    return _number(text, 0, 1_000)
-
-
-def depth(text: str) -> int:
-    """Parse a number of directory levels from 1 to 64."""
-    return _number(text, 1, 64)
-
-
 def regex(text: str) -> str:
     """Check that the text is a valid regular expression."""
-    try:
+    with convert_to_bad_value(re.error, prefix="not a regular expression: "):
         re.compile(text)
-    except re.error as error:
-        raise BadValue(f"not a regular expression: {error}") from error
     return text
-
-
-def port(text: str) -> int:
-    return _number(text, 1, 65_535)
-
-
-def listening_port(text: str) -> int:
-    """Parse the TCP port of a listening socket; with 0, the system chooses a free port."""
-    return _number(text, 0, 65_535)
 
 
 def listening_address(text: str) -> str:
@@ -101,17 +106,6 @@ def listening_address(text: str) -> str:
     if ip.is_unspecified or ip.is_multicast or is_mapped or "%" in text or text == "255.255.255.255":
         raise BadValue(f"expected one address of this machine, got {text!r}")
     return str(ip)
-
-
-def page_size(text: str) -> int:
-    """Parse the number of rows per page, at most 10,000."""
-    return _number(text, 1, 10_000)
-
-
-def _number(text: str, minimum: int, maximum: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 5 and minimum <= int(text) <= maximum):
-        raise BadValue(f"expected a number from {minimum} to {maximum}, got {text!r}")
-    return int(text)
 
 
 def size(text: str) -> int:
@@ -210,19 +204,15 @@ def moment(text: str) -> str:
     """Check a UTC time, or a prefix of it such as the year, for an archive."""
     from resolver.warc.archive import read_moment  # lazy import: few command lines have such a value
 
-    try:
+    with convert_to_bad_value(NotConfigured):
         read_moment(text)
-    except NotConfigured as error:
-        raise BadValue(error.message) from error
     return text
 
 
 def proxy(text: str) -> str:
     """Check the value of `--proxy`: the URL of a proxy, or `none`."""
-    try:
+    with convert_to_bad_value(NotConfigured):
         check_proxy(text, "the value")
-    except NotConfigured as error:
-        raise BadValue(error.message) from error
     return text
 
 
@@ -230,27 +220,21 @@ def pin(text: str) -> str:
     """Check the digest of a server certificate."""
     from resolver.policy.settings import normal_pin  # lazy: few command lines have one
 
-    try:
+    with convert_to_bad_value(NotConfigured):
         return normal_pin(text)
-    except NotConfigured as error:
-        raise BadValue(error.message) from error
 
 
 def referrer(text: str) -> str:
-    try:
+    with convert_to_bad_value(InvalidUrl, prefix="not a URL: "):
         return parse(text).text
-    except InvalidUrl as error:
-        raise BadValue(f"not a URL: {error.message}") from error
 
 
 def checksum(text: str) -> Checksum:
     """Parse the value of `--checksum`: `auto`, or an algorithm and a digest as `ALG:HEX`."""
     from resolver.transfer.verification import Checksum  # lazy import: few command lines have such a value
 
-    try:
+    with convert_to_bad_value(ValueError):
         return Checksum.parse(text)
-    except ValueError as error:
-        raise BadValue(str(error)) from error
 
 
 def suggest_nearest(word: str, names: Iterable[str]) -> str:
