@@ -50,17 +50,13 @@ def perform(command: Command) -> int:
 
 
 def _perform_http(command: Command, address: str) -> int:
-    """Serve MCP clients over HTTP until a signal arrives, and return the exit status."""
+    """Serve MCP clients over HTTP until a signal arrives, and return the exit status. Raises `LocalError`."""
     try:
         import resolver.web.server  # noqa: F401
     except ModuleNotFoundError:
         streams.complain(Masked(f"mcp --listen needs {missing_libraries('web')}"))
         return MISSING_EXTRA
-    try:
-        return trio.run(_serve_http, make_grant(command), address, command.port)
-    except LocalError as error:
-        streams.complain(error.message)
-        return error.exit_code
+    return trio.run(_serve_http, make_grant(command), address, command.port)
 
 
 async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:

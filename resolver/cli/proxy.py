@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from protocols.errors import ResolveError
 from protocols.text import own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command
@@ -22,12 +21,8 @@ if TYPE_CHECKING:
 
 
 def perform(command: Command) -> int:
-    """Run the proxy until a signal arrives, and return the exit status."""
-    try:
-        return trio.run(_run, command)
-    except ResolveError as error:
-        streams.complain(error.message)
-        return error.exit_code
+    """Run the proxy until a signal arrives, and return the exit status. Raises `ResolveError`."""
+    return trio.run(_run, command)
 
 
 async def _run(command: Command) -> int:

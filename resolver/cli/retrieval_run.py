@@ -70,13 +70,12 @@ _STOP_WORDS = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def perform(command: Command) -> int:
-    """Run a command that retrieves URLs, and return the exit status."""
-    try:
-        watcher = _make_watcher(command)
-        tally = RunSummary(command)
-    except LocalError as error:
-        streams.complain(error.message)
-        return error.exit_code
+    """Run a command that retrieves URLs, and return the exit status.
+
+    Raises `LocalError` if a file of the options cannot be written.
+    """
+    watcher = _make_watcher(command)
+    tally = RunSummary(command)
     try:
         with open_archive(command) as archive:  # before the event loop starts, so that Ctrl-C is handled
             status = trio.run(_RetrievalRun(command, watcher, tally, archive).run_supervised)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from protocols.contract import Url
-from protocols.errors import LocalError, NotConfigured, ResolveError, UnsupportedScheme, missing_libraries
+from protocols.errors import LocalError, NotConfigured, UnsupportedScheme, missing_libraries
 from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command, listens_to_others
@@ -106,21 +106,17 @@ _OTHER_OPTIONS = frozenset({"open", "quiet", "silent", "config"})
 
 
 def perform(command: Command) -> int:
-    """Run the server until a signal arrives, and return the exit status."""
+    """Run the server until a signal arrives, and return the exit status. Raises `ResolveError`."""
     try:
         import resolver.web.server  # noqa: F401
     except ModuleNotFoundError:
         streams.complain(Masked(f"serve needs {missing_libraries('web')}"))
         return MISSING_EXTRA
-    try:
-        if command.register or command.unregister:
-            trio.run(unregister if command.unregister else register, command.is_quiet)
-            return 0
-        with open_archive(command) as archive:  # before the event loop starts, so that Ctrl-C is handled
-            return trio.run(_serve, command, archive)
-    except ResolveError as error:
-        streams.complain(error.message)
-        return error.exit_code
+    if command.register or command.unregister:
+        trio.run(unregister if command.unregister else register, command.is_quiet)
+        return 0
+    with open_archive(command) as archive:  # before the event loop starts, so that Ctrl-C is handled
+        return trio.run(_serve, command, archive)
 
 
 async def _serve(command: Command, archive: ArchiveSource | None) -> int:
