@@ -13,6 +13,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+import trio
+
 from protocols.contract import JsonValue
 from protocols.errors import REFUSED, LocalError, NotFound, ResolveError
 from protocols.options import Options
@@ -226,9 +228,9 @@ def make_removed_record(path: str, *, is_done: bool) -> dict[str, JsonValue]:
 
 
 def make_failed_record(
-    error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
+    error: ResolveError, target: CommandTarget, started: float, command: Command, policy: Policy
 ) -> dict[str, JsonValue]:
-    """Return the record of a failed retrieval; a member is null if its value is unknown."""
+    """Return the record of a retrieval that failed now; a member is null if its value is unknown."""
     from resolver.transfer.many import judge, outcome_of_failure
 
     verdict = judge(
@@ -241,7 +243,7 @@ def make_failed_record(
         environment=read_proxies(),
         proxy=command.proxy,
     )
-    return outcome_of_failure(error, target.url, elapsed, verdict).as_json()
+    return outcome_of_failure(error, target.url, trio.current_time() - started, verdict).as_json()
 
 
 def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:

@@ -71,11 +71,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
         )
     except ResolveError as error:
         if command.json:
-            await _print(
-                summary.make_failed_record(
-                    error, target, trio.current_time() - started, command, session.policy
-                )
-            )
+            await _print(summary.make_failed_record(error, target, started, command, session.policy))
         raise
     if saved is None:  # the URL is a directory; each of its files is a separate task
         return None
@@ -129,8 +125,7 @@ async def _get_attachments(
                 else:
                     _report_saved(result, command)
             elif command.json:
-                elapsed = trio.current_time() - started
-                await _print(summary.make_failed_record(result, target, elapsed, command, session.policy))
+                await _print(summary.make_failed_record(result, target, started, command, session.policy))
     for other in errors[1:]:  # the run reports the first error
         if not command.is_silent:
             streams.complain(*messages.describe(other, target.url))
@@ -161,8 +156,6 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
         "make_directory": command.directory is not None or (command.output is None and "/" in path),
         "mirrors": (*target.mirrors, *command.mirrors),
         "listings": command.output is not None,
-        "origin": target.origin,
-        "referrer": target.referrer,
     }
     return await session.save(url, path, **settings)
 
@@ -176,6 +169,8 @@ def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
         "size": target.size,
         "meta": command.meta,
         "dry_run": command.dry_run,
+        "origin": target.origin,
+        "referrer": target.referrer,
     }
 
 
@@ -207,8 +202,6 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
         "mirrors": target.mirrors,
         "listings": False,
         "listed": file.listed,
-        "origin": target.origin,
-        "referrer": target.referrer,
     }
 
     def save() -> Awaitable[Saved]:
@@ -232,9 +225,7 @@ async def list_directory(
             raise NotFound(f"no file in the listing matches {pattern!r}", url=directory.url.shown)
     except ResolveError as error:
         if command.json:
-            await _print(
-                summary.make_failed_record(error, target, trio.current_time() - started, command, policy)
-            )
+            await _print(summary.make_failed_record(error, target, started, command, policy))
         raise
     if listed is not None:
         _report_findings(listed.url, listed.findings, command)
@@ -341,8 +332,7 @@ async def _write_body(
         saved = _with_findings(output.make_saved(reply, retrier), target)
     except ResolveError as error:
         if command.json:
-            elapsed = trio.current_time() - started
-            await report(summary.make_failed_record(error, target, elapsed, command, session.policy))
+            await report(summary.make_failed_record(error, target, started, command, session.policy))
         raise
     _report_findings(saved.requested_url, saved.findings, command)
     return saved
@@ -407,7 +397,7 @@ def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
         "etag": reply.etag,
         "peer": reply.peer,
         "chain": list(reply.chain),
-        **{name: list(values) for name, values in headers.items()},
+        **headers,
     }
 
 
