@@ -11,7 +11,10 @@ from textwrap import wrap
 
 from resolver.cli import streams
 from resolver.cli.arguments import Command
+from resolver.cli.details import OF_COMMANDS, OF_OPTIONS, OF_STATUSES, plain
+from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION
 from resolver.cli.options import OPTIONS, Option, rows
+from resolver.cli.rule_details import OF_RULES
 from resolver.cli.values import UsageError, suggest_nearest
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 
@@ -96,11 +99,6 @@ def _search(text: str, width: int) -> list[str]:
 
     Raises `UsageError` if no entry matches.
     """
-    # lazy imports: few runs need the modules
-    from resolver.cli.details import OF_COMMANDS, OF_OPTIONS, OF_STATUSES
-    from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION
-    from resolver.cli.rule_details import OF_RULES
-
     advice = ADVICE_BY_OPTION.get(text) or ADVICE_BY_OPTION.get(f"--{text}") or ADVICE_BY_COMMAND.get(text)
     lines = [] if advice is None else list(_entry(text, advice, width))
     terms = [word.removesuffix("s") for word in text.lower().lstrip("-").split()]  # `headers` finds `header`
@@ -127,8 +125,6 @@ def _search(text: str, width: int) -> list[str]:
 
 
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_COMMANDS, plain  # lazy import: each run loads this module
-
     yield f"usage: resolve {verb.name} [OPTION]... {verb.arguments}".rstrip()
     yield ""
     yield from wrap(f"{verb.name}: {verb.purpose}", width)
@@ -140,9 +136,6 @@ def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
 
 
 def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
-    from resolver.cli.details import plain  # lazy import: few runs need the module
-    from resolver.cli.rule_details import OF_RULES
-
     yield from wrap(f"{rule.name}: {rule.sentence}", width)
     if rule.options:
         yield from wrap(f"overridden by {', '.join(rule.options)}", width, initial_indent="  ")
@@ -155,16 +148,12 @@ def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
 
 
 def _status(status: int, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_STATUSES, plain  # lazy import: few runs need the module
-
     yield from _entry(str(status), STATUSES[status], width)
     yield ""
     yield from _paragraph(plain(OF_STATUSES[status]), width)
 
 
 def _option(row: Option, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_OPTIONS, plain  # lazy import: few runs need the module
-
     yield from _entry(_names(row), _purpose(row), width)
     yield from wrap(f"commands: {', '.join(row.verbs.split())}", width, initial_indent="  ")
     yield ""

@@ -61,12 +61,11 @@ def test_details_name_existing_options_and_commands(name: str) -> None:
         assert text.endswith(".")
 
 
-def test_details_are_loaded_by_help_of_a_word_only() -> None:
+def test_details_are_loaded_by_help_only() -> None:
     code = (
         "import sys; from resolver.cli import main; main({!r}); print('resolver.cli.details' in sys.modules)"
     )
     for words, is_loaded in (
-        (["--help"], False),
         (["parse", "ftp://h.example/"], False),
         (["help", "get"], True),
     ):
