@@ -35,14 +35,13 @@ from resolver.cli.ledger import (
 from resolver.cli.listing import follow
 from resolver.cli.options import LISTINGS
 from resolver.cli.output import print_bytes
-from resolver.cli.progress import make_display
 from resolver.cli.recording import open_archive, open_recorder
 from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc, request_key_password
 from resolver.cli.session_settings import make_limits, make_options, make_policy
 from resolver.cli.streams import OutputFault
 from resolver.cli.summary import RunSummary, add_event_records, add_peer_records
 from resolver.cli.targets import CommandTarget
-from resolver.cli.trace import Diagrams, Watcher
+from resolver.cli.trace import Watcher
 from resolver.cli.values import unescape
 from resolver.cli.verbs import VERBS
 from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, STATUS_BY_SIGNAL, TERMINATED
@@ -74,7 +73,7 @@ def perform(command: Command) -> int:
 
     Raises `LocalError` if a file of the options cannot be written.
     """
-    watcher = _make_watcher(command)
+    watcher = Watcher(command)
     tally = RunSummary(command)
     try:
         with open_archive(command) as archive:  # before the event loop starts, so that Ctrl-C is handled
@@ -91,21 +90,6 @@ def perform(command: Command) -> int:
     if status >= INTERRUPTED:
         return status
     return choose_status([status, *(fault.exit_code for fault in faults)])
-
-
-def _make_watcher(command: Command) -> Watcher:
-    """Return the event handler of the run. Raises `LocalError` if a trace file cannot be written."""
-    diagrams = None
-    if command.trace_html is not None:
-        diagrams = Diagrams(command.trace_html, command)
-    return Watcher(
-        command.trace,
-        make_display(command),
-        is_verbose=command.verbose,
-        is_quiet=command.is_quiet,
-        has_trees=command.has_trees,
-        diagrams=diagrams,
-    )
 
 
 def _load_secrets(command: Command) -> CommandSecrets:
@@ -188,7 +172,7 @@ class _RetrievalRun:
         with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on, signals)
-                nursery.start_soon(self._watcher.show)
+                nursery.start_soon(self._watcher.display.run)
                 with self._scope:
                     await self._run_targets()
                 nursery.cancel_scope.cancel()
@@ -429,7 +413,7 @@ class _RetrievalRun:
     ) -> None:
         """Perform a retrieval, and report and count its outcome."""
         current.set(entry)
-        self._watcher.forget_partial(target, self._command)
+        self._watcher.forget_partial(target)
         try:
             saved = await perform()
             if saved is not None and self._directory is not None:

@@ -18,7 +18,7 @@ from protocols.location import Finding
 from protocols.text import Masked
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.progress import Display
+from resolver.cli.progress import make_display
 from resolver.cli.streams import TraceWriter, complain
 from resolver.cli.targets import CommandTarget
 from resolver.files.atomic import check_writable, write_whole
@@ -46,25 +46,16 @@ _MAX_WARNINGS = 10_000
 class Watcher:
     """An event handler that writes warnings, retries and trace lines, and calls the progress display.
 
-    With `has_trees`, a warning is reported only for the first URL of each scheme, host and port. A tree may
-    have thousands of URLs.
+    In a run with trees, a warning is reported only for the first URL of each scheme, host and port. A tree
+    may have thousands of URLs. Raises `LocalError` if a trace file cannot be written.
     """
 
-    def __init__(
-        self,
-        path: str | None,
-        display: Display,
-        *,
-        is_verbose: bool,
-        is_quiet: bool,
-        has_trees: bool = False,
-        diagrams: Diagrams | None = None,
-    ) -> None:
-        self._display = display
-        self._diagrams = diagrams
+    def __init__(self, command: Command) -> None:
+        path, is_verbose = command.trace, command.verbose
+        self._command = command
+        self._diagrams = None if command.trace_html is None else Diagrams(command.trace_html, command)
+        self.display = make_display(command)
         self._trace = TraceWriter(path, is_verbose=is_verbose) if path is not None or is_verbose else None
-        self._is_quiet = is_quiet
-        self._has_trees = has_trees
         self._format = TraceFormat()
         self._partials: list[Kept] = []
         self._warnings: dict[tuple[str, Finding], None] = {}
@@ -74,18 +65,18 @@ class Watcher:
         """Return `watch` as an event handler that gets only the events it needs."""
         if self._trace is not None or self._diagrams is not None:
             return self.watch
-        return Listener(self.watch, {*self._display.event_types, Kept, Warned, Retrying})
+        return Listener(self.watch, {*self.display.event_types, Kept, Warned, Retrying})
 
     def watch(self, event: Event) -> None:
         """Process an event: report warnings and retries, and write the trace."""
-        self._display.process(event)
+        self.display.process(event)
         if self._diagrams is not None:
             self._diagrams.process(event)
         if isinstance(event, Kept):
             self._partials.append(event)
-        if isinstance(event, Warned) and not self._is_quiet and self._is_new(event):
+        if isinstance(event, Warned) and not self._command.is_quiet and self._is_new(event):
             complain(Masked(f"{event.url}: {format_warning(event)}"))
-        if isinstance(event, Retrying) and not self._is_quiet:
+        if isinstance(event, Retrying) and not self._command.is_quiet:
             # Without a delay, the retry waits in the queue behind other requests to the same host.
             delay = Masked(f"{event.delay:.1f} s" if event.delay else "its turn")
             complain(Masked(f"{event.url}: {format_error(event.error)}; retry in {delay}"))
@@ -97,13 +88,9 @@ class Watcher:
         files, self._partials = self._partials, []
         return files
 
-    async def show(self) -> None:
-        """Show the progress until the task is cancelled."""
-        await self._display.run()
-
     def _is_new(self, warning: Warned) -> bool:
         """Return whether a warning is new; retries and requests for metadata repeat the warnings of a URL."""
-        prefix = warning.url.split("/", 3)[:3] if self._has_trees else [warning.url]
+        prefix = warning.url.split("/", 3)[:3] if self._command.has_trees else [warning.url]
         key = ("/".join(prefix), warning.finding)
         if key in self._warnings:
             return False
@@ -117,16 +104,16 @@ class Watcher:
         if self._diagrams is not None:
             self._diagrams.add_target(target)
 
-    def forget_partial(self, target: CommandTarget, command: Command) -> None:
+    def forget_partial(self, target: CommandTarget) -> None:
         """Forget the partial file of a target, because the target starts again and uses the file."""
         if self._partials:
             with suppress(ResolveError):  # the retrieval reports the error
-                url = target.parse(command).shown
+                url = target.parse(self._command).shown
                 self._partials = [file for file in self._partials if file.url != url]
 
     def close(self) -> list[LocalError]:
         """Clear the display, close the trace files and return the write errors."""
-        self._display.close()
+        self.display.close()
         faults = [writer.close() for writer in (self._trace, self._diagrams) if writer is not None]
         return [fault for fault in faults if fault is not None]
 

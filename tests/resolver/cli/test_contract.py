@@ -21,7 +21,6 @@ from resolver import Connected, Finding, Finished, Kept, Progress, Received, Ret
 from resolver.cli import trace as watcher
 from resolver.cli.arguments import read
 from resolver.cli.options import CommandOptions, Option, rows
-from resolver.cli.progress import Display, DotDisplay
 from resolver.cli.targets import CommandTarget
 from resolver.cli.trace import Watcher
 from resolver.files.commit import Sync
@@ -226,11 +225,17 @@ def test_warning_is_printed_once_per_url(at: dict[str, str], folder: Path) -> No
     assert resolve("get", "-q", *patience, closed).messages.count("\n") == 1
 
 
+def make_watcher(*options: str) -> Watcher:
+    command = read(["get", *options, "http://h.example/"])
+    assert command is not None
+    return Watcher(command)
+
+
 def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "_MAX_WARNINGS", 2)
     messages: list[str] = []
     monkeypatch.setattr(watcher, "complain", messages.append)
-    teller = Watcher(None, Display(), is_verbose=False, is_quiet=False)
+    teller = make_watcher()
     for number in (1, 2, 1, 3, 2, 3):
         teller.watch(Warned(Masked(f"x:{number}"), Finding("S04", "warn", "odd")))
     teller.watch(Warned(Masked("x:3"), Finding("S04", "warn", "odder")))
@@ -240,12 +245,8 @@ def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
     text = {Warned, Retrying, Kept}
     shown: dict[str, object] = {}
-    for name, display, trace in (
-        ("nothing", Display(), None),
-        ("dots", DotDisplay(), None),
-        ("trace", Display(), "trace"),
-    ):
-        teller = Watcher(trace, display, is_verbose=False, is_quiet=True)
+    for name, *options in (("nothing",), ("dots", "--progress", "dot"), ("trace", "--trace", "trace")):
+        teller = make_watcher("-q", *options)
         listener = teller.listener
         kinds = (*text, Progress, Started, Finished, Sent, Received, Connected)
         assert listener == teller.watch or isinstance(listener, Listener)
@@ -255,12 +256,10 @@ def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
 
 
 def test_watcher_forgets_partial_file_of_restarted_target() -> None:
-    teller = Watcher(None, Display(), is_verbose=False, is_quiet=True)
+    teller = make_watcher("-q")
     for name in ("a", "b"):
         teller.watch(Kept(Masked(f"http://h.example/{name}"), name, 1, True))
-    command = read(["get", "http://h.example/a"])
-    assert command is not None
-    teller.forget_partial(CommandTarget("http://h.example/a", "user", None), command)
+    teller.forget_partial(CommandTarget("http://h.example/a", "user", None))
     assert [path.path for path in teller.take_partials()] == ["b"]
 
 
