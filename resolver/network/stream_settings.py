@@ -34,7 +34,8 @@ _SIZED = re.compile(r"(AES|CAMELLIA|ARIA)(128|256)")
 class TappedConnection(NamedTuple):
     """A TCP connection or UDP socket for the IP address `address`.
 
-    `reused` is true if an earlier retrieval opened the connection.
+    `reused` is true if an earlier retrieval opened the connection. The fields are the members of the event
+    `connect` in an archive.
     """
 
     host: str
@@ -46,7 +47,7 @@ class TappedConnection(NamedTuple):
 
 
 class TlsFacts(NamedTuple):
-    """The TLS parameters of a connection.
+    """The TLS parameters of a connection, which are the members of the event `tls` in an archive.
 
     Attributes:
         version: the TLS version, such as `tls/1.3`.

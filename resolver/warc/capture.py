@@ -364,18 +364,7 @@ class Capture:
     def _add_connection(self, key: Hashable, link: TappedConnection) -> CapturedConnection:
         connection = self._connections[key] = CapturedConnection(len(self._connections) + 1, key, link)
         self._main = connection
-        connection.opened = self._add_event(
-            connection.number,
-            "connect",
-            {
-                "host": link.host,
-                "address": link.address,
-                "port": link.port,
-                "transport": link.transport,
-                "role": link.role,
-                "reused": link.reused,
-            },
-        )
+        connection.opened = self._add_event(connection.number, "connect", link._asdict())
         return connection
 
     def _get_connection(self, key: Hashable) -> CapturedConnection:
@@ -387,19 +376,7 @@ class Capture:
 
     def record_secured(self, key: Hashable, tls: TlsFacts) -> None:
         self._tls_facts[key] = tls
-        self._add_event(
-            self._get_connection(key).number,
-            "tls",
-            {
-                "version": tls.version,
-                "cipher": tls.cipher,
-                "alpn": tls.alpn,
-                "name": tls.name,
-                "certificate": tls.certificate,
-                "verified": tls.verified,
-                "resumed": tls.resumed,
-            },
-        )
+        self._add_event(self._get_connection(key).number, "tls", tls._asdict())
 
     def mark_data_connection(self, key: Hashable) -> None:
         data = self._get_connection(key)
