@@ -39,7 +39,6 @@ from resolver.warc.group import (
     CaptureSubject,
     DialogueEvent,
     RecordGroup,
-    SpooledBytes,
     choose_media_type,
     make_end,
     make_metadata,
@@ -51,6 +50,7 @@ from resolver.warc.http import MAX_HEAD, ArchivedHead, ChunkDecoder, find_heads,
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
+    from resolver.files.archive import ByteSpool
     from resolver.network.mask import Mask
     from resolver.network.stream_settings import TappedConnection, TlsFacts
 
@@ -72,7 +72,7 @@ class _ReplySpan(NamedTuple):
 class AnswerListing:
     """A recorder that stores the replies of a listing, selected by the settings, in the file `spool`."""
 
-    def __init__(self, settings: KeptListing, spool: SpooledBytes) -> None:
+    def __init__(self, settings: KeptListing, spool: ByteSpool) -> None:
         self._settings = settings
         self._spool = spool
         self._spans: list[_ReplySpan] = []
@@ -201,7 +201,7 @@ class HttpCaptureFacts(NamedTuple):
 class HttpCapture:
     """The bytes of an HTTP request and of its response."""
 
-    def __init__(self, key: Hashable, spool: Callable[[], SpooledBytes], received: SpooledBytes) -> None:
+    def __init__(self, key: Hashable, spool: Callable[[], ByteSpool], received: ByteSpool) -> None:
         self.key = key
         self.request = spool()
         self._received = received
@@ -319,13 +319,13 @@ class Capture:
 
     def __init__(self, subject: CaptureSubject, sink: CaptureSink, mask: Mask) -> None:
         self._subject = subject
-        self.is_exchange = subject.kept_as == "exchange"
+        self.is_exchange = subject.row.kept_as == "exchange"
         self._sink = sink
         self._mask = mask
         self._reply: Reply | None = None
         self._block = sink.spool()
         self._exchange: HttpCapture | None = None
-        listing = subject.listing_kept
+        listing = subject.row.listing_kept
         self._answers = None if listing is None else AnswerListing(listing, sink.spool())
         self._keeps_last_reply = listing is not None and listing.how == "last"
         self._copy_source: str | None = None
@@ -400,7 +400,7 @@ class Capture:
                 self._exchange.request.write(shown)
                 return
         # The password of an anonymous FTP login is usually an email address, so it is masked.
-        if self._subject.kept_as == "data" and _PASSWORD.search(shown):
+        if self._subject.row.kept_as == "data" and _PASSWORD.search(shown):
             shown, masked = _PASSWORD.sub(rb"\1 ****", shown), True
         if self._answers is not None:
             self._answers.record_sent(shown)
@@ -413,7 +413,7 @@ class Capture:
             self._block.write(octets)
         elif connection.has_only_data:
             self._count_body(connection, len(octets))
-            if self._subject.kept_as == "data":
+            if self._subject.row.kept_as == "data":
                 self._block.write(octets)
         elif self._copy_source == "connection":
             self._count_body(connection, len(octets))
@@ -506,7 +506,7 @@ class Capture:
         del connection.pending[: len(octets)]
         if self._answers is not None:
             self._answers.record_received(octets)
-        if self._reply is not None and self._subject.kept_as == "body":
+        if self._reply is not None and self._subject.row.kept_as == "body":
             self._count_body(connection, len(octets))
         else:
             self._events.log(self._sink.now(), connection.number, "receive", octets, joins=True, masked=False)
@@ -515,7 +515,7 @@ class Capture:
 
     def record_body(self, octets: bytes) -> None:
         """Record bytes that were read from the body."""
-        if self._subject.kept_as == "body":
+        if self._subject.row.kept_as == "body":
             self._block.write(octets)
 
     def record_body_end(self) -> None:
@@ -587,13 +587,13 @@ class Capture:
         if connection is None and error is None and reply is not None and reply.target is not None:
             return  # The URL only refers to another URL, so no request was sent.
         is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
-        is_session = self._subject.kept_as == "words" and self._is_whole and error is None
+        is_session = self._subject.row.kept_as == "words" and self._is_whole and error is None
         is_object = reply is not None and not (is_info or is_session) and (size > 0 or self._is_whole)
         if not is_object or (error is not None and not size):
             outcome = "done" if is_session else "info" if error is None and is_info else "failed"
             self._finish_bodies(error, None)
             end = make_end(outcome, error, reply, None, self._mask)
-            self._write_group(connection, self._subject.protocol, end, None, None)
+            self._write_group(connection, self._subject.row.archived_as, end, None, None)
             return
         truncated = None if self._is_whole and error is None else name_truncation(error, late=late)
         assert reply is not None
@@ -607,7 +607,7 @@ class Capture:
         captured = make_resource(media_type, block, truncated)
         self._finish_bodies(error, None if block.size != size else size)
         end = make_end(_outcome(truncated), error, reply, captured, self._mask)
-        self._write_group(connection, self._subject.protocol, end, captured, None)
+        self._write_group(connection, self._subject.row.archived_as, end, captured, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
         """Add an event for each connection that describes the bytes of the object."""
@@ -623,7 +623,7 @@ class Capture:
                 ended = "close_notify"
             if self._keeps_last_reply:
                 framing = "messages"
-            elif self._subject.kept_as == "body" and not self._has_filter and ended == "terminator":
+            elif self._subject.row.kept_as == "body" and not self._has_filter and ended == "terminator":
                 framing = "dots"
             elif ended == "length":
                 framing = "length"

@@ -18,7 +18,8 @@ from resolver.warc.writing import RecordBlock, digest_text, fields_block
 if TYPE_CHECKING:
     from protocols.contract import Reply, Url
     from protocols.options import Wanted
-    from protocols.scheme import KeptListing
+    from protocols.scheme import Scheme
+    from resolver.files.archive import ByteSpool
     from resolver.network.mask import Mask
     from resolver.network.stream_settings import TappedConnection
 
@@ -36,6 +37,7 @@ class CaptureSubject(NamedTuple):
         shown: the requested URL, redacted.
         via: the URL whose response contained this URL.
         hop: R for the target of a redirect, L for the target of a link.
+        row: the definition of the URL's scheme.
         url: the parsed target; None if the target differs from the requested URL.
     """
 
@@ -45,9 +47,7 @@ class CaptureSubject(NamedTuple):
     attempt: int
     via: Masked | None
     hop: Literal["", "R", "L"]
-    kept_as: Literal["exchange", "data", "body", "words"]
-    listing_kept: KeptListing | None
-    protocol: str | None
+    row: Scheme
     wants: Wanted
     url: Url | None = None
 
@@ -119,10 +119,10 @@ def choose_media_type(subject: CaptureSubject, reply: Reply, command: bytes, mas
     For an FTP listing, the command that requested the listing determines the type. For an FTP file, the file
     name determines the type, because FTP does not state a media type.
     """
-    if subject.kept_as != "data":
+    if subject.row.kept_as != "data":
         return mask.hide_in_text(reply.media_type or _DEFAULT_TYPE)
     if reply.kind is Kind.DIRECTORY:
-        return f"text/x-{subject.protocol}-{command.decode('ascii', 'replace').lower()}"
+        return f"text/x-{subject.row.archived_as}-{command.decode('ascii', 'replace').lower()}"
     return _TYPES.guess_type(subject.target.partition(";")[0])[0] or _DEFAULT_TYPE
 
 
@@ -349,21 +349,6 @@ class CapturedConnection:
             self.body.members = {"count": self.count, "block": block, "framing": framing, "ended": ended}
 
 
-class SpooledBytes(Protocol):
-    """A spool of bytes that are later written to the archive."""
-
-    @property
-    def size(self) -> int: ...
-
-    def write(self, octets: bytes, /) -> None: ...
-
-    def pieces(self, begin: int = 0, size: int | None = None, /) -> Iterator[bytes]: ...
-
-    def read_first(self, max_size: int, /) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
 class CaptureSink(Protocol):
     """The interface of a receiver of finished captures, such as `Recorder`."""
 
@@ -372,6 +357,6 @@ class CaptureSink(Protocol):
 
     def now(self) -> datetime: ...
 
-    def spool(self) -> SpooledBytes: ...
+    def spool(self) -> ByteSpool: ...
 
     def write_group(self, group: RecordGroup, /) -> None: ...

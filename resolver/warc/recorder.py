@@ -519,9 +519,7 @@ class CaptureRecording:
             attempt=self._attempt,
             via=None if via is None else self._mask.hide_in_text(via),
             hop="R" if is_redirect else "" if via is None else "L",
-            kept_as=row.kept_as,
-            listing_kept=row.listing_kept,
-            protocol=row.archived_as,
+            row=row,
             wants=request.options.want,
             url=url if target == url.text else None,
         )

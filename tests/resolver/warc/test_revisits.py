@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from protocols.text import Masked
 from resolver import LocalError
+from resolver.url import registry
 from resolver.url.parsing import parse
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, make_resource
 from resolver.warc.index import MAX_LINE, CdxHint, EarlierArchives, make_key, read_hints
@@ -251,9 +252,10 @@ def test_recorder_keeps_incomplete_first_record_of_another_program(tmp_path: Pat
 
 def test_recorder_writes_capture_after_truncated_capture_with_same_octets(tmp_path: Path) -> None:
     path = tmp_path / "a.warc"
-    subject = CaptureSubject(
-        "ftp://h.example/a", Masked("ftp://h.example/a"), "user", 1, None, "", "data", None, "ftp", "content"
-    )
+    row = registry.find("ftp")
+    assert row is not None
+    url = "ftp://h.example/a"
+    subject = CaptureSubject(url, Masked(url), "user", 1, None, "", row, "content")
     sizes = []
     for truncated in ("disconnect", None, None):
         captured = make_resource("text/plain", RecordBlock.from_octets(BODY), truncated)
