@@ -452,7 +452,7 @@ class Capture:
                     answer = yield self._watch_step(step) if isinstance(step, _WATCHED) else step
                 except ResolveError as error:
                     failed = error
-                if self._answers is not None:
+                if self._answers is not None and failed is None:
                     self._answers.record_step(step, answer)
                 if isinstance(step, CopyBody):
                     self._record_copied(step, answer)

@@ -13,7 +13,7 @@ import trio
 
 from fixtures.http import Page, serve
 from resolver import LocalError, Policy, Resolver
-from resolver.files import archive, atomic
+from resolver.files import archive, atomic, local
 from resolver.warc import Recorder
 from resolver.warc.records import DamagedSpan, read_records
 from tests.resolver.warc.archives import Kept, Octets
@@ -175,3 +175,16 @@ async def test_recorder_of_body_until_close_marks_only_incomplete_body(
     assert response.head.get_first("WARC-Truncated") == (None if is_read else "unspecified")
     body = bytes(response.reader.block).partition(b"\r\n\r\n")[2]
     assert body == page.content if is_read else page.content.startswith(body)
+
+
+async def test_recorder_raises_read_error_of_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> list[bytes]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(local, "_sorted_names", fail)
+    with Recorder(tmp_path / "a.warc") as recorder:
+        async with Resolver(recorder=recorder) as session:
+            with pytest.raises(LocalError):
+                await session.fetch(f"{tmp_path.as_uri()}/")
