@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from calendar import monthrange
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -15,9 +16,13 @@ from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
 from resolver.warc.catalog import ArchivedCapture, Catalog, choose_latest
 from resolver.warc.http import normalize_target
+from resolver.warc.records import make_date
 
-_TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
+_TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(?:\.([0-9]{1,9}))?)?)?Z?"
 _MOMENT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?)?", re.ASCII)
+
+#: The units of the components of a time. A year or a month ends with its last day.
+_UNITS = ("days", "days", "days", "hours", "minutes", "seconds", "microseconds")
 
 
 def read_moment(text: str) -> datetime:
@@ -31,35 +36,19 @@ def read_moment(text: str) -> datetime:
     match = _MOMENT.fullmatch(text.strip())
     if match is None:
         raise _make_time_error(text)
-    year, month, day, hour, minute, second, fraction = match.groups()
     try:
-        begin = datetime(
-            int(year),
-            int(month or 1),
-            int(day or 1),
-            int(hour or 0),
-            int(minute or 0),
-            int(second or 0),
-            tzinfo=UTC,
-        )
-        return _find_period_end(begin, [month, day, hour, minute, second], fraction)
-    except (ValueError, OverflowError) as error:
+        return _find_period_end(make_date(match), match.lastindex or 0)
+    except ValueError as error:
         raise _make_time_error(text) from error
 
 
-def _find_period_end(begin: datetime, components: list[str | None], fraction: str | None) -> datetime:
-    """Return the last microsecond of a period, such as a month."""
-    if fraction is not None:
-        return begin + timedelta(microseconds=int(fraction[1:7].ljust(6, "0")))
-    spans = [timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)]
-    count = sum(component is not None for component in components)
-    last = timedelta(microseconds=1)
-    if count == 0:
-        return begin.replace(month=12, day=31) + timedelta(days=1) - last
-    if count == 1:
-        following = begin.replace(day=28) + timedelta(days=4)
-        return following.replace(day=1) - last
-    return begin + spans[count - 2] - last
+def _find_period_end(begin: datetime, components: int) -> datetime:
+    """Return the last microsecond of a period, such as a month, which has 2 of the 7 components of a time."""
+    if components == 1:
+        begin = begin.replace(month=12)
+    if components <= 2:
+        begin = begin.replace(day=monthrange(begin.year, begin.month)[1])
+    return begin + (timedelta(**{_UNITS[components - 1]: 1}) - timedelta(microseconds=1))
 
 
 def _make_time_error(text: str) -> NotConfigured:

@@ -243,7 +243,7 @@ class HttpCapture:
         if is_head:
             events = [("send", request), *events, ("receive", head)]
             return HttpCaptureFacts(None, None, True, True, answer.version, events, {}, masked, None)
-        length, begin = answer.length, answer.interim + len(answer.head)
+        length, begin = answer.length, answer.size
         size = self._received.size - begin
         if length is not None:
             is_whole = size >= length

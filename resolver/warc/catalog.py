@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -23,7 +24,6 @@ from resolver.warc.check import BlockInspection, ComputedDigest, RecordKindReade
 from resolver.warc.http import MAX_HEAD, ArchivedHead, find_heads, normalize_target, read_heads
 from resolver.warc.metadata import Json, ReplayedConnection, find_end, list_connections, read_events
 from resolver.warc.records import (
-    MAX_READ,
     Budget,
     DamagedRecord,
     DamagedSpan,
@@ -32,6 +32,7 @@ from resolver.warc.records import (
     RecordStream,
     WarcRecord,
     open_stream,
+    read_block,
     read_head,
     read_records,
 )
@@ -76,18 +77,12 @@ def open_block(
         ChecksumMismatch: The block does not match its digest. For a block of more than `MAX_BUFFERED` bytes,
             the error is raised at the end of the block.
     """
-    stream = open_stream(source, position.offset, budget)
-    head = None
-    try:
-        if stream is not None:
-            for _ in range(position.number):
-                _skip_record(stream)
-            head = read_head(stream)
-    except DamagedRecord as error:
-        raise _make_error(str(error)) from error
-    if head is None or stream is None:
-        raise _make_error("no record begins there")
-    return head, _verify_pieces(head, _read_pieces(stream, head))
+    with _convert_damage():
+        stream = open_stream(source, position.offset, budget)
+        head = None if stream is None else _find_head(stream, position.number)
+        if head is None or stream is None:
+            raise DamagedRecord("no record begins there")
+    return head, _verify_pieces(head, _read_pieces(stream, head.length))
 
 
 def join_pieces(pieces: Iterator[bytes], max_size: int, subject: str) -> bytes:
@@ -104,24 +99,18 @@ def join_pieces(pieces: Iterator[bytes], max_size: int, subject: str) -> bytes:
     return bytes(joined)
 
 
-def _skip_record(stream: RecordStream) -> None:
-    head = read_head(stream)
-    remaining = 0 if head is None else head.length + _END_SIZE
-    while remaining and (octets := stream.read(min(remaining, MAX_READ))):
-        remaining -= len(octets)
+def _find_head(stream: RecordStream, number: int) -> RecordHead | None:
+    """Return the header of the record after `number` other records, or None."""
+    while (head := read_head(stream)) is not None and number:
+        number -= 1
+        for _ in read_block(stream, head.length + _END_SIZE):
+            pass
+    return head
 
 
-def _read_pieces(stream: RecordStream, head: RecordHead) -> Iterator[bytes]:
-    remaining = head.length
-    while remaining:
-        try:
-            octets = stream.read(min(remaining, MAX_READ))
-        except DamagedRecord as error:
-            raise _make_error(str(error)) from error
-        if not octets:
-            raise _make_error(f"the file ends {remaining} bytes before the end of a block")
-        remaining -= len(octets)
-        yield octets
+def _read_pieces(stream: RecordStream, length: int) -> Iterator[bytes]:
+    with _convert_damage():
+        yield from read_block(stream, length)
 
 
 def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -150,8 +139,12 @@ def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]
     yield from buffered
 
 
-def _make_error(reason: str) -> ProtocolError:
-    return ProtocolError(f"cannot read the archive again: {reason}")
+@contextmanager
+def _convert_damage() -> Iterator[None]:
+    try:
+        yield
+    except DamagedRecord as error:
+        raise ProtocolError(f"cannot read the archive again: {error}") from error
 
 
 # The catalog is an in-memory index of captures by URL. All files are read once, sequentially, to build the
@@ -200,9 +193,8 @@ class CatalogReader(RecordKindReader):
 
     @property
     def is_short(self) -> bool:
-        octets = b"" if self.http is None or self.http.octets is None else self.http.octets
-        answer = find_heads(octets)
-        return answer is not None and answer.length is not None and len(octets) + answer.length > self._length
+        answer = None if self.http is None else self.http.answer
+        return answer is not None and answer.length is not None and answer.size + answer.length > self._length
 
 
 @dataclass(slots=True)
@@ -378,14 +370,14 @@ def find_parts(first: ResponsePart, parts: list[ResponsePart]) -> list[ResponseP
     answer = first.parse_head()
     if answer is None or answer.status != 200 or answer.length is None:
         return None
-    covered = first.length - answer.interim - len(answer.head)
+    covered = first.length - answer.size
     pieces: list[ResponsePiece] = []
     for part in parts:
         reply = part.parse_head()
         match = None if reply is None else _RANGE.search(reply.head)
         if reply is None or match is None or reply.is_coded or not _has_same_version(answer, reply):
             continue
-        begin, head = int(match[1]), reply.interim + len(reply.head)
+        begin, head = int(match[1]), reply.size
         end = begin + part.length - head
         if match[2] not in (b"*", b"%d" % answer.length) or not begin <= covered < end:
             continue
@@ -541,6 +533,6 @@ def _join_head(revisit_block: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]
         and (revisit.status, revisit.is_coded) == (original.status, original.is_coded)
     ):
         yield revisit.head
-        octets = octets[original.interim + len(original.head) :]
+        octets = octets[original.size :]
     yield octets
     yield from pieces

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import binascii
 import hashlib
-import json
-import re
 from base64 import b32decode, b64decode
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
@@ -20,13 +18,13 @@ from protocols.location import JsonValue
 from resolver.url.parsing import redact
 from resolver.warc.http import (
     BODILESS,
-    HEAD_END,
     MAX_HEAD,
     ArchivedHead,
     ChunkDecoder,
     find_heads,
     has_complete_range,
 )
+from resolver.warc.metadata import find_end, get_text, read_events
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records
 
 # The digests of records (WARC 1.1, 5.8), and the payload from which a digest is computed (WARC 1.1, 2).
@@ -98,27 +96,51 @@ class ComputedDigest:
 # For any other record, the payload is the block (WARC 1.1, 2).
 
 
+class HttpHead:
+    """An incremental reader of the heads of an HTTP message.
+
+    Attributes:
+        answer: the heads, or None if they are not complete yet, or longer than the limit.
+        is_over: whether all further bytes belong to the body.
+    """
+
+    def __init__(self) -> None:
+        self.answer: ArchivedHead | None = None
+        self.is_over = False
+        self._buffer = bytearray()
+
+    def take(self, octets: bytes) -> bytes:
+        """Return the bytes of `octets` that belong to the body."""
+        if self.is_over:
+            return octets
+        self._buffer += octets
+        self.answer = find_heads(bytes(self._buffer))
+        return b"" if self.answer is None and len(self._buffer) <= MAX_HEAD else self.end()
+
+    def end(self) -> bytes:
+        """Return the buffered bytes of the body at the end of the block; incomplete heads are the body."""
+        octets, self._buffer, self.is_over = bytes(self._buffer), bytearray(), True
+        return octets if self.answer is None else octets[self.answer.size :]
+
+
 class Payload:
     """An incremental reader of a payload. After the HTTP response head was read, `answer` is set."""
 
     def __init__(self, head: RecordHead) -> None:
-        self.answer: ArchivedHead | None = None
-        self._has_head = head.media_type == "application/http"
-        self._buffer = bytearray()
+        self._http = HttpHead() if head.media_type == "application/http" else None
         self._unchunked: ChunkDecoder | None = None
+
+    @property
+    def answer(self) -> ArchivedHead | None:
+        return None if self._http is None else self._http.answer
 
     def take(self, octets: bytes) -> bytes:
         """Return the payload bytes in `octets`; after an invalid response head, the result is empty."""
-        if self._has_head and self.answer is None:
-            if len(self._buffer) > MAX_HEAD:
+        if self._http is not None and self._http.answer is None:
+            octets = self._http.take(octets)
+            if (answer := self._http.answer) is None:
                 return b""
-            self._buffer += octets
-            self.answer = find_heads(bytes(self._buffer))
-            if self.answer is None:
-                return b""
-            octets = bytes(self._buffer[self.answer.interim + len(self.answer.head) :])
-            self._buffer.clear()
-            self._unchunked = ChunkDecoder(self.answer.head) if self.answer.is_coded else None
+            self._unchunked = ChunkDecoder(answer.head) if answer.is_coded else None
         return octets if self._unchunked is None else self._unchunked.take(octets)
 
     @property
@@ -131,8 +153,6 @@ class Payload:
 #
 # The payload of an HTTP message is the body without transfer coding. Most tools instead hash the body with
 # the chunked framing, so this package accepts both digests.
-
-_STATUS = re.compile(rb"HTTP/[0-9](?:\.[0-9])? ([0-9]{3})(?:[ \r\n]|\Z)")
 
 
 class BlockFacts(NamedTuple):
@@ -158,39 +178,6 @@ class BlockFacts(NamedTuple):
         return self.is_cut or (self.promised is not None and self.present < self.promised)
 
 
-class HttpHead:
-    """An incremental reader of an HTTP head; `octets` is the head, or empty before the head is complete."""
-
-    def __init__(self) -> None:
-        self.octets: bytes | None = None
-        self._buffer = bytearray()
-
-    def take(self, octets: bytes) -> bytes:
-        """Return the bytes of `octets` that belong to the body."""
-        if self.octets is not None:
-            return octets
-        searched = max(0, len(self._buffer) - 3)
-        self._buffer += octets
-        end = HEAD_END.search(self._buffer, searched)
-        if end is None and len(self._buffer) <= MAX_HEAD:
-            return b""
-        return self._end_head(0 if end is None else end.end())
-
-    def end(self) -> bytes:
-        """Return the buffered bytes at the end of the block; if the head is incomplete, they are the body."""
-        return b"" if self.octets is not None else self._end_head(0)
-
-    @property
-    def status(self) -> int | None:
-        match = _STATUS.match(self.octets or b"")
-        return None if match is None else int(match[1])
-
-    def _end_head(self, end: int) -> bytes:
-        octets, self._buffer = bytes(self._buffer), bytearray()
-        self.octets = octets[:end]
-        return octets[end:]
-
-
 class BlockInspection:
     """The inspection of one record; `facts` is valid after the complete block was read."""
 
@@ -202,15 +189,15 @@ class BlockInspection:
         self._decoded = ComputedDigest(claim)
         self._chunks: ChunkDecoder | None = None
         self._http = HttpHead() if head.media_type == "application/http" else None
-        self._status: int | None = None
-        self._promised: int | None = None
         self._present = 0
 
     def take(self, octets: bytes) -> None:
         self._block.take(octets)
-        if self._http is not None and self._http.octets is None:
+        if self._http is not None and not self._http.is_over:
             octets = self._http.take(octets)
-            self._read_head(self._http)
+            answer = self._http.answer
+            if answer is not None and answer.status is not None and answer.is_coded:
+                self._chunks = ChunkDecoder(answer.head)
         self._take_body(octets)
 
     def facts(self) -> BlockFacts:
@@ -220,12 +207,14 @@ class BlockInspection:
         is_decoded = self._chunks is not None and self._chunks.is_whole
         if payload == "mismatch" and is_decoded and self._decoded.verdict() == "verified":
             payload = "verified"
-        has_body = self.head.type == "response" and self._status not in BODILESS
+        answer = None if self._http is None else self._http.answer
+        status = None if answer is None else answer.status
+        has_body = self.head.type == "response" and status not in (None, *BODILESS)
         return BlockFacts(
             block=self._block.verdict(),
             payload="absent" if self.head.type == "revisit" and payload != "unknown" else payload,
-            status=self._status,
-            promised=self._promised if has_body else None,
+            status=status,
+            promised=answer.length if has_body and answer is not None else None,
             present=self._present,
             is_cut=has_body and self._chunks is not None and not is_decoded,
         )
@@ -240,15 +229,6 @@ class BlockInspection:
             self._payload.take(octets)
             if self._chunks is not None:
                 self._decoded.take(self._chunks.take(octets))
-
-    def _read_head(self, head: HttpHead) -> None:
-        if not head.octets or head.status is None:
-            return
-        self._status = head.status
-        answer = ArchivedHead(0, head.octets)
-        if answer.is_coded:
-            self._chunks = ChunkDecoder(head.octets)
-        self._promised = answer.length
 
 
 #: The maximum number of stored record IDs, and also of stored references. IDs and references together use
@@ -405,7 +385,6 @@ _LISTINGS = {
 }
 #: The number of bytes that are read at the end of a dialogue, to find the outcome in the last line.
 _MAX_END = 65_536
-_DIALOGUE = b"dialogue: "
 _OUTCOMES = frozenset({"done", "truncated", "failed", "info"})
 
 
@@ -478,9 +457,10 @@ class RecordKindReader:
         """
         if self.type == "metadata":
             return _outcome(self._end)
-        if self.http is not None and self.http.status is not None:
-            is_complete = self.http.status == 206 and has_complete_range(self.http.octets or b"")
-            return "200" if is_complete else str(self.http.status)
+        answer = None if self.http is None else self.http.answer
+        if answer is not None and answer.status is not None:
+            is_complete = answer.status == 206 and has_complete_range(answer.head)
+            return "200" if is_complete else str(answer.status)
         if self.type != "resource":
             return "-"
         return _LISTINGS.get(self._media_type or "", "document")
@@ -488,12 +468,6 @@ class RecordKindReader:
 
 def _outcome(end: bytes) -> str:
     """Return the outcome of a dialogue; `-` if the dialogue is not in this package's format."""
-    lines = [line for line in end.splitlines() if line]
-    if not lines or not lines[-1].startswith(_DIALOGUE):
-        return "-"
-    try:
-        event = json.loads(lines[-1].removeprefix(_DIALOGUE))
-    except (ValueError, RecursionError):
-        return "-"
-    outcome = event.get("outcome") if isinstance(event, dict) and event.get("event") == "end" else None
-    return outcome if isinstance(outcome, str) and outcome in _OUTCOMES else "-"
+    last = next(filter(None, reversed(end.splitlines())), b"")
+    outcome = get_text(find_end(read_events(iter((last,)))), "outcome")
+    return outcome if outcome in _OUTCOMES else "-"

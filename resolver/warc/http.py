@@ -70,7 +70,7 @@ def read_replay(pieces: Iterator[bytes]) -> Iterator[bytes]:
     end of the record is the end of the body.
     """
     received, answer = read_heads(pieces)
-    size = len(received) if answer is None else answer.interim + len(answer.head)
+    size = len(received) if answer is None else answer.size
     head, body = received[:size], received[size:]
     if answer is not None and answer.is_coded:
         while len(body) < _MAX_CHUNK_SIZE and (octets := next(pieces, b"")):
@@ -89,6 +89,11 @@ class ArchivedHead(NamedTuple):
 
     interim: int
     head: bytes
+
+    @property
+    def size(self) -> int:
+        """Return the size of all heads in bytes."""
+        return self.interim + len(self.head)
 
     @property
     def status(self) -> int | None:

@@ -345,22 +345,22 @@ def _parse_length(values: list[str]) -> int:
 def read_date(text: str) -> datetime | None:
     """Return the time of a WARC-Date, with the lowest value of missing components, or None."""
     match = _DATE.fullmatch(text)
-    if match is None:
-        return None
-    year, month, day, hour, minute, second, fraction = match.groups()
     try:
-        return datetime(
-            int(year),
-            int(month or 1),
-            int(day or 1),
-            int(hour or 0),
-            int(minute or 0),
-            int(second or 0),
-            int(((fraction or "") + "000000")[:6]),
-            tzinfo=UTC,
-        )
+        return None if match is None else make_date(match)
     except ValueError:
         return None
+
+
+def make_date(match: re.Match[str]) -> datetime:
+    """Return the time in UTC of seven groups, from the year to the fraction of a second.
+
+    Raises:
+        ValueError: The date does not exist.
+    """
+    fraction = (match[7] or "")[:6].ljust(6, "0")
+    year, month, day = (int(component or 1) for component in match.group(1, 2, 3))
+    hour, minute, second = (int(component or 0) for component in match.group(4, 5, 6))
+    return datetime(year, month, day, hour, minute, second, int(fraction), tzinfo=UTC)
 
 
 _END = b"\r\n\r\n"
@@ -466,12 +466,7 @@ def _read_record(
     if head is None:
         return None
     reader = make_reader(head)
-    remaining = head.length
-    while remaining:
-        octets = stream.read(min(remaining, MAX_READ))
-        if not octets:
-            raise DamagedRecord(f"the file ends {remaining} bytes before the end of a block", is_cut=True)
-        remaining -= len(octets)
+    for octets in read_block(stream, head.length):
         reader.take(octets)
     end = stream.read_all(len(_END))
     if end != _END:
@@ -480,6 +475,16 @@ def _read_record(
         )
     shares_member = isinstance(stream, GzipMember) and not stream.is_at_end()
     return WarcRecord(start, stream.end, head, reader, shares_member)
+
+
+def read_block(stream: RecordStream, length: int) -> Iterator[bytes]:
+    """Yield the next `length` bytes of a stream. Raises `DamagedRecord` if the stream is shorter."""
+    while length:
+        octets = stream.read(min(length, MAX_READ))
+        if not octets:
+            raise DamagedRecord(f"the file ends {length} bytes before the end of a block", is_cut=True)
+        length -= len(octets)
+        yield octets
 
 
 def _find_next_member(source: RecordSource, offset: int, budget: Budget) -> int | None:

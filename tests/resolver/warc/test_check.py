@@ -91,6 +91,7 @@ def _answer(head: bytes, body: bytes, payload: bytes | None = None, **fields: st
 
 RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http"}
 OK = b"HTTP/1.1 200 OK\r\n"
+EARLY = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked"
 CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
 
@@ -102,6 +103,8 @@ CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
         (_answer(OK + b"Content-Length: 4", b"abc"), ["warc:short"]),
         (_answer(OK + b"Content-Length: 4", b"abc", WARC_Truncated="disconnect"), []),
         (_answer(OK + b"Content-Length: 2", b"abc"), []),
+        (_answer(EARLY + OK + b"Content-Length: 3", b"abc", b"abc"), []),
+        (_answer(EARLY + OK + b"Content-Length: 4", b"abc"), ["warc:short"]),
         (_answer(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 4", b""), []),
         (_answer(CHUNKED, CHUNKS, b"abc"), []),  # as the standard intends
         (_answer(CHUNKED, CHUNKS, CHUNKS), []),  # as most tools do
@@ -180,6 +183,12 @@ def test_archive_check_hostile_files_have_a_fault() -> None:
         assert any(finding.is_fault for finding in findings) == (path.name.split(".")[0] not in readable), (
             path.name
         )
+
+
+def test_list_records_with_interim_response_has_final_status() -> None:
+    (listed,) = list_records(Octets(_answer(EARLY + OK, b"")))
+    assert isinstance(listed, ListedRecord)
+    assert listed.kind == "200"
 
 
 @pytest.mark.parametrize("outcome", [[], {}, None, 1, "other"])
