@@ -132,7 +132,7 @@ def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: in
     print(f"hosts that respond in 0.05 to 5 s, estimated as 1 s: {run.makespan / slowest:.3f} of the slowest")
     with make_plan(compute_sizes(urls, hosts, largest), HostPace(rate=RATE)) as plan:
         for depth in (1.0, 1.25, 2.0):
-            run = simulate(plan.copy_scheduler(), 16, slices_per_slot=depth)
+            run = simulate(plan.scheduler.copy(), 16, slices_per_slot=depth)
             print(f"16 slots, {depth} slices for each: {run.makespan / max(plan.bound, run.work / 16):.3f}")
 
 

@@ -58,8 +58,6 @@ class SliceReport(NamedTuple):
     """The outcome of a slice (batch of requests). The worker reports it to the planner.
 
     Attributes:
-        partition: The number of the partition.
-        number: The number of the slice within its partition.
         unstarted: The requests that were not started within the maximum duration, in their original order.
         counts: The number of requests by status.
         exits: The number of requests by exit status.
@@ -69,8 +67,6 @@ class SliceReport(NamedTuple):
         is_locked: Whether another run had locked the partition, so that no request was started.
     """
 
-    partition: int
-    number: int
     unstarted: tuple[BulkRequest, ...]
     counts: Mapping[str, int]
     exits: Mapping[int, int]

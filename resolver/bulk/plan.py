@@ -18,7 +18,6 @@ import hashlib
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -48,7 +47,7 @@ def choose_partition(host: str, partitions: int = PARTITIONS) -> int:
 
     A host has the same partition in each run, because file names contain the partition number.
     """
-    digest = blake2b(host.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    digest = hashlib.blake2b(host.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % partitions
 
 
@@ -62,6 +61,11 @@ class BulkPlan:
         pace: The rate limit and the concurrency limits for requests to a host.
         partitions: The number of partitions (shards).
         max_seconds: The maximum duration of a batch of requests (slice) in seconds.
+
+    Attributes:
+        scheduler: The scheduler, which counts the waiting requests.
+        requests: The number of all requests.
+        hosts: The number of hosts.
     """
 
     def __init__(
@@ -69,7 +73,7 @@ class BulkPlan:
     ) -> None:
         self.pace = pace
         self._partitions = partitions
-        self._scheduler = BulkScheduler(pace, partitions=partitions, max_seconds=max_seconds)
+        self.scheduler = BulkScheduler(pace, partitions=partitions, max_seconds=max_seconds)
         self._requests = PendingRequests()
         self._running: dict[int, tuple[HostShare, list[tuple[int, int, BulkRequest]]]] = {}
         self._schemes: dict[str, int | None] = {}
@@ -97,12 +101,12 @@ class BulkPlan:
         partition = choose_partition(host or item.url, self._partitions)
         number = self._requests.host(host, partition)
         if number is None:
-            number = self._scheduler.add_host(partition, self._cap(scheme) if host else None)
+            number = self.scheduler.add_host(partition, self._cap(scheme) if host else None)
             self._requests.add_host(number, host, partition)
             self.hosts += bool(host)
         elif host:
-            self._scheduler.lower_cap(number, self._cap(scheme))
-        self._scheduler.add(number)
+            self.scheduler.lower_cap(number, self._cap(scheme))
+        self.scheduler.add(number)
         self._requests.add(number, item)
         self.requests += 1
 
@@ -119,7 +123,7 @@ class BulkPlan:
         A partition has at most one running slice. The next slice comes from the waiting partition with the
         longest remaining time.
         """
-        share = self._scheduler.take()
+        share = self.scheduler.take()
         if share is None:
             return None
         requests = self._list_requests(share)
@@ -139,7 +143,7 @@ class BulkPlan:
         """Return a slice's requests with number and host, in the order in which a worker starts them."""
         requests = []
         for host, number_of in share.counts:
-            interval = self._scheduler.get_interval(host)
+            interval = self.scheduler.get_interval(host)
             for position, (number, item) in enumerate(self._requests.find_first(host, number_of)):
                 requests.append((position * interval, number, host, item))
         requests.sort(key=lambda request: request[:2])
@@ -186,7 +190,7 @@ class BulkPlan:
             raise ValueError(f"{missing.total()} requests in 'unstarted' were not in slice {slice.number}")
         self._requests.forget(started)
         del self._running[slice.partition]
-        self._scheduler.end(share, counts.items(), seconds, idle=idle)
+        self.scheduler.end(share, counts.items(), seconds, idle=idle)
 
     # -- figures
 
@@ -196,17 +200,7 @@ class BulkPlan:
         Among the slices that wait for a worker, the slice with the highest estimate starts first (longest
         processing time first).
         """
-        return self._scheduler.urgency(self._running[slice.partition][0])
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of requests that wait in the work queue."""
-        return self._scheduler.waiting
-
-    @property
-    def ended(self) -> int:
-        """Return the number of finished partitions."""
-        return self._scheduler.ended
+        return self.scheduler.urgency(self._running[slice.partition][0])
 
     @property
     def bound(self) -> float:
@@ -215,20 +209,12 @@ class BulkPlan:
         The slowest host determines the minimum, by its rate limit or its maximum number of concurrent
         requests.
         """
-        return max((seconds for _, _, seconds in self._scheduler.find_slowest(1)), default=0.0)
+        return max((seconds for _, _, seconds in self.scheduler.find_slowest(1)), default=0.0)
 
     def find_largest(self, count: int) -> list[tuple[str, int, float]]:
         """Return the slowest hosts, at most `count`, with their number of requests and seconds."""
-        hosts = self._scheduler.find_slowest(count)
+        hosts = self.scheduler.find_slowest(count)
         return [(self._requests.name(host), requests, seconds) for host, requests, seconds in hosts]
-
-    def histogram(self) -> list[tuple[int, int]]:
-        """Return a histogram of the hosts: (10, 3) means that 3 hosts have 10 to 99 requests each."""
-        return self._scheduler.histogram()
-
-    def copy_scheduler(self) -> BulkScheduler:
-        """Return a copy of the scheduler with all remaining requests, for a simulation."""
-        return self._scheduler.copy()
 
 
 #: The maximum length in bytes of the slug. The slug is the readable text after the digest in a file name.
@@ -390,7 +376,7 @@ class Forecast(NamedTuple):
         bound_by: The host that determines `bound`.
         expected: The estimated duration in seconds, by the number of workers.
         largest: The slowest hosts, each with the number of requests and the duration in seconds.
-        histogram: The result of `BulkPlan.histogram`: a histogram of the number of requests per host.
+        histogram: The result of `BulkScheduler.histogram`: a histogram of the number of requests per host.
         request_seconds: The assumed duration of a request in seconds.
     """
 
@@ -407,7 +393,7 @@ class Forecast(NamedTuple):
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
     """Return the forecast of a plan for workers with `threads` threads each."""
-    runs = {workers: simulate(plan.copy_scheduler(), workers * threads) for workers in WORKERS}
+    runs = {workers: simulate(plan.scheduler.copy(), workers * threads) for workers in WORKERS}
     largest = plan.find_largest(_MAX_HOSTS)
     return Forecast(
         requests=plan.requests,
@@ -417,7 +403,7 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
         bound_by=largest[0][0] if largest else None,
         expected={workers: run.makespan for workers, run in runs.items()},
         largest=tuple(largest),
-        histogram=tuple(plan.histogram()),
+        histogram=tuple(plan.scheduler.histogram()),
         request_seconds=plan.pace.request_seconds,
     )
 

@@ -354,12 +354,6 @@ class BulkScheduler:
         )
         return [(10 ** (length - 1), lengths[length]) for length in range(1, max(lengths, default=0) + 1)]
 
-    @property
-    def ended(self) -> int:
-        """Return the number of finished partitions."""
-        partitions = {number for number, total in zip(self._partition, self._totals, strict=True) if total}
-        return sum(not self._hosts[partition] and partition not in self._running for partition in partitions)
-
 
 # The waiting requests are in a temporary database, so that memory does not grow with the number of requests.
 #
@@ -379,13 +373,6 @@ CREATE TABLE host (number INTEGER PRIMARY KEY, name TEXT NOT NULL, partition INT
 CREATE UNIQUE INDEX named ON host (name, partition);
 BEGIN;
 """
-
-
-class NumberedRequest(NamedTuple):
-    """A request and its number in the order of insertion."""
-
-    number: int
-    item: BulkRequest
 
 
 class PendingRequests:
@@ -449,14 +436,14 @@ class PendingRequests:
             self._database.executemany(insert, self._new)
         self._new.clear()
 
-    def find_first(self, host: int, count: int) -> list[NumberedRequest]:
-        """Return the first `count` waiting requests to a host, in the order of insertion."""
+    def find_first(self, host: int, count: int) -> list[tuple[int, BulkRequest]]:
+        """Return the first `count` waiting requests to a host, with their numbers, in their order."""
         self._create_index()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"
         with _faults():
             rows = self._database.execute(query, (host, count)).fetchall()
         return [
-            NumberedRequest(number, BulkRequest(url, path, None if options is None else json.loads(options)))
+            (number, BulkRequest(url, path, None if options is None else json.loads(options)))
             for number, url, path, options in rows
         ]
 

@@ -257,7 +257,7 @@ class _RunningSlices:
         finally:
             if self._under_way and self._client.status == "running":
                 self._client.cancel(list(self._under_way))
-        if self._plan.waiting:
+        if self._plan.scheduler.waiting:
             raise LocalError(_SCHEDULER_LOST)
         return self._summary(monotonic() - started)
 

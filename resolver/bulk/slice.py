@@ -208,10 +208,7 @@ async def _fetch(
         ledger = await _lock_ledger(output, stack, job.max_seconds)
         if ledger is None:
             seconds = loop.current_time() - started
-            empty = SliceReport(
-                slice.partition, slice.number, slice.items, {}, {}, 0, seconds, slice.pauses or {}
-            )
-            return empty._replace(is_locked=True), []
+            return SliceReport(slice.items, {}, {}, 0, seconds, slice.pauses or {}, is_locked=True), []
         started = loop.current_time()
         hosts: HostScheduler[BatchTask[Outcome]] = hosts_for(job.per_host, job.host_rate)
         for host, seconds in (slice.pauses or {}).items():
@@ -225,8 +222,6 @@ async def _fetch(
             await session.save_slice(slice, output, ledger, batch, outcomes)
         now = loop.current_time()
     report = SliceReport(
-        slice.partition,
-        slice.number,
         unstarted=outcomes.list_remaining(),
         counts=dict(+outcomes.counts),
         exits=dict(outcomes.exits),

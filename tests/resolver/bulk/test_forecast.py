@@ -32,7 +32,7 @@ def test_simulated_run_is_near_the_lower_bound(slots: int) -> None:
         assert done.makespan <= 1.1 * max(plan.bound, done.work / slots)
         assert (done.work / slots > plan.bound) == (slots <= 10)
         assert done.max_in_flight <= slots
-        assert plan.waiting == 0
+        assert plan.scheduler.waiting == 0
 
 
 def test_plan_with_wrong_estimates_learns_host_speed() -> None:
@@ -77,8 +77,8 @@ def test_slices_assigned_in_advance_delay_the_slowest_host() -> None:
     """This is why slices are not assigned in advance."""
     counts = [2_400] + [1_200] * 40
     with make_plan(counts, POLITE) as plan:
-        waits = simulate(plan.copy_scheduler(), 21, slices_per_slot=2)
-        done = simulate(plan.copy_scheduler(), 21)
+        waits = simulate(plan.scheduler.copy(), 21, slices_per_slot=2)
+        done = simulate(plan.scheduler.copy(), 21)
     assert done.max_in_flight == 21
     assert waits.max_in_flight > 21
     assert waits.makespan > 1.1 * done.makespan
@@ -99,7 +99,7 @@ def test_slices_assigned_in_advance_begin_with_the_most_urgent() -> None:
 def test_forecast_reports_bound_and_effect_of_workers() -> None:
     with make_plan(MANY, POLITE) as plan:
         result = forecast(plan, threads=2)
-        assert plan.waiting == sum(MANY)
+        assert plan.scheduler.waiting == sum(MANY)
         done = simulate(plan, 2)
     assert (result.requests, result.hosts, result.bound) == (sum(MANY), len(MANY), SLOWEST)
     assert result.bound_by == "h0.example.org"

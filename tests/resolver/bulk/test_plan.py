@@ -98,10 +98,9 @@ def test_plan_yields_each_request_once_in_host_order_without_host_overlap(
                 for each in begun:
                     done[host_of(each)].append(each)
                 plan.end(ended, rest, data.draw(st.floats(0, 200)))
-            elif plan.waiting == 0:
+            elif plan.scheduler.waiting == 0:
                 break
         assert plan.take() is None
-        assert plan.ended == len({choose_partition(host, partitions) for host in counts})
     assert done == {host: [item(host, number) for number in range(count)] for host, count in counts.items()}
 
 
@@ -301,7 +300,7 @@ def test_files_are_not_bound_by_a_host() -> None:
     with BulkPlan(HostPace(rate=1.0)) as plan:
         for number in range(200):
             plan.add(BulkRequest(f"file:///{number}", f"{number}"), "", "file")
-        assert (plan.hosts, plan.bound, plan.find_largest(1), plan.histogram()) == (0, 0.0, [], [])
+        assert (plan.hosts, plan.bound, plan.find_largest(1), plan.scheduler.histogram()) == (0, 0.0, [], [])
         slices = []
         while (slice := plan.take()) is not None:
             slices.append(slice)
@@ -311,17 +310,17 @@ def test_files_are_not_bound_by_a_host() -> None:
 
 def test_plan_reports_figures() -> None:
     with filled({"a.example": 300, "b.example": 7, "c.example": 10, "d.example": 9}) as plan:
-        assert (plan.requests, plan.hosts, plan.waiting, plan.ended) == (326, 4, 326, 0)
+        assert (plan.requests, plan.hosts, plan.scheduler.waiting) == (326, 4, 326)
         assert plan.bound == 150.0
         assert plan.find_largest(2) == [("a.example", 300, 150.0), ("c.example", 10, 5.0)]
-        assert plan.histogram() == [(1, 2), (10, 1), (100, 1)]
+        assert plan.scheduler.histogram() == [(1, 2), (10, 1), (100, 1)]
         slice = take_slice(plan)
-        assert (plan.waiting, plan.urgency(slice)) == (206, 150.0)
+        assert (plan.scheduler.waiting, plan.urgency(slice)) == (206, 150.0)
         all_of(plan)
-        assert (plan.waiting, plan.ended) == (180, 3)
+        assert plan.scheduler.waiting == 180
         plan.end(slice, (), 60.0)
         all_of(plan)
-        assert (plan.waiting, plan.ended) == (0, 4)
+        assert plan.scheduler.waiting == 0
         assert (plan.requests, plan.bound) == (326, 150.0)
 
 
