@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import NamedTuple
 
 import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
@@ -73,13 +74,12 @@ AT_ONCE = 8
 _STEP = 65_536
 
 
-class _McpSession:
+class _McpSession(NamedTuple):
     """The state that all tool calls of one MCP session share."""
 
-    def __init__(self, tools: Tools, grant: ToolGrant) -> None:
-        self.tools = tools
-        self.grant = grant
-        self.turns = anyio.CapacityLimiter(AT_ONCE)
+    tools: Tools
+    grant: ToolGrant
+    turns: anyio.CapacityLimiter
 
 
 def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
@@ -96,7 +96,7 @@ def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
     @asynccontextmanager
     async def lifespan(_: Server[_McpSession]) -> AsyncIterator[_McpSession]:
         async with grant.session() as session:
-            yield _McpSession(Tools(grant, session), grant)
+            yield _McpSession(Tools(grant, session), grant, anyio.CapacityLimiter(AT_ONCE))
 
     return Server(
         "resolve",

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from mcp_types import Tool, ToolAnnotations
 
@@ -274,6 +275,8 @@ def limit_body(limits: resolver.Limits) -> resolver.Limits:
 class ToolGrant:
     """The permissions of agents: the policy `untrusted` with overrides by the operator, and network settings.
 
+    Each field is a setting of the `Resolver` with the same name.
+
     Raises:
         ValueError: The policy is not `untrusted`.
     """
@@ -297,20 +300,8 @@ class ToolGrant:
 
     def session(self) -> resolver.Resolver:
         """Return the `Resolver` of the tools, which has no credentials."""
-        return resolver.Resolver(
-            policy=self.policy,
-            limits=self.limits,
-            options=self.options,
-            gateways=self.gateways,
-            environment=self.environment,
-            proxy=self.proxy,
-            cafile=self.cafile,
-            family=self.family,
-            news_server=self.news_server,
-            rate=self.rate,
-            strict=self.strict,
-            on_event=_report_progress,
-        )
+        settings = {each.name: getattr(self, each.name) for each in fields(self)}
+        return resolver.Resolver(**cast(resolver.Settings, {**settings, "on_event": _report_progress}))
 
 
 def describe_grant(grant: ToolGrant) -> dict[str, object]:
@@ -432,8 +423,8 @@ class Tools:
         self._store = ResultStore()
         self._conversions = ConversionLimit()
         self._tools: Mapping[str, tuple[ToolFunction, str]] = {
-            "fetch": (self._fetch, "url cursor characters entries raw"),
-            "list": (self._list, "url cursor characters entries"),
+            "fetch": (partial(self._paginate, self._fetch), "url cursor characters entries raw"),
+            "list": (partial(self._paginate, self._list), "url cursor characters entries"),
             "info": (self._info, "url"),
             "explain": (self._explain, "url"),
             "check": (self._check, "url"),
@@ -453,26 +444,29 @@ class Tools:
         except resolver.ResolveError as error:
             return _make_error_answer(error)
 
-    async def _fetch(self, arguments: Arguments) -> ToolAnswer:
-        cursor = arguments.cursor
+    async def _paginate(
+        self, retrieve: Callable[[Arguments], Awaitable[StoredResult]], arguments: Arguments
+    ) -> ToolAnswer:
+        """Return a page; listing entries become members of the JSON object."""
+        cursor, length, width = arguments.cursor, arguments.length, arguments.width
         if cursor is not None:
-            return _make_answer(self._store.find_page(cursor, arguments.length, arguments.width))
-        length, width, raw = arguments.length, arguments.width, arguments.raw
+            page = self._store.find_page(cursor, length, width)
+        else:
+            page = self._store.store_first_page(await retrieve(arguments), length, width)
+        if isinstance(page.content, tuple):
+            return ToolAnswer(page.result.record.with_page({**page.facts, "entries": list(page.content)}))
+        return ToolAnswer(page.result.record.with_page(page.facts), page.content)
+
+    async def _fetch(self, arguments: Arguments) -> StoredResult:
+        raw = arguments.raw
         response = await self._session.fetch(arguments.url)
         page = None
         if not raw and response.entries is None and response.text and is_html(response.media_type):
             page = await convert_html(response.text, response.url, self._conversions)
-        return _make_answer(self._store.store_first_page(_make_stored_result(response, page), length, width))
+        return _make_stored_result(response, page)
 
-    async def _list(self, arguments: Arguments) -> ToolAnswer:
-        cursor = arguments.cursor
-        if cursor is not None:
-            return _make_answer(self._store.find_page(cursor, arguments.length, arguments.width))
-        length, width = arguments.length, arguments.width
-        return _make_answer(self._store.store_first_page(await self._listing(arguments.url), length, width))
-
-    async def _listing(self, url: str) -> StoredResult:
-        records: list[dict[str, object]] = []
+    async def _list(self, arguments: Arguments) -> StoredResult:
+        url, records = arguments.url, list[dict[str, object]]()
         characters = 0
         is_complete = True
         async with self._session.entries(url) as entries:
@@ -520,13 +514,6 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
     """Show CR characters in the bytes that a fetch would send, so that the agent sees each line end."""
     octets = step.get("octets")
     return {**step, "octets": octets.replace("\r", "\\x0d")} if isinstance(octets, str) else dict(step)
-
-
-def _make_answer(page: ResultPage) -> ToolAnswer:
-    """Return the tool result for a page; listing entries become members of the JSON object."""
-    if isinstance(page.content, tuple):
-        return ToolAnswer(page.result.record.with_page({**page.facts, "entries": list(page.content)}))
-    return ToolAnswer(page.result.record.with_page(page.facts), page.content)
 
 
 def _make_stored_result(response: resolver.Response, page: MarkdownPage | None) -> StoredResult:
