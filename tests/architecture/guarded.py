@@ -26,7 +26,6 @@ WRITE_TEXT: Mapping[str, str] = {
 
 #: Classes with the plain text of a URL, and the reason.
 HOLD_PLAIN_URLS: Mapping[str, str] = {
-    "resolver.adapters.fsspec.listings.UrlFacts": "the URL of a response, as fsspec wants it",
     "resolver.bulk.messages.BulkRequest": "input: a worker logs in with the URL",
     "resolver.cli.targets.CommandTarget": "input: the URL as typed",
     "resolver.files.directory.Proven": "the redacted URL of a directory, for patterns only",

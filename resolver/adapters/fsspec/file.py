@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from fsspec.asyn import sync
 from fsspec.spec import AbstractBufferedFile
@@ -32,25 +32,6 @@ NEAR = 1_048_576
 _HELD: set[AbstractAsyncContextManager[object]] = set()
 
 _UNKNOWN = resolver.Validators()
-
-
-class ObjectBytes(Protocol):
-    """The interface for random access to an object. `size` may be unknown before the first response."""
-
-    size: int | None
-
-    async def read(self, start: int | None, stop: int | None) -> bytes:
-        """Return the bytes of a slice of the object.
-
-        Raises:
-            ResolveError: The bytes cannot be read completely.
-        """
-        ...
-
-    async def finish(self) -> None:
-        """Read the remaining bytes if they are few, so that the connection returns to the pool."""
-
-    async def aclose(self) -> None: ...
 
 
 class WholeObject:
@@ -96,6 +77,11 @@ class RemoteObject:
         self._ahead = b""
 
     async def read(self, start: int | None, stop: int | None) -> bytes:
+        """Return the bytes of a slice of the object.
+
+        Raises:
+            ResolveError: The bytes cannot be read completely.
+        """
         async with self._lock:
             depends_on_size = (start or 0) < 0 or (stop or 0) < 0
             if depends_on_size and self.size is None:
@@ -179,6 +165,7 @@ class RemoteObject:
         )
 
     async def finish(self) -> None:
+        """Read the remaining bytes if they are few, so that the connection returns to the pool."""
         if self.size is not None and self.size - self._at <= NEAR:
             with suppress(resolver.ResolveError):
                 while await self._next():
@@ -195,6 +182,10 @@ class RemoteObject:
         if opened is not None:
             _HELD.discard(opened)
             await opened.__aexit__(None, None, None)
+
+
+#: An object with random access. The size may be unknown before the first response.
+ObjectBytes: TypeAlias = WholeObject | RemoteObject
 
 
 def _check_room(session: resolver.Resolver, url: str, count: int) -> None:

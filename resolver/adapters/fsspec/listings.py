@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import datetime
 from errno import ELOOP
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, cast
 from urllib.parse import quote, unquote
 
 from fsspec.asyn import AsyncFileSystem, get_loop, reset_lock, sync_wrapper
@@ -312,8 +311,6 @@ class NamedByUrls(AsyncFileSystem):
 #: further metadata.
 Record: TypeAlias = dict[str, Any]
 
-_NOTHING: Mapping[str, object] = MappingProxyType({})
-
 #: The fsspec type of all objects that can be opened.
 FILE = "file"
 
@@ -325,22 +322,6 @@ _OTHERS = frozenset({resolver.Kind.SEARCH, resolver.Kind.SERVICE, resolver.Kind.
 _WORDS = frozenset({resolver.Kind.INFO, resolver.Kind.ERROR})
 #: Kinds for which a listing does not state whether the entry is a file or a directory.
 OPEN = frozenset({resolver.Kind.UNKNOWN, resolver.Kind.LINK})
-
-
-class UrlFacts(NamedTuple):
-    """The current metadata of an object from the server. `url` is the final URL after redirects."""
-
-    url: str
-    kind: resolver.Kind
-    media_type: str | None
-    validators: resolver.Validators
-    size: int | None
-    modified: datetime | None
-
-
-async def read_facts(url: str, session: resolver.Resolver) -> UrlFacts:
-    async with session.facts(url) as reply:
-        return UrlFacts(reply.url, reply.kind, reply.media_type, reply.validators, reply.size, reply.modified)
 
 
 async def read_entries(url: str, session: resolver.Resolver) -> list[resolver.Entry]:
@@ -367,11 +348,11 @@ def make_record(
     kind: resolver.Kind,
     size: int | None,
     modified: datetime | None,
-    more: Mapping[str, object] = _NOTHING,
+    more: Mapping[str, object] | None = None,
 ) -> Record:
     is_directory = kind in DIRECTORIES
     return {
-        **{fact: value for fact, value in more.items() if value is not None},
+        **{fact: value for fact, value in (more or {}).items() if value is not None},
         "name": name,
         "size": 0 if is_directory else size,
         "type": "directory" if is_directory else "other" if kind in _OTHERS else FILE,
@@ -485,10 +466,12 @@ class FileSystemListings(NamedByUrls):
         more = {**listed, "islink": entry.kind is resolver.Kind.LINK or None}
         return make_record(name, facts.kind, facts.size, facts.modified, more)
 
-    async def _facts(self, name: str) -> UrlFacts:
-        return await read_facts(self._url(name), await self._session())
+    async def _facts(self, name: str) -> resolver.StreamingResponse:
+        """Return the current metadata of an object from the server, without the body."""
+        async with (await self._session()).facts(self._url(name)) as reply:
+            return reply
 
-    def _record(self, name: str, facts: UrlFacts) -> Record:
+    def _record(self, name: str, facts: resolver.StreamingResponse) -> Record:
         more = {"media_type": facts.media_type, "ETag": facts.validators.etag}
         return make_record(name, facts.kind, facts.size, facts.modified, more)
 
@@ -504,7 +487,7 @@ class FileSystemListings(NamedByUrls):
                 return make_record(name, resolver.Kind.DIRECTORY, 0, facts.modified)
             return self._record(name, facts)
 
-    async def _is_index(self, name: str, facts: UrlFacts) -> bool:
+    async def _is_index(self, name: str, facts: resolver.StreamingResponse) -> bool:
         """Return whether a document is an index page, with links to URLs below its own URL."""
         if not self.pages or not facts.url.endswith("/"):
             return False
@@ -634,14 +617,6 @@ class GlobPattern:
         return f"{host}{slash}{path if self._magic.match('?') else path.replace('?', '[?]')}"
 
 
-class WalkableTree(Protocol):
-    """The methods of a file system that a recursive walk calls."""
-
-    async def _ls(self, path: str, detail: bool = True, refresh: bool = False) -> list[Record]: ...
-
-    def key(self, name: str) -> str: ...
-
-
 class FileSystemWalk:
     """A recursive walk through a directory tree, with the set of visited directories.
 
@@ -654,7 +629,7 @@ class FileSystemWalk:
     """
 
     def __init__(
-        self, tree: WalkableTree, depth: int | None, topdown: bool, on_error: object, detail: bool
+        self, tree: FileSystemListings, depth: int | None, topdown: bool, on_error: object, detail: bool
     ) -> None:
         self._tree = tree
         self._depth = depth
