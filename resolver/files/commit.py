@@ -154,14 +154,16 @@ def _reports_errors() -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class PendingPartFile:
-    """A complete file during the commit. Its bytes are in NAME.part.
+class PendingFile:
+    """A complete file during the commit.
 
     Methods raise `OSError` and `LocalError`.
 
     Attributes:
         ready: A callback between the sync and the renaming, or None. The errors of the callback are raised.
+        octets: The bytes of a file in memory, before NAME.part exists. None for a file in NAME.part.
         fd: The descriptor to sync, after `complete`.
+        nameless: The descriptor of the unnamed file; -1 without an unnamed file.
         error: The exception that was raised in a step of the commit, or None.
     """
 
@@ -169,13 +171,30 @@ class PendingPartFile:
     modified: datetime | None
     meta: bytes | None
     ready: Ready | None
+    octets: bytes | bytearray | None = None
     fd: int = -1
+    nameless: int = -1
     error: BaseException | None = None
 
     def complete(self) -> None:
         """Write the bytes that are still in memory."""
-        self.part.record_state(self.part.known, complete=True)
-        self.fd = self.part.fd
+        part, octets = self.part, self.octets
+        if octets is None or self.meta is not None or not part.is_free:
+            return self._complete_part()
+        if (fd := part.directory.create_nameless()) is None:
+            return self._complete_part()
+        self.fd = self.nameless = fd
+        part.open_number = next(open_numbers)
+        write_all(fd, octets, part.path)
+        return set_time(fd, self.modified)
+
+    def _complete_part(self) -> None:
+        """Write the bytes in memory to NAME.part, and record that NAME.part is complete."""
+        part = self.part
+        if self.octets is not None:
+            part.write_buffer(self.octets)
+        part.record_state(part.known, complete=True)
+        self.fd = part.fd
         set_time(self.fd, self.modified)
 
     def publish(self, *, durable: bool) -> None:
@@ -184,42 +203,6 @@ class PendingPartFile:
         Args:
             durable: Whether the directory is also synced.
         """
-        self.part.publish(self.meta, durable=durable)
-
-    def invalidate(self) -> None:
-        """Discard the file when it is closed, so that a later run does not resume it.
-
-        After a failed sync, Linux may drop the data, although the next sync of the same file succeeds.
-        """
-        self.part.can_resume = False
-
-    def close(self) -> None:
-        """Abandon an unnamed file. The `PartialFile` closes NAME.part."""
-
-
-@dataclass(eq=False, repr=False)
-class UnopenedPart(PendingPartFile):
-    """A pending file whose bytes are in memory, before NAME.part exists."""
-
-    octets: bytes | bytearray = b""
-    nameless: int = -1
-
-    def complete(self) -> None:
-        part = self.part
-        fd = part.directory.create_nameless() if self.meta is None and part.is_free else None
-        if fd is None:
-            return self._create_part()
-        self.fd = self.nameless = fd
-        part.open_number = next(open_numbers)
-        write_all(fd, self.octets, part.path)
-        return set_time(fd, self.modified)
-
-    def _create_part(self) -> None:
-        """Write the bytes from memory to NAME.part."""
-        self.part.write_buffer(self.octets)
-        super().complete()
-
-    def publish(self, *, durable: bool) -> None:
         part = self.part
         if self.nameless == -1:
             return part.publish(self.meta, durable=durable)
@@ -230,7 +213,7 @@ class UnopenedPart(PendingPartFile):
                 raise make_taken_error(part.path) from error
             has_name = False
         if not has_name:
-            self._create_part()
+            self._complete_part()
             sync_file(self.fd)
             return part.publish(None, durable=durable)
         if durable:
@@ -238,6 +221,7 @@ class UnopenedPart(PendingPartFile):
         return part.close()
 
     def close(self) -> None:
+        """Abandon an unnamed file. The `PartialFile` closes NAME.part."""
         if self.nameless != -1:
             os.close(self.nameless)
         self.nameless = -1
@@ -277,7 +261,7 @@ class GroupCommit:
         self._run: object = None
         self._next_group: _CommitGroup | None = None
 
-    async def finish(self, file: PendingPartFile) -> None:
+    async def finish(self, file: PendingFile) -> None:
         """Complete the file, sync it, call its `ready`, and give the file its final name.
 
         A cancellation takes effect only after the commit is complete. With trio, a cancellation takes effect
@@ -326,15 +310,15 @@ class _CommitGroup:
     work: Background
 
     def __init__(self) -> None:
-        self.files: list[PendingPartFile] = []
+        self.files: list[PendingFile] = []
         self.is_over = False
 
 
-def _perform(files: Sequence[PendingPartFile], sync: Sync) -> None:
+def _perform(files: Sequence[PendingFile], sync: Sync) -> None:
     """Perform the commits. The caller is a worker thread, because a sync to the disk may take seconds."""
-    writes: dict[Callable[[], None], list[PendingPartFile]] = {}
+    writes: dict[Callable[[], None], list[PendingFile]] = {}
 
-    def record(file: PendingPartFile) -> None:
+    def record(file: PendingFile) -> None:
         if file.ready is not None:
             writes.setdefault(file.ready(os.fstat(file.fd).st_ino), []).append(file)
 
@@ -347,7 +331,7 @@ def _perform(files: Sequence[PendingPartFile], sync: Sync) -> None:
         for file in completed:
             if (error := failed.get(file.fd)) is not None:
                 file.error = error
-                file.invalidate()
+                file.part.can_resume = False  # After a failed sync, Linux may drop the data.
     _perform_each(completed, record)
     for write, recorded in writes.items():
         try:
@@ -358,7 +342,7 @@ def _perform(files: Sequence[PendingPartFile], sync: Sync) -> None:
     _perform_each(completed, lambda file: file.publish(durable=sync == "always"))
 
 
-def _perform_each(files: Sequence[PendingPartFile], perform: Callable[[PendingPartFile], None]) -> None:
+def _perform_each(files: Sequence[PendingFile], perform: Callable[[PendingFile], None]) -> None:
     """Call the function for each commit without an error."""
     for file in files:
         if file.error is None:

@@ -38,7 +38,7 @@ from protocols.contract import Validators
 from protocols.errors import LocalError
 from protocols.options import NOTHING
 from resolver.files.atomic import sync_file, write_all
-from resolver.files.commit import GroupCommit, PendingPartFile, Ready, UnopenedPart, allocate, start_writeback
+from resolver.files.commit import GroupCommit, PendingFile, Ready, allocate, start_writeback
 from resolver.files.directory import sync_directory
 from resolver.files.faults import closing_descriptor, convert_faults, writing_fault
 from resolver.files.part import Existing, PartFile, Segment
@@ -371,19 +371,12 @@ class PartialFile:
             meta: The content of the sidecar, or None for no sidecar.
             ready: A callback that records the synced file before the file is renamed; see `Ready`.
         """
-        octets = self._buffer
-        part = self._part
-        pending = (
-            PendingPartFile(part, modified, meta, ready)
-            if octets is None
-            else UnopenedPart(part, modified, meta, ready, octets=octets)
-        )
         try:
-            await self._commits.finish(pending)
+            await self._commits.finish(PendingFile(self._part, modified, meta, ready, self._buffer))
         except OSError as error:
             raise writing_fault(error, self.path) from error
         finally:
-            if not part.is_waiting:
+            if not self._part.is_waiting:
                 self._buffer = None
 
     def keep(self) -> None:

@@ -15,7 +15,7 @@ import pytest
 from resolver import Outcome, Resolver
 from resolver.files import local as file
 from resolver.files import partial_file
-from resolver.files.commit import UnopenedPart
+from resolver.files.commit import PendingFile
 from resolver.files.part import PartFile
 from resolver.ledger.book import Ledger
 from resolver.loops import running
@@ -57,8 +57,8 @@ WORK = {
     "its digest": (partial_file, "_hash_block", 1, LARGE),
     "that it is whole": (PartFile, "record_state", 2, LARGE),
     "its name": (PartFile, "publish", 1, LARGE),
-    "a small one": (UnopenedPart, "complete", 1, SMALL),
-    "the name of a small one": (UnopenedPart, "publish", 1, SMALL),
+    "a small one": (PendingFile, "complete", 1, SMALL),
+    "the name of a small one": (PendingFile, "publish", 1, SMALL),
 }
 
 

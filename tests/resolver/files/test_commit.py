@@ -16,7 +16,7 @@ import trio
 from resolver import LocalError, Resolver, Validators
 from resolver.files import commit as durable
 from resolver.files import commit as group_commit
-from resolver.files.commit import GroupCommit, PendingPartFile, Sync, UnopenedPart
+from resolver.files.commit import GroupCommit, PendingFile, Sync
 from resolver.files.directory import DirectoryHandle
 from resolver.files.part import PartFile
 from resolver.files.partial_file import PartialFile
@@ -273,10 +273,8 @@ def test_group_is_synced_by_descriptor_that_was_opened_first(
         part.open()
         os.write(part.fd, part.name.encode())
     assert all(part.can_buffer() for part in small)
-    files = [UnopenedPart(part, WHEN, None, None, octets=part.name.encode()) for part in small]
-    durable._perform(
-        [*files, *(PendingPartFile(part, WHEN, None, None) for part in reversed(opened))], "group"
-    )
+    files = [PendingFile(part, WHEN, None, None, octets=part.name.encode()) for part in small]
+    durable._perform([*files, *(PendingFile(part, WHEN, None, None) for part in reversed(opened))], "group")
     for file in files:
         file.close()
     assert synced == [b"three"]
