@@ -96,7 +96,7 @@ async def _get_attachments(
     started = trio.current_time()
 
     def reserve(name: str, url: str) -> str:
-        path = reservation.reserve(name, url)
+        path = reservation.names.reserve(name, url)
         command.own_files.check(os.path.join(directory, path))
         return path
 

@@ -144,7 +144,8 @@ class SavingOne:
         self._reservation = claim
         self._parsed: Url | None = None
         self.host = self.scheme = ""
-        self.is_alone = request.path is None or batch.exists == "rename" or claim.reserve_exact(request.path)
+        path, names = request.path, claim.names
+        self.is_alone = path is None or batch.exists == "rename" or names.reserve_exact(path)
         with suppress(ResolveError):  # `run` raises the same error again
             self._parsed = url = make_url(request.url, origin=request.origin)
             self.host, self.scheme = host_key(url), url.scheme

@@ -315,10 +315,13 @@ class NameReservations:
 
 
 class NameReservation:
-    """The reserved file names of one URL; `number` is the position of the URL in the list."""
+    """The reserved file names of one URL; `number` is the position of the URL in the list.
+
+    `names` has the reservations of all URLs.
+    """
 
     def __init__(self, names: NameReservations, number: int) -> None:
-        self._names = names
+        self.names = names
         self._path_by_name: dict[str, str] = {}
         self.number = number
 
@@ -327,22 +330,11 @@ class NameReservation:
         """Return the path that was reserved first, or None if no path is reserved."""
         return next(iter(self._path_by_name.values()), None)
 
-    def reserve_exact(self, path: str) -> bool:
-        """Reserve exactly this path; see `NameReservations.reserve_exact`."""
-        return self._names.reserve_exact(path)
-
-    def reserve(self, path: str, url: str) -> str:
-        """Reserve and return a path that is unique in the run.
-
-        Each call returns another path.
-        """
-        return self._names.reserve(path, url)
-
     def take(self, path: str, url: str) -> str:
         """Reserve and return a path for this URL.
 
         Repeated calls with the same `path` return the same path. `url` is the redacted URL.
         """
         if path not in self._path_by_name:
-            self._path_by_name[path] = self._names.reserve(path, url)
+            self._path_by_name[path] = self.names.reserve(path, url)
         return self._path_by_name[path]
