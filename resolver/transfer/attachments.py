@@ -202,7 +202,6 @@ class AttachmentSaver:
             url=response.url,
             requested_url=response.requested_url,
             findings=response.findings,
-            verified=(),
             elapsed=self._clock.elapsed,
             retrieved=response.retrieved,
             peer=response.peer,
@@ -210,8 +209,6 @@ class AttachmentSaver:
             chain=response.chain,
             path=path,
             bytes=0,
-            resumed_from=0,
-            digest=None,
             attempts=1,
         )
 

@@ -94,9 +94,9 @@ class Retrieved(Facts):
     extra: Mapping[str, JsonValue] | None = None
     url: Masked
     requested_url: Masked
-    findings: tuple[Finding, ...]
-    verified: tuple[str, ...]
-    elapsed: float
+    findings: tuple[Finding, ...] = ()
+    verified: tuple[str, ...] = ()
+    elapsed: float = 0.0
     retrieved: datetime = field(default_factory=partial(datetime.now, UTC))
     peer: str | None = None
     proxy: Masked | None = None
@@ -187,9 +187,9 @@ class Saved(Retrieved):
 
     path: str | None
     bytes: int
-    resumed_from: int
-    digest: str | None
-    attempts: int
+    resumed_from: int = 0
+    digest: str | None = None
+    attempts: int = 0
     skipped: bool = False
     mirror: Masked | None = None
 

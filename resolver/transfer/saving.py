@@ -525,12 +525,7 @@ class Saver:
             requested_url=self._shown,
             path=self._path,
             bytes=read_size(self._path),
-            resumed_from=0,
             kind=Kind.DOCUMENT,
-            digest=None,
-            findings=(),
-            verified=(),
-            attempts=0,
             elapsed=self._clock.elapsed,
             skipped=True,
         )

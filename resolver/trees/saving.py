@@ -278,7 +278,6 @@ class GroupMailbox:
             bytes=self._box.size,
             resumed_from=before,
             kind=Kind.GROUP,
-            digest=None,
             findings=(Finding(f"{self._url.scheme}:article-gone", "warn", detail),) if self._missing else (),
             verified=("terminator",),
             attempts=1,

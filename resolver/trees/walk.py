@@ -171,19 +171,9 @@ class TreeItem:
         finding = await robots.check(self.url, self.tree.top.origin, self.tree.referrer)
         if finding is None:
             return None
+        url, kind = self.url.shown, Kind(self.row.kind)
         return Saved(
-            url=self.url.shown,
-            requested_url=self.url.shown,
-            path=None,
-            bytes=0,
-            resumed_from=0,
-            kind=Kind(self.row.kind),
-            digest=None,
-            findings=(finding,),
-            verified=(),
-            attempts=0,
-            elapsed=0.0,
-            skipped=True,
+            url=url, requested_url=url, path=None, bytes=0, kind=kind, findings=(finding,), skipped=True
         )
 
 
