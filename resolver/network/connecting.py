@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 def unwrap_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the exception of a group: an interrupt first, then an error, then a cancellation."""
-    leaves = list(_iterate_leaves(group))
-    cancelled = [leaf for leaf in leaves if is_cancel(type(leaf))]
-    errors = [leaf for leaf in leaves if isinstance(leaf, Exception)]
-    interrupts = [leaf for leaf in leaves if leaf not in errors and leaf not in cancelled]
-    return (interrupts + errors + cancelled)[0]
+    return min(_iterate_leaves(group), key=_rank_leaf)
+
+
+def _rank_leaf(leaf: BaseException) -> int:
+    return 1 if isinstance(leaf, Exception) else 2 if is_cancel(type(leaf)) else 0
 
 
 def _iterate_leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

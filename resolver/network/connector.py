@@ -51,10 +51,9 @@ class Connector:
         self.bounds: Bounds | None = None
         self._settings: StreamSettings | None = None
         self._for_data = False
+        self._target: str | None = None
+        self.stream_type = TappedStream if self._shared.taps else SocketStream
         bucket = self._shared.bucket
-        self.stream_type = SocketStream
-        if self._shared.taps:
-            self.stream_type = TappedStream
         #: The rate limit for all connections of this URL.
         self.throttle = None if bucket is None else Throttle(bucket, running())
 
@@ -143,12 +142,12 @@ class Connector:
         except BaseException:
             await stream.aclose()
             raise
-        self.peer = address
+        self.record_peer(stream)
         return stream
 
     def record_peer(self, stream: SocketStream) -> None:
-        """Record the address of the current connection."""
-        self.peer = stream.peer
+        """Record the address of the current connection, and the host at the far end of a tunnel."""
+        self.peer, self._target = stream.address, stream.tunnel_host
 
     def _report(self, report: OnEvent, stream: SocketStream, port: int, tls: bool) -> None:
         """Report the connection to the listener; the listener may raise any exception."""
@@ -277,7 +276,6 @@ class ProxyConnector(Connector):
         assert admission.route is not None
         self._route = admission.route
         self._proxy = admission.route.proxy
-        self._target: str | None = None
         self._via_proxy = f" through the proxy {self._proxy.shown}"
 
     @property
@@ -288,9 +286,6 @@ class ProxyConnector(Connector):
         """
         addresses = literal_addresses(self._target or self._admission.place[0])
         return None if addresses is None else addresses[0]
-
-    def record_peer(self, stream: SocketStream) -> None:
-        self.peer, self._target = stream.address, stream.tunnel_host
 
     def pool_key(self, host: str, port: int, tls: bool) -> Hashable:
         """Return the connection pool key; all hosts behind a forwarding proxy share it."""
@@ -393,7 +388,7 @@ class ProxyConnector(Connector):
                 if not opened:
                     await stream.aclose()
             if opened:
-                stream.set_tunnel_host(hosts[0])
+                stream.peer = stream.tunnel_host = hosts[0]
                 return stream
 
 

@@ -52,9 +52,10 @@ class SentSecrets:
             longest = sorted(octets, key=len, reverse=True)
             whole = [re.escape(secret) for secret in longest if len(secret) >= _SHORT]
             self._long = re.compile(b"|".join(whole)) if whole else None
-            self._in_octets = re.compile(b"|".join(map(_octet_pattern, longest)))
+            octet_patterns = (_make_pattern(secret.decode("latin-1")) for secret in longest)
+            self._in_octets = re.compile("|".join(octet_patterns).encode("latin-1"))
             forms = dict.fromkeys(form for secret in longest for form in _forms(secret))
-            self.in_text = re.compile("|".join(map(_text_pattern, forms)))
+            self.in_text = re.compile("|".join(map(_make_pattern, forms)))
 
     def hide(self, octets: bytes) -> bytes:
         return octets if self._in_octets is None else self._in_octets.sub(_HIDDEN.encode(), octets)
@@ -214,12 +215,7 @@ def _overlap(octets: bytes, secret: bytes) -> int:
     return next((n for n in range(min(max_length, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
 
 
-def _octet_pattern(secret: bytes) -> bytes:
-    pattern = re.escape(secret)
-    return rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % pattern if len(secret) < _SHORT else pattern
-
-
-def _text_pattern(form: str) -> str:
+def _make_pattern(form: str) -> str:
     pattern = re.escape(form)
     return rf"(?<![0-9A-Za-z]){pattern}(?![0-9A-Za-z])" if len(form) < _SHORT else pattern
 

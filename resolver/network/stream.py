@@ -337,10 +337,6 @@ class SocketStream:
         for peer in dict.fromkeys((self.peer, self.address)):
             self._settings.check_secret(peer, self.secured, line.secrets)
 
-    def set_tunnel_host(self, host: str) -> None:
-        """Record an established proxy tunnel to the host."""
-        self.peer = self.tunnel_host = host
-
     def put_back(self, octets: bytes) -> None:
         """Put received bytes back, for the next reader."""
         assert not self._unread, "bytes can be put back only once"

@@ -49,7 +49,8 @@ BODIES = {
 class Drip:
     """A connection that delivers its first bytes immediately, then one byte every `PAUSE` seconds forever."""
 
-    peer = PUBLIC
+    peer = address = PUBLIC
+    tunnel_host = None
     secured = False
     agreed = None
     close_notify_seen = False
