@@ -67,12 +67,6 @@ def is_directory(path: str) -> bool:
         return False
 
 
-def check_no_directory(path: str) -> None:
-    """Raise `LocalError` if the path is a directory, which is neither replaced nor the expected file."""
-    if is_directory(path):
-        raise make_irregular_error(path)
-
-
 def is_skipped(path: str) -> bool:
     """Return whether `exists="skip"` keeps a file with the name.
 

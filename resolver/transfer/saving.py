@@ -26,10 +26,11 @@ from resolver.files.names import (
     NameTaken,
     check_free,
     check_name,
-    check_no_directory,
     check_parents,
     free_name,
+    is_directory,
     is_skipped,
+    make_irregular_error,
     read_size,
     read_validators,
 )
@@ -352,7 +353,8 @@ class Saver:
         Raises errors that can be detected locally. The metadata is requested only if the result depends on
         the modification time of the object.
         """
-        check_no_directory(self._path)
+        if is_directory(self._path):
+            raise make_irregular_error(self._path)
         if self._existing is not None:
             facts = self._first._replace(options=replace(self._first.options, want="facts"))
             reply = await self._retrier([facts], MemoryStore(), skip).retry(self._clock)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, nullcontext
-from typing import Literal, TypeAlias, TypedDict, Unpack
+from typing import Literal, TypeAlias, Unpack
 
-from protocols.contract import Finding, HostUrl, Limits, Line, Origin
+from protocols.contract import Finding, HostUrl, Limits, Line
 from protocols.errors import (
     Disconnected,
     LimitExceeded,
@@ -37,6 +37,7 @@ from resolver.network.events import Warned
 from resolver.network.stream import SocketStream
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
+from resolver.transfer.settings import Provenance
 from resolver.url import registry
 
 # The client side of a telnet connection (RFC 854): parsing of received bytes, and encoding of input.
@@ -346,8 +347,11 @@ class TerminalSession:
         return Truncated(reason, received=self._received)
 
 
-class TerminalWindow(TypedDict, total=False):
-    """The keywords of `Resolver.open_terminal`: terminal size, terminal type, charset and provenance."""
+class TerminalWindow(Provenance, total=False):
+    """The keywords of `Resolver.open_terminal`: terminal size, terminal type, charset and provenance.
+
+    A session for a URL with the origin `derived` is refused (S18).
+    """
 
     size: tuple[int, int]
     """The terminal size in columns and rows; the default is 80 and 24."""
@@ -357,12 +361,6 @@ class TerminalWindow(TypedDict, total=False):
 
     charset: str | None
     """The charset of `decoded` and `send_line`; None means UTF-8."""
-
-    origin: Origin
-    """How the URL was chosen; the default is `user`. A session for a `derived` URL is refused (S18)."""
-
-    referrer: tuple[str, str | None] | None
-    """The URL that led to this one, and the address from which it was fetched."""
 
 
 @asynccontextmanager
