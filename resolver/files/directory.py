@@ -185,16 +185,13 @@ class DirectoryHandle:
         except FileNotFoundError:
             if not self._make:
                 raise
-            self._make_top(top)
+            if self._directory_hold is None:
+                os.makedirs(top, exist_ok=True)
+            else:
+                self._directory_hold.make(top)
             self.fd = spare_descriptor(os.open(top, _PATH_FLAGS))
         if self._below is not None:
             self._open_below(self._below)
-
-    def _make_top(self, path: str) -> None:
-        if self._directory_hold is None:
-            os.makedirs(path, exist_ok=True)
-        else:
-            self._directory_hold.make(path)
 
     def _open_below(self, below: str) -> None:
         is_inside = os.path.join(self._shown, "").startswith(below)

@@ -237,21 +237,18 @@ class Maildir:
                 for folder in self._folders.values():
                     folder.hold()
                 for name in ("new", "cur"):
-                    self._read(self._folders[name])
+                    self._read(name)
             except BaseException:
                 self.close()
                 raise
 
-    def _read(self, folder: DirectoryHandle) -> None:
-        for name in os.listdir(os.path.join(self._path, self._find_name(folder))):
+    def _read(self, folder: str) -> None:
+        for name in os.listdir(os.path.join(self._path, folder)):
             number = name.partition(":")[0].removesuffix(self._ending).partition(".")[2]
             if name.partition(":")[0].endswith(self._ending) and number.isdigit() and number.isascii():
                 self.numbers.add(int(number))
-                status = folder.status_of(name)
+                status = self._folders[folder].status_of(name)
                 self.size += 0 if status is None else status.st_size
-
-    def _find_name(self, folder: DirectoryHandle) -> str:
-        return next(name for name, candidate in self._folders.items() if candidate is folder)
 
     def add(self, number: int, moment: datetime, article: bytes) -> None:
         octets = _with_lines(article)

@@ -91,10 +91,10 @@ class PartFile:
         self,
         path: str,
         *,
-        exists: Existing,
         source: str,
-        adopt: bool,
-        make_directory: bool,
+        exists: Existing = "fail",
+        adopt: bool = False,
+        make_directory: bool = False,
         below: str | None = None,
         meta: bool = False,
     ) -> None:

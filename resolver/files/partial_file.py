@@ -462,7 +462,7 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
     Returns:
         Whether the file now has its final name.
     """
-    part = _make_part(path, source, below)
+    part = PartFile(path, source=source, below=below)
     try:
         if os.path.lexists(path):
             return has_inode(path, inode, size) and _finish_killed_rename(part)
@@ -488,15 +488,10 @@ def finish_killed_run(path: str, source: str, below: str | None = None) -> None:
     Errors are ignored, and all other files stay unchanged.
     """
     if os.path.lexists(path + STATE_SUFFIX):
-        part = _make_part(path, source, below)
+        part = PartFile(path, source=source, below=below)
         with suppress(OSError, LocalError):
             part.finish_killed_run()
         part.close()
-
-
-def _make_part(path: str, source: str, below: str | None) -> PartFile:
-    """Return the partial file of a killed run; it does not replace a file with the final name."""
-    return PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
 
 
 def _finish_killed_rename(part: PartFile) -> bool:

@@ -65,20 +65,16 @@ class Sidecar:
         self._exists(self._name)
         self._exists(self._temporary)
 
-    def prepare(self, octets: bytes) -> None:
-        """Write the sidecar to a temporary file, and sync the temporary file."""
-        self._forget(self._temporary)
-        fd = self._directory.create(self._temporary, _MODE)
-        with whole_file(fd, (octets,), partial(self._directory.forget, self._temporary)) as status:
-            self._prepared = status
-
     def prepare_rename(self, octets: bytes | None) -> None:
-        """Write the new sidecar to a temporary file, and remove the old sidecar, before the file is renamed.
+        """Write and sync the new sidecar to a temporary file, and remove the old sidecar, before the rename.
 
         The old sidecar describes the replaced file, so it is removed even without a new sidecar.
         """
         if octets is not None:
-            self.prepare(octets)
+            self._forget(self._temporary)
+            fd = self._directory.create(self._temporary, _MODE)
+            with whole_file(fd, (octets,), partial(self._directory.forget, self._temporary)) as status:
+                self._prepared = status
             self.forget()
         else:
             self.discard_temporary()
@@ -102,14 +98,11 @@ class Sidecar:
             try:
                 self._directory.rename(self._temporary, self._name)
             except FileExistsError as error:
-                if not self._has_both_names():
+                # If a run was killed between link and unlink, the sidecar has both names.
+                status = self._directory.status_of(self._temporary)
+                if status is None or not self._directory.has(self._name, status):
                     raise self._directory.make_foreign_error(self._name) from error
                 self._directory.forget(self._temporary)
-
-    def _has_both_names(self) -> bool:
-        """Return whether a run was killed between link and unlink: the sidecar has both names."""
-        status = self._directory.status_of(self._temporary)
-        return status is not None and self._directory.has(self._name, status)
 
     def _forget(self, name: str) -> bool:
         """Remove a sidecar file, and return whether the file existed."""
