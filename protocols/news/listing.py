@@ -10,7 +10,8 @@ fields, is skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.contract import Reply
@@ -38,57 +39,38 @@ ArticleUrl: TypeAlias = "Callable[[bytes, int, bytes | None], str | None]"
 GroupUrl: TypeAlias = "Callable[[bytes], str | None]"
 
 
-def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
-    """Return the function that builds the URLs of the articles in the group at `parent`."""
-    if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
-        build_url = _group_builder(parent)
-        return lambda group, number, message_id: build_url(group, number)
+class EntryUrls:
+    """The URLs of the entries in the listing at `parent`."""
 
-    def by_message_id(group: bytes, number: int, message_id: bytes | None) -> str | None:
-        if message_id is None:
-            return None
-        return _build(build_news, _news_url(parent, message_id=message_id))
+    def __init__(self, parent: NewsUrl | NntpUrl) -> None:
+        host, port, default_port = parent.host, parent.port, parent.default_port
+        self._parent: NewsUrl | NntpUrl
+        if isinstance(parent, NewsUrl) and (host is None or parent.scheme != "news"):
+            self._parent = NewsUrl(scheme=parent.scheme, host=host, port=port, default_port=default_port)
+        else:
+            scheme = "nntps" if parent.scheme == "nntps" else "nntp"
+            self._parent = NntpUrl(scheme=scheme, host=host or "", port=port, default_port=default_port)
+        # All articles of a listing are in the same group.
+        self._group_url = lru_cache(maxsize=1)(partial(_build_group_url, self._parent))
 
-    return by_message_id
+    def article(self, group: bytes, number: int, message_id: bytes | None) -> BuiltUrl | None:
+        """Return the URL of an article, or None."""
+        if isinstance(self._parent, NewsUrl):
+            if message_id is None:
+                return None
+            return _build(build_news, replace(self._parent, message_id=message_id))
+        url = self._group_url(group)
+        return BuiltUrl(f"{url}/{number}") if url is not None and is_article(number) else None
 
-
-def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
-    """Return the function that builds the URLs of groups in the list at `parent`."""
-    if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
-        build_url = _group_builder(parent)
-        return lambda group: build_url(group, None)
-    return lambda group: None if b"*" in group else _build(build_news, _news_url(parent, group=group))
-
-
-def _group_builder(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl | None]:
-    scheme = "nntps" if parent.scheme == "nntps" else "nntp"
-    host = parent.host or ""
-
-    @lru_cache(maxsize=1)  # caches one group: all articles of a listing are in the same group
-    def build_group(group: bytes) -> str | None:
-        url = NntpUrl(
-            scheme=scheme, host=host, port=parent.port, default_port=parent.default_port, group=group
-        )
-        return _build(build_nntp, url)
-
-    def build(group: bytes, number: int | None) -> BuiltUrl | None:
-        url = build_group(group)
-        if url is None or number is None:
-            return None if url is None else BuiltUrl(url)
-        return BuiltUrl(f"{url}/{number}") if is_article(number) else None
-
-    return build
+    def group(self, name: bytes) -> BuiltUrl | None:
+        """Return the URL of a group, or None."""
+        return self._group_url(name)
 
 
-def _news_url(parent: NewsUrl, *, group: bytes | None = None, message_id: bytes | None = None) -> NewsUrl:
-    return NewsUrl(
-        scheme=parent.scheme,
-        host=parent.host,
-        port=parent.port,
-        default_port=parent.default_port,
-        group=group,
-        message_id=message_id,
-    )
+def _build_group_url(parent: NewsUrl | NntpUrl, name: bytes) -> BuiltUrl | None:
+    if isinstance(parent, NntpUrl):
+        return _build(build_nntp, replace(parent, group=name))
+    return None if b"*" in name else _build(build_news, replace(parent, group=name))
 
 
 def _build(build: Callable[[U], str], url: U) -> BuiltUrl | None:
@@ -451,7 +433,7 @@ def make_group_reply(url: NewsUrl | NntpUrl, span: GroupRange, limits: Limits) -
             "first": None if span.is_empty else span.first,
             "cut": span.has_older,
         },
-        listing=OverviewReader(group, article_urls(url), limits.line, findings),
+        listing=OverviewReader(group, EntryUrls(url).article, limits.line, findings),
         findings=findings,
     )
 
@@ -462,5 +444,5 @@ def make_groups_reply(url: NewsUrl | NntpUrl, count: int | None, limits: Limits)
     pattern = url.group or b"*"
     extra: dict[str, JsonValue] = {"pattern": decode_text(pattern), "count": count}
     findings: list[Finding] = []
-    groups = GroupReader(pattern, group_urls(url), limits.line, findings)
+    groups = GroupReader(pattern, EntryUrls(url).group, limits.line, findings)
     return Reply(kind=Kind.DIRECTORY, media_type=_LISTING, extra=extra, listing=groups, findings=findings)

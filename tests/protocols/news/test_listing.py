@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from protocols.news.article import parse_head
 from protocols.news.listing import (
     ActiveLine,
+    EntryUrls,
     GroupReader,
     OverviewReader,
-    article_urls,
     count_groups,
     encode_overview,
-    group_urls,
     matches,
     parse_active,
     parse_description,
@@ -364,13 +363,13 @@ GROUPS = [
 
 @pytest.mark.parametrize(("listed", "child"), ARTICLES)
 def test_article_urls_follow_listing_url(listed: str, child: str) -> None:
-    assert article_urls(news_url(listed))(b"a.b", 7, b"m@x") == child
+    assert EntryUrls(news_url(listed)).article(b"a.b", 7, b"m@x") == child
     assert parse(child).text == child
 
 
 @pytest.mark.parametrize(("listed", "child"), GROUPS)
 def test_group_urls_follow_listing_url(listed: str, child: str) -> None:
-    assert group_urls(news_url(listed))(b"a.b") == child
+    assert EntryUrls(news_url(listed)).group(b"a.b") == child
     assert parse(child).text == child
 
 
@@ -378,15 +377,15 @@ def test_group_urls_follow_listing_url(listed: str, child: str) -> None:
     "message_id", [None, b"", b"no at", b"a b@c", b"a\r\nb@c", b"a@b>", b"x" * 249 + b"@h"]
 )
 def test_article_url_of_invalid_message_id_is_none(message_id: bytes | None) -> None:
-    assert article_urls(news_url("news:a.b"))(b"a.b", 7, message_id) is None
+    assert EntryUrls(news_url("news:a.b")).article(b"a.b", 7, message_id) is None
 
 
 @pytest.mark.parametrize("number", [-1, 10**16])
 def test_article_url_of_invalid_number_is_none(number: int) -> None:
-    assert article_urls(news_url("nntp://h/a.b"))(b"a.b", number, b"m@x") is None
+    assert EntryUrls(news_url("nntp://h/a.b")).article(b"a.b", number, b"m@x") is None
 
 
 @pytest.mark.parametrize("listed", ["news:*", "news://h/*", "snews:*"])
 @pytest.mark.parametrize("name", [b"", b"a b", b"a*", b"a\r\nQUIT", "grüße".encode(), b"g" * 495, b"a/b"])
 def test_group_url_of_invalid_name_is_none(listed: str, name: bytes) -> None:
-    assert group_urls(news_url(listed))(name) is None
+    assert EntryUrls(news_url(listed)).group(name) is None

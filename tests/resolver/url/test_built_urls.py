@@ -17,7 +17,7 @@ from protocols.contract import BuiltUrl, FileStatus
 from protocols.file.dialogue import DirectoryReader
 from protocols.ftp.listing import MlsdReader, NlstReader
 from protocols.gopher.menu import MenuReader, make_link, parse_item
-from protocols.news.listing import article_urls, group_urls
+from protocols.news.listing import EntryUrls
 from protocols.prospero.objects import ObjectPointer, make_target
 from protocols.wais.apdu import encode_element
 from protocols.wais.listing import document_url, libwww_url
@@ -165,9 +165,9 @@ def test_news_entry_url_has_group_and_article(
     text: str, group: bytes, number: int, message_id: bytes | None
 ) -> None:
     parent: Any = parse(text)
-    if (url := group_urls(parent)(group)) is not None:
+    if (url := EntryUrls(parent).group(group)) is not None:
         assert read(url).components()["group"] == group.decode("latin-1")
-    if (url := article_urls(parent)(group, number, message_id)) is not None:
+    if (url := EntryUrls(parent).article(group, number, message_id)) is not None:
         child: Any = read(url)
         if hasattr(child, "article"):
             assert components(child, "group", "article", "host") == (group, number, parent.host)
