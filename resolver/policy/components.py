@@ -86,9 +86,7 @@ def _decide(url: Url, action: Action, name: str, octets: bytes, bad: frozenset[i
     octet = next(octet for octet in octets if octet in bad)
     position = position_in(url, name, bad)
     where = name if position is None else f"{name}, at position {position} of the URL,"
-    return Decision(
-        rule="S02", action=action, detail=f"byte {octet:02X} in {where} {reason}", position=position
-    )
+    return Decision("S02", action, f"byte {octet:02X} in {where} {reason}", position=position)
 
 
 def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
@@ -169,13 +167,9 @@ def judge_allowed_host(subject: Subject) -> Iterator[Decision]:
     allowed, endpoint = subject.policy.allowed_hosts, subject.endpoint
     if allowed is None or endpoint is None or endpoint.is_own or comparable_host(endpoint.host) in allowed:
         return
-    yield Decision(
-        rule="S22",
-        action="refuse",
-        detail=f"host {endpoint.host!r} is not in the list of allowed hosts",
-        flag=f"--allowed-hosts {endpoint.host}",
-        position=subject.find_start("host"),
-    )
+    detail = f"host {endpoint.host!r} is not in the list of allowed hosts"
+    flag = f"--allowed-hosts {endpoint.host}"
+    yield Decision("S22", "refuse", detail, flag, subject.find_start("host"))
 
 
 def _judge_spelling(subject: Subject) -> Iterator[Decision]:
@@ -187,13 +181,9 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
 
         written = other.written_host(subject.url)
     if "%" in written:
-        yield Decision(
-            rule="S07",
-            action="refuse",
-            detail=f"the host is percent-encoded, {written!r}, and other parsers may read another host",
-            flag=None if subject.endpoint is None else f"--allow-name {subject.endpoint.host}",
-            position=subject.find_start("host"),
-        )
+        detail = f"the host is percent-encoded, {written!r}, and other parsers may read another host"
+        flag = None if subject.endpoint is None else f"--allow-name {subject.endpoint.host}"
+        yield Decision("S07", "refuse", detail, flag, subject.find_start("host"))
 
 
 def find_objection(label: str) -> str | None:
@@ -363,12 +353,8 @@ def _refuse_bytes(subject: Subject, gopherplus: bytes) -> Decision:
     octet = next(octet for octet in gopherplus if octet in _END_BYTES)
     position = position_in(subject.url, "gopherplus", _END_BYTES)
     where = "" if position is None else f", at position {position} of the URL,"
-    return Decision(
-        rule="S03",
-        action="refuse",
-        detail=f"byte {octet:02X} in gopherplus{where} is not part of a filled-in form (RFC 1738 3.4.9)",
-        position=position,
-    )
+    detail = f"byte {octet:02X} in gopherplus{where} is not part of a filled-in form (RFC 1738 3.4.9)"
+    return Decision("S03", "refuse", detail, position=position)
 
 
 def _judge_form_port(subject: Subject) -> Iterator[Decision]:
@@ -383,23 +369,14 @@ def _judge_form_port(subject: Subject) -> Iterator[Decision]:
         or endpoint.port in subject.policy.allow_port
     ):
         return
-    yield Decision(
-        rule="S03",
-        action="refuse",
-        detail=f"a form may only be sent to port {endpoint.default_port}, not to {endpoint.port}",
-        flag=f"--allow-port {endpoint.port}",
-        position=subject.find_start("port"),
-    )
+    detail = f"a form may only be sent to port {endpoint.default_port}, not to {endpoint.port}"
+    yield Decision("S03", "refuse", detail, f"--allow-port {endpoint.port}", subject.find_start("port"))
 
 
 def _judge_submission(subject: Subject) -> Iterator[Decision]:
     """Apply S05 (submission of forms)."""
     if subject.policy.allow_form:
         return
-    yield Decision(
-        rule="S05",
-        action="warn" if subject.origin == "user" else "refuse",
-        detail="this URL submits a form, which may change remote state",
-        flag="--allow-form",
-        position=subject.find_start("gopherplus"),
-    )
+    action: Action = "warn" if subject.origin == "user" else "refuse"
+    detail = "this URL submits a form, which may change remote state"
+    yield Decision("S05", action, detail, "--allow-form", subject.find_start("gopherplus"))

@@ -35,26 +35,15 @@ def judge_file(subject: Subject) -> Iterator[Decision]:
 def _judge_host(subject: Subject) -> Iterator[Decision]:
     host: object = getattr(subject.url, "host", None)
     if host not in _THIS_MACHINE:
-        yield Decision(
-            rule="S12",
-            action="refuse",
-            detail=f"{host!r} is another machine; file URLs name local files",
-            position=subject.find_start("host"),
-        )
+        detail = f"{host!r} is another machine; file URLs name local files"
+        yield Decision("S12", "refuse", detail, position=subject.find_start("host"))
 
 
 def _judge_origin(subject: Subject) -> Iterator[Decision]:
     if subject.policy.public_only and subject.policy.file_root is None:
-        yield Decision(
-            rule="S12",
-            action="refuse",
-            detail="the policy does not allow local files",
-            flag="--file-root DIR",
-        )
+        yield Decision("S12", "refuse", "the policy does not allow local files", "--file-root DIR")
     if subject.origin != "user" and (subject.source is None or not find_rules(subject.source.scheme).local):
-        yield Decision(
-            rule="S12", action="refuse", detail="only a local file may link to a local file", position=0
-        )
+        yield Decision("S12", "refuse", "only a local file may link to a local file", position=0)
 
 
 def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
@@ -67,12 +56,8 @@ def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Dec
         if bad := _NO_NAME.intersection(segment):
             octet = next(octet for octet in segment if octet in bad)
             position = position_in(subject.url, f"segments[{index}]", frozenset(bad))
-            yield Decision(
-                rule="S12",
-                action="refuse",
-                detail=f"byte {octet:02X} in segments[{index}] cannot be part of a file name",
-                position=position,
-            )
+            detail = f"byte {octet:02X} in segments[{index}] cannot be part of a file name"
+            yield Decision("S12", "refuse", detail, position=position)
             return
 
 
@@ -81,9 +66,7 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
     if root is None:
         return
     if not is_below(segments, root):
-        yield Decision(
-            rule="S12", action="refuse", detail=f"the file is not below {root!r}, the only allowed directory"
-        )
+        yield Decision("S12", "refuse", f"the file is not below {root!r}, the only allowed directory")
 
 
 def is_below(segments: Sequence[bytes], root: str) -> bool:

@@ -172,15 +172,8 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
         return ()
     if scheme in gateways:
         return _judge_gateway(subject, gateways)
-    return (
-        Decision(
-            rule="S19",
-            action="refuse",
-            detail=missing or _explain_no_handler(scheme),
-            flag=f"--gateway {scheme}=URL" if can_map else None,
-            position=0,
-        ),
-    )
+    flag = f"--gateway {scheme}=URL" if can_map else None
+    return (Decision("S19", "refuse", missing or _explain_no_handler(scheme), flag, position=0),)
 
 
 def _explain_no_handler(scheme: str) -> str:
@@ -201,7 +194,7 @@ def _judge_gateway(subject: Subject, gateways: Mapping[str, str]) -> Iterable[De
     try:
         target = through_gateway(subject.url, gateways)
     except InvalidUrl as error:
-        return (Decision(rule="S19", action="refuse", detail=f"the gateway is not a URL: {error.message}"),)
+        return (Decision("S19", "refuse", f"the gateway is not a URL: {error.message}"),)
     decisions = () if target is None else judge(target, subject.policy, variables=subject.variables).decisions
     return [
         decision._replace(detail=f"the gateway's URL: {decision.detail}", position=None)
@@ -259,7 +252,7 @@ def check(
 
 def judge_refused_text(error: InvalidUrl) -> Verdict:
     """Return the verdict of S01 for a text that is not a URL."""
-    decision = Decision(rule="S01", action="refuse", detail=error.message, position=error.position)
+    decision = Decision("S01", "refuse", error.message, position=error.position)
     return Verdict(action="refuse", decisions=(decision,), invalid=error)
 
 

@@ -20,7 +20,7 @@ def judge_hop(subject: Subject) -> Iterator[Decision]:
     if source is not None and source.scheme == target and (subject.rules.local or subject.rules.followed):
         return  # S12 checks links between local files
     if not subject.rules.followed:
-        yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
+        yield Decision("S10", "refuse", f"{target} URLs are never followed automatically")
     elif source is not None and target not in subject.policy.allow_redirect and not subject.is_same_server:
         yield from _judge_step(source.scheme, target)
 
@@ -29,15 +29,9 @@ def _judge_step(start: str, target: str) -> Iterator[Decision]:
     flag = f"--allow-redirect {target}"
     if target not in find_rules(start).leads_to:
         link = f"a link from {start}" if start else "a link from an invalid URL"
-        yield Decision(
-            rule="S10",
-            action="refuse",
-            detail=f"{link} to {target} is not followed automatically",
-            flag=flag,
-        )
+        yield Decision("S10", "refuse", f"{link} to {target} is not followed automatically", flag)
     elif _is_inside_tls(start) and not _is_inside_tls(target):
-        detail = f"a link from {start} to {target} leaves TLS"
-        yield Decision(rule="S10", action="warn", detail=detail, flag=flag)
+        yield Decision("S10", "warn", f"a link from {start} to {target} leaves TLS", flag)
 
 
 def _is_inside_tls(scheme: str) -> bool:
@@ -71,18 +65,12 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
     their hosts may become arguments of a program.
     """
     if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
-        yield Decision(
-            rule="S18",
-            action="refuse",
-            detail="a host that starts with a hyphen could be read as an option",
-            position=subject.find_start("host"),
-        )
+        detail = "a host that starts with a hyphen could be read as an option"
+        yield Decision("S18", "refuse", detail, position=subject.find_start("host"))
     if subject.rules.session and subject.origin != "user":
-        yield Decision(
-            rule="S18",
-            action="warn",  # `escalate_warnings` turns a warning for the origin `derived` into a refusal
-            detail="a link requests an interactive session; only the user may start sessions",
-        )
+        # `escalate_warnings` turns a warning for the origin `derived` into a refusal.
+        detail = "a link requests an interactive session; only the user may start sessions"
+        yield Decision("S18", "warn", detail)
 
 
 def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
@@ -160,12 +148,7 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
     """Apply S06: without TLS, anyone on the path to `address` can read the password."""
     if tls or policy.allow_password or find_least_scope(address) is LOOPBACK:
         return
-    yield Decision(
-        rule="S06",
-        action="warn",
-        detail=f"a password is sent to {address} without TLS",
-        flag=_FLAG,
-    )
+    yield Decision("S06", "warn", f"a password is sent to {address} without TLS", _FLAG)
 
 
 def may_send_early(host: str, policy: Policy, *, tls: bool) -> bool:

@@ -280,4 +280,4 @@ def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Ori
 
 def refusal(rule: str, detail: str, *, flag: str | None = None) -> Refused:
     """Return the error for a file or connection that a rule forbids to open."""
-    return Decision(rule=rule, action="refuse", detail=detail, flag=flag).refusal()
+    return Decision(rule, "refuse", detail, flag).refusal()
