@@ -306,13 +306,7 @@ def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]
 def _list_groups(
     url: NewsUrl | NntpUrl, limits: Limits, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
-    argument = _wildmat(url)
-    if argument is None:
-        yield from compress(session, url.user)
-    yield from session.send_last(
-        NntpCommand(NntpVerb.LIST_ACTIVE, argument), NntpCommand(NntpVerb.LIST_NEWSGROUPS, argument)
-    )
-    yield from _require_success(session, NntpResponse(215, block=True))
+    yield from _request_groups(url, session, NntpVerb.LIST_ACTIVE, NntpVerb.LIST_NEWSGROUPS)
     return RequestTarget(make_groups_reply(url, None, limits), _emit_groups(session, block))
 
 
@@ -335,19 +329,19 @@ def _emit_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]
 
 
 def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) -> Dialogue[RequestTarget]:
-    argument = _wildmat(url)
-    if argument is None:
-        yield from compress(session, url.user)
-    yield from session.send_last(NntpCommand(NntpVerb.LIST_ACTIVE, argument))
-    yield from _require_success(session, NntpResponse(215, block=True))
+    yield from _request_groups(url, session, NntpVerb.LIST_ACTIVE)
     reader = count_groups(url.group or b"", session.state.limits.line)
     count = yield from receive(reader, "the groups to count", 0)
     return RequestTarget(make_groups_reply(url, count, limits))
 
 
-def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:
-    """Return the argument of LIST, or None to list all groups."""
-    return None if url.group == b"*" else url.group
+def _request_groups(url: NewsUrl | NntpUrl, session: NntpSession, *verbs: NntpVerb) -> Dialogue[None]:
+    """Request lists of groups, all groups without an argument, up to the status of the first list."""
+    argument = None if url.group == b"*" else url.group
+    if argument is None:
+        yield from compress(session, url.user)
+    yield from session.send_last(*(NntpCommand(verb, argument) for verb in verbs))
+    yield from _require_success(session, NntpResponse(215, block=True))
 
 
 def _make_truncated_listing(received: int) -> Truncated:

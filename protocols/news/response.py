@@ -54,7 +54,6 @@ class NntpVerb(enum.StrEnum):
     LISTGROUP = "LISTGROUP"
     ARTICLE = "ARTICLE"
     HEAD = "HEAD"
-    STAT = "STAT"
     OVER = "OVER"
     XOVER = "XOVER"
     LIST_ACTIVE = "LIST ACTIVE"
@@ -75,12 +74,7 @@ GROUP_VERBS = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
 #: The variants of LIST.
 LISTS = frozenset({NntpVerb.LIST_ACTIVE, NntpVerb.LIST_NEWSGROUPS})
 #: Commands that a server in transit mode may not support.
-READER_VERBS = frozenset(
-    {
-        *(NntpVerb.GROUP, NntpVerb.LISTGROUP, NntpVerb.ARTICLE, NntpVerb.HEAD, NntpVerb.STAT),
-        *(NntpVerb.OVER, NntpVerb.XOVER, *LISTS),
-    }
-)
+READER_VERBS = GROUP_VERBS | LISTS | {NntpVerb.ARTICLE, NntpVerb.HEAD, NntpVerb.OVER, NntpVerb.XOVER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +115,6 @@ _SUCCESS_CODES: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.LISTGROUP: {211: True},
     NntpVerb.ARTICLE: {220: True},
     NntpVerb.HEAD: {221: True},
-    NntpVerb.STAT: {223: False},
     NntpVerb.OVER: {224: True},
     NntpVerb.XOVER: {224: True},
     NntpVerb.LIST_ACTIVE: {215: True},

@@ -320,7 +320,7 @@ class NntpSession:
         yield from self.send(command)
         return (yield from self.read_response(ideal))
 
-    def request_capabilities(self, expected: bytes) -> Dialogue[NntpResponse]:
+    def request_capabilities(self, expected: bytes) -> Dialogue[None]:
         """Request the capabilities of the server, and store them in the state.
 
         `expected` is the expected list of capabilities in a plan.
@@ -332,7 +332,6 @@ class NntpSession:
             self.state.reader |= self.state.capabilities.has(b"READER")
         else:
             self.state.lacks_capabilities |= response.code in (500, 501)
-        return response
 
     def discard_own_responses(self) -> Dialogue[None]:
         """Read and discard the outstanding responses to this dialogue's commands."""

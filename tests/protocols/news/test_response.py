@@ -95,7 +95,6 @@ BLOCKS = [
     (224, NntpVerb.XOVER, True),
     (211, NntpVerb.LISTGROUP, True),
     (211, NntpVerb.GROUP, False),
-    (223, NntpVerb.STAT, False),
     (200, NntpVerb.MODE_READER, False),
     (201, NntpVerb.MODE_READER, False),
     (281, NntpVerb.AUTHINFO_USER, False),
