@@ -55,10 +55,6 @@ class PickledSecrets(CommandSecrets):
         super().__init__(None, None, with_password, default)
         self.left_out_count = len(sections) - len(with_password)
 
-    @property
-    def has_any(self) -> bool:
-        return self._default is not None or bool(self._sections)
-
     def admit(self, url: Url) -> None:
         """Permit a configured login for the URL's host. Others are not stored: a list may name any number."""
         if isinstance(url, HostUrl) and self._has_login(url):
@@ -399,7 +395,7 @@ class _BulkCommand:
 
     def _admit(self, target: CommandTarget) -> None:
         """Permit the use of the configured login for the target's host if the URL comes from the user."""
-        if self._secrets.has_any and target.origin == "user":
+        if self._secrets.has_sources and target.origin == "user":
             try:
                 self._secrets.admit(target.parse(self._command))
             except ResolveError:

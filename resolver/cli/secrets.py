@@ -80,12 +80,13 @@ class CommandSecrets:
         if not is_admitted and not self._is_protected(scheme, host, port):
             return None
         section = self._section(scheme, host, port, user)
-        name = user or (self._user if is_admitted else None) or section.name
+        configured_name = None if section.user is None else _encode(section.user)
+        name = user or (self._user if is_admitted else None) or configured_name
         if name is None:
             return None
         if is_admitted and self._password is not None and self._user in (None, name):
             return Credentials(name, self._password)
-        password = await section.find_password(host, name)
+        password = await _find_password(section, host, name)
         if password is None and is_admitted:
             user_name = name.decode("utf-8", "replace")
             password = await self._ask(f"password of {user_name} at {host} port {port} ({scheme}): ")
@@ -104,15 +105,15 @@ class CommandSecrets:
     async def _ask(self, prompt: str) -> bytes | None:
         return await streams.request_secret(prompt)
 
-    def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _LoginSection:
+    def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> HostSection:
         """Return the login section of the host and port, or else of the host, for this user."""
         user_name = user or self._user
         default = self._default if find_rules(scheme).logs_in else None
         sections = [self._sections[name] for name in format_names(host, port) if name in self._sections]
         for section in sections or ([] if default is None else [default]):
             if user_name is None or section.user is None or _encode(section.user) == user_name:
-                return _LoginSection(section)
-        return _LoginSection(HostSection())
+                return section
+        return HostSection()
 
 
 async def request_key_password(certfile: str | None) -> bytes | None:
@@ -136,61 +137,52 @@ def _is_locked(certfile: str) -> bool:
         return False  # the TLS setup reports the error before anything is sent
 
 
-class _LoginSection:
-    """The login of one section of the configuration or the netrc file."""
-
-    def __init__(self, section: HostSection) -> None:
-        self._section = section
-
-    @property
-    def name(self) -> bytes | None:
-        return None if self._section.user is None else _encode(self._section.user)
-
-    async def find_password(self, host: str, user: bytes) -> bytes | None:
-        """Return the password, or None without a source. A failed source raises `NotConfigured`."""
-        if self._section.password is not None:
-            return _encode(self._section.password)
-        if self._section.command:
-            return self._check_password(await self._run_command(), "password_command returned no password")
-        if self._section.keyring:
-            return self._check_password(
-                await self._query_keyring(host, user), "the keyring has no password for this user"
-            )
+async def _find_password(section: HostSection, host: str, user: bytes) -> bytes | None:
+    """Return the password of a section, or None without a source. A failed source raises `NotConfigured`."""
+    if section.password is not None:
+        return _encode(section.password)
+    if section.command:
+        password, reason = await _run_command(section), "password_command returned no password"
+    elif section.keyring:
+        password = await _query_keyring(section, host, user)
+        reason = "the keyring has no password for this user"
+    else:
         return None
+    if not 0 < len(password) <= _MAX_PASSWORD:
+        raise _make_fault(section, reason)
+    return password
 
-    async def _run_command(self) -> bytes:
-        """Run `password_command`, and return the first line of its output.
 
-        The command runs without a timeout, because it may prompt the user.
-        """
-        try:
-            with streams.hide_lines():
-                result = await trio.run_process(list(self._section.command), capture_stdout=True, check=False)
-        except OSError as error:
-            raise self._fault(f"password_command: {error.strerror}") from error
-        if result.returncode:
-            raise self._fault(f"password_command ended with status {result.returncode}")
-        output: bytes = result.stdout
-        return output.partition(b"\n")[0].removesuffix(b"\r")
+async def _run_command(section: HostSection) -> bytes:
+    """Run `password_command`, and return the first line of its output.
 
-    async def _query_keyring(self, host: str, user: bytes) -> bytes:
-        try:
-            import keyring
-        except ImportError as error:
-            raise self._fault(f"needs {missing_libraries('keyring')}") from error
-        try:
-            text = await trio.to_thread.run_sync(keyring.get_password, host, user.decode("utf-8", "replace"))
-        except keyring.errors.KeyringError as error:
-            raise self._fault(f"keyring: {error}") from error
-        return b"" if text is None else _encode(text)
+    The command runs without a timeout, because it may prompt the user.
+    """
+    try:
+        with streams.hide_lines():
+            result = await trio.run_process(list(section.command), capture_stdout=True, check=False)
+    except OSError as error:
+        raise _make_fault(section, f"password_command: {error.strerror}") from error
+    if result.returncode:
+        raise _make_fault(section, f"password_command ended with status {result.returncode}")
+    output: bytes = result.stdout
+    return output.partition(b"\n")[0].removesuffix(b"\r")
 
-    def _check_password(self, password: bytes, reason: str) -> bytes:
-        if not 0 < len(password) <= _MAX_PASSWORD:
-            raise self._fault(reason)
-        return password
 
-    def _fault(self, reason: str) -> NotConfigured:
-        return NotConfigured(f"{self._section.source}: {reason}")
+async def _query_keyring(section: HostSection, host: str, user: bytes) -> bytes:
+    try:
+        import keyring
+    except ImportError as error:
+        raise _make_fault(section, f"needs {missing_libraries('keyring')}") from error
+    try:
+        text = await trio.to_thread.run_sync(keyring.get_password, host, user.decode("utf-8", "replace"))
+    except keyring.errors.KeyringError as error:
+        raise _make_fault(section, f"keyring: {error}") from error
+    return b"" if text is None else _encode(text)
+
+
+def _make_fault(section: HostSection, reason: str) -> NotConfigured:
+    return NotConfigured(f"{section.source}: {reason}")
 
 
 def _encode(text: str) -> bytes:

@@ -255,7 +255,7 @@ def test_bulk_sends_logins_only_to_safe_schedulers(
     done = resolve("bulk", "-", "--out", "x", "--scheduler", scheduler, "--config", "mine.toml", *words)
     assert (done.status, message in done.messages) == (status, True), done
     if status == 8:
-        assert stub.settings["credentials"].__self__.has_any == (scheduler != "h:1")
+        assert stub.settings["credentials"].__self__.has_sources == (scheduler != "h:1")
 
 
 # ---- progress
