@@ -9,42 +9,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 _BODY = "resolve only reads: it sends no request body"
 _CERTIFICATE = (
     "certificates are always verified; --cacert FILE adds an authority, "
     "--pin sha256:HEX accepts one certificate"
 )
-_CONTINUE = "use --exists resume; partial files of resolve are resumed without it"
-_COOKIES = "use --cookies FILE, which is read and written"
-_COPIES = "pages are saved unchanged and without their images"
-_DIRECTORY = "use -d DIR"
-_FACTS = "use resolve info -v URL, or --trace FILE"
-_LOGIN = "use --user NAME and --password-file FILE"
-_METHOD = "resolve sends GET, and HEAD with resolve info URL"
-_NO_HOOK = "connections go only to addresses that the policy checked"
 _PROXY = "use --proxy URL, such as socks5h://HOST:PORT or http://USER:PASSWORD@HOST:PORT"
-_RATE = "use --rate BYTES"
-_VERSION = "the extra http2 adds HTTP/2, which the server chooses; else HTTP/1.1 is used"
 
-_BY_ADVICE: Mapping[str, str] = {
+_OPTIONS_BY_ADVICE: Mapping[str, str] = {
     _BODY: "--data --data-ascii --data-binary --data-raw --data-urlencode --form -F --post-data --post-file"
     " --body-data --body-file --upload-file -T",
     _CERTIFICATE: "-k --no-check-certificate --check-certificate --ssl-no-revoke",
-    _CONTINUE: "-C --continue-at --continue",
+    "use --exists resume; partial files of resolve are resumed without it": "-C --continue-at --continue",
     "use --exists resume, or --cookies FILE for a file of cookies": "-c",
-    _COOKIES: "-b --cookie --cookie-jar --load-cookies --save-cookies --keep-session-cookies",
-    _COPIES: "-p --page-requisites --convert-links --adjust-extension -E",
-    _DIRECTORY: "-P --directory-prefix --output-dir --dir --create-dirs",
-    _FACTS: "-D --dump-header --include --server-response -S",
-    _LOGIN: "-u --http-user --http-passwd --http-password --ftp-user --ftp-password --password"
-    " --ask-password",
-    _METHOD: "-X --request --method",
-    _NO_HOOK: "--resolve --connect-to --interface --bind-address --unix-socket --dns-servers",
+    "use --cookies FILE, which is read and written": "-b --cookie --cookie-jar --load-cookies"
+    " --save-cookies --keep-session-cookies",
+    "pages are saved unchanged and without their images": "-p --page-requisites --convert-links"
+    " --adjust-extension -E",
+    "use -d DIR": "-P --directory-prefix --output-dir --dir --create-dirs",
+    "use resolve info -v URL, or --trace FILE": "-D --dump-header --include --server-response -S",
+    "use --user NAME and --password-file FILE": "-u --http-user --http-passwd --http-password --ftp-user"
+    " --ftp-password --password --ask-password",
+    "resolve sends GET, and HEAD with resolve info URL": "-X --request --method",
+    "connections go only to addresses that the policy checked": "--resolve --connect-to --interface"
+    " --bind-address --unix-socket --dns-servers",
     _PROXY: "--proxy-user -U --socks4 --socks5 --socks5-hostname --all-proxy --http-proxy --https-proxy",
-    _RATE: "--limit-rate --max-download-limit --max-overall-download-limit --bwlimit",
-    _VERSION: "--http1.0 --http1.1 --http2 --http3",
+    "use --rate BYTES": "--limit-rate --max-download-limit --max-overall-download-limit --bwlimit",
+    "the extra http2 adds HTTP/2, which the server chooses; else HTTP/1.1 is used": "--http1.0 --http1.1"
+    " --http2 --http3",
     "redirects are followed, at most 10; --limit hops=N changes the limit": "-L --location --location-trusted"
     " --max-redirs --max-redirect",
     "an HTTP error always fails, with exit status 8": "-f --fail --fail-with-body",
@@ -104,28 +97,25 @@ _BY_ADVICE: Mapping[str, str] = {
     "runs have no control interface; --ledger FILE records the state": "--enable-rpc",
     "use --format mbox, or save_tree from Python": "--mbox",
 }
-ADVICE_BY_OPTION: Mapping[str, str] = MappingProxyType(
-    {option: advice for advice, options in _BY_ADVICE.items() for option in options.split()}
-)
+_COMMANDS_BY_ADVICE: Mapping[str, str] = {
+    "use resolve get URL": "fetch download dl copy copyurl curl wget wget2 aria2c",
+    "use resolve get -r URL": "mirror crawl sync",
+    "use resolve info URL": "head stat size",
+    "use resolve ls URL; -r of get saves a tree": "list dir nlist tree",
+    "use resolve get URL...; --segments N uses several connections": "pget mget reget",
+    _BODY: "put post upload delete rm",
+    "use resolve open URL": "connect login",
+    "use resolve cat URL": "print show more",
+    "use resolve help": "options usage",
+}
 
-ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("fetch", "download", "dl", "copy", "copyurl", "curl", "wget", "wget2", "aria2c"),
-            "use resolve get URL",
-        ),
-        **dict.fromkeys(("mirror", "crawl", "sync"), "use resolve get -r URL"),
-        **dict.fromkeys(("head", "stat", "size"), "use resolve info URL"),
-        **dict.fromkeys(("list", "dir", "nlist", "tree"), "use resolve ls URL; -r of get saves a tree"),
-        **dict.fromkeys(
-            ("pget", "mget", "reget"), "use resolve get URL...; --segments N uses several connections"
-        ),
-        **dict.fromkeys(("put", "post", "upload", "delete", "rm"), _BODY),
-        **dict.fromkeys(("connect", "login"), "use resolve open URL"),
-        **dict.fromkeys(("print", "show", "more"), "use resolve cat URL"),
-        **dict.fromkeys(("options", "usage"), "use resolve help"),
-    }
-)
+
+def _invert(words_by_advice: Mapping[str, str]) -> Mapping[str, str]:
+    return {word: advice for advice, words in words_by_advice.items() for word in words.split()}
+
+
+ADVICE_BY_OPTION = _invert(_OPTIONS_BY_ADVICE)
+ADVICE_BY_COMMAND = _invert(_COMMANDS_BY_ADVICE)
 
 #: Matches the start of data for curl's `-d`: a form field (`a=1`), JSON, or a file to read the data from
 #: (`@FILE`).
