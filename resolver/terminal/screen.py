@@ -224,34 +224,28 @@ def _filter_modes(parameters: str, final: str) -> str:
     return f"{_ESC}[{'?' if private else ''}{';'.join(modes)}{final}" if modes else ""
 
 
+#: Modes that are on by default in a terminal.
+_DEFAULT_MODES = frozenset({"?25", "?7"})
+
+
+def _reset_modes(*modes: str) -> dict[str, str]:
+    return {mode: f"{_ESC}[{mode}{'h' if mode in _DEFAULT_MODES else 'l'}" for mode in modes}
+
+
 #: The reset sequence of each mode, in the order of the reset. The margins belong to the alternate screen, so
 #: the margins are reset before the alternate screen is left. The reset sequence of the margins restores the
 #: cursor position.
 _RESET_BY_MODE = {
-    "?6": f"{_ESC}[?6l",
+    **_reset_modes("?6"),
     "margins": f"{_ESC}7{_ESC}[r{_ESC}8",
-    "?1049": f"{_ESC}[?1049l",
-    "?1047": f"{_ESC}[?1047l",
-    "?47": f"{_ESC}[?47l",
-    "?25": f"{_ESC}[?25h",
-    "?1": f"{_ESC}[?1l",
-    "?7": f"{_ESC}[?7h",
-    "?5": f"{_ESC}[?5l",
-    "?1000": f"{_ESC}[?1000l",
-    "?1002": f"{_ESC}[?1002l",
-    "?1003": f"{_ESC}[?1003l",
-    "?1006": f"{_ESC}[?1006l",
-    "?2004": f"{_ESC}[?2004l",
-    "4": f"{_ESC}[4l",
-    "20": f"{_ESC}[20l",
+    **_reset_modes("?1049", "?1047", "?47", "?25", "?1", "?7", "?5", "?1000", "?1002", "?1003", "?1006"),
+    **_reset_modes("?2004", "4", "20"),
     "keypad": f"{_ESC}>",
     "cursor": f"{_ESC}[0 q",
     "charset": f"{_ESC}(B",
     "shift": "\x0f",
     "colors": f"{_ESC}[m",
 }
-#: Modes that are on by default in a terminal.
-_DEFAULT_MODES = frozenset({"?25", "?7"})
 
 
 class ScreenModes:
@@ -318,19 +312,14 @@ class TerminalOutput:
     def __init__(self, *, plain: bool = False, raw: bool = False, utf8: bool = True) -> None:
         kind = PlainScreen if plain else RawScreen if raw else Screen
         self._screen = kind(utf8=utf8)
-        self._text = NvtText() if plain else None
+        self._convert = NvtText().feed if plain else decode_for_terminal
 
     def show_data(self, data: bytes, *, binary: bool) -> bytes:
         """Convert data of the session.
 
         In binary mode (`binary`), the data does not use the line ends of the Network Virtual Terminal (NVT).
         """
-        text = (
-            decode_for_terminal(data, binary=binary)
-            if self._text is None
-            else self._text.feed(data, binary=binary)
-        )
-        return self._screen.feed(text)
+        return self._screen.feed(self._convert(data, binary=binary))
 
     @property
     def reset_sequences(self) -> bytes:
