@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, format_sizes, octets
+from resolver.terminal.text import cut_to_width
 
 #: The time in seconds before a transfer gets a progress bar. A user could not read the bar of a shorter
 #: transfer.
@@ -101,16 +102,8 @@ class Bars:
         if width < 5:
             return set_cell_size(text, max(0, width))
         ellipsis = "…" if self._glyphs is _GLYPHS else "~"
-        tail = _tail(text, (width - 1) // 2)
+        tail = cut_to_width(text[::-1], (width - 1) // 2, cell_len)[::-1]
         return set_cell_size(text, width - 1 - cell_len(tail)) + ellipsis + tail
-
-
-def _tail(text: str, width: int) -> str:
-    """Return the longest suffix of a text that is not wider than `width`."""
-    start = len(text)
-    while start and cell_len(text[start - 1 :]) <= width:
-        start -= 1
-    return text[start:]
 
 
 def _figures(transfer: TransferProgress, now: float, room: int) -> str:

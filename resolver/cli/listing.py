@@ -21,7 +21,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.output import BufferedLines
 from resolver.cli.targets import CommandTarget
 from resolver.policy.environment import read_colors
-from resolver.terminal.text import escape_line, measure_width
+from resolver.terminal.text import cut_to_width, escape_line, measure_width
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import StreamingResponse, listing_line, long_line
 from resolver.trees.order import ORDERS
@@ -48,18 +48,8 @@ def fit(text: str, columns: int) -> str:
     columns = max(columns, _MIN_NAME)
     if measure_width(text) <= columns:
         return text
-    end = _cut_to_width(text[::-1], (columns - 1) // 3)[::-1]
-    return _cut_to_width(text, columns - 1 - measure_width(end)) + _ELLIPSIS + end
-
-
-def _cut_to_width(text: str, columns: int) -> str:
-    """Return the longest prefix of a text that is not wider than `columns`."""
-    width = 0
-    for end, character in enumerate(text):
-        width += measure_width(character)
-        if width > columns:
-            return text[:end]
-    return text
+    end = cut_to_width(text[::-1], (columns - 1) // 3)[::-1]
+    return cut_to_width(text, columns - 1 - measure_width(end)) + _ELLIPSIS + end
 
 
 def _size(entry: Entry) -> str:

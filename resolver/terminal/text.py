@@ -14,6 +14,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from collections.abc import Callable
 
 from protocols.text import find_codec
 
@@ -124,3 +125,13 @@ def measure_width(text: str) -> int:
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in text
     )
+
+
+def cut_to_width(text: str, columns: float, measure: Callable[[str], float] = measure_width) -> str:
+    """Return the longest prefix of a text that is not wider than `columns`."""
+    width = 0.0
+    for end, character in enumerate(text):
+        width += measure(character)
+        if width > columns:
+            return text[:end]
+    return text

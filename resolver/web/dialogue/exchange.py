@@ -32,7 +32,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from protocols.errors import ResolveError
 from protocols.location import HostUrl, JsonValue
 from protocols.text import Masked, own_text
-from resolver.terminal.text import escape_controls, measure_width
+from resolver.terminal.text import cut_to_width, escape_controls, measure_width
 from resolver.transfer.plan import DATA_CLOSED, TLS_BEGINS, Plan
 from resolver.url.parsing import parse
 
@@ -228,15 +228,7 @@ def make_preview(octets: bytes) -> tuple[str, ...]:
 
 def truncate(text: str, cells: int, measure: Callable[[str], float] = measure_width) -> str:
     """Truncate a text to a maximum width and append `…`."""
-    if measure(text) <= cells:
-        return text
-    characters, room = [], cells - 1.0
-    for character in text:
-        room -= measure(character)
-        if room < 0:
-            break
-        characters.append(character)
-    return "".join(characters) + "…"
+    return text if measure(text) <= cells else cut_to_width(text, cells - 1, measure) + "…"
 
 
 def estimate_width(text: str) -> float:
