@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -133,41 +133,33 @@ def extract_urls(command: Command) -> int:
 
 def show_schemes(command: Command) -> int:
     """Print all URL schemes and return the exit status."""
-    for record in sorted(_scheme_records(command), key=lambda record: str(record["scheme"])):
+    for scheme, port, names, origin in sorted(_list_schemes(command), key=lambda row: row[0]):
         if command.json:
-            streams.print_record(record)
+            streams.print_record({"scheme": scheme, "default_port": port, "names": names, "origin": origin})
         else:
-            scheme, port, origin = (word(record[name]) for name in ("scheme", "default_port", "origin"))
-            streams.print_line(f"{scheme:<11} {port:>5}  {origin:<9} {word(record['names'])}")
+            streams.print_line(f"{scheme:<11} {word(port):>5}  {origin:<9} {names}")
     return 0
 
 
-def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
-    records = [_scheme_record(name, "built-in") for name in SCHEMES]
-    records += [_scheme_record(name, "plug-in") for name in plugins() if name not in command.gateways]
-    records += [
-        {"scheme": name, "default_port": None, "names": names, "origin": "reserved"}
-        for name, names in RESERVED.items()
-        if name not in command.gateways
-    ]
-    records += [
-        {
-            "scheme": name,
-            "default_port": None,
-            "names": f"resources served by {redact(url)}",
-            "origin": "gateway",
-        }
-        for name, url in command.gateways.items()
-    ]
-    return records
+def _list_schemes(command: Command) -> Iterator[tuple[str, int | None, str, str]]:
+    """Yield the name, the default port, the meaning and the origin of each URL scheme."""
+    for name in SCHEMES:
+        yield (name, *_describe_scheme(name), "built-in")
+    for name in plugins():
+        if name not in command.gateways:
+            yield (name, *_describe_scheme(name), "plug-in")
+    for name, names in RESERVED.items():
+        if name not in command.gateways:
+            yield name, None, names, "reserved"
+    for name, url in command.gateways.items():
+        yield name, None, f"resources served by {redact(url)}", "gateway"
 
 
-def _scheme_record(name: str, origin: str) -> dict[str, JsonValue]:
-    """Return the record of a URL scheme.
+def _describe_scheme(name: str) -> tuple[int | None, str]:
+    """Return the default port and the meaning of a scheme, or the reason why a plug-in cannot be used.
 
-    If a plug-in cannot be used, the member `names` contains the reason. The reason is empty if the entry
-    point of the plug-in is not a scheme definition.
+    The reason is empty if the entry point of the plug-in is not a scheme definition.
     """
     scheme = find(name)
     port, names = (None, "") if scheme is None else (scheme.default_port, scheme.names)
-    return {"scheme": name, "default_port": port, "names": explain_missing(name) or names, "origin": origin}
+    return port, explain_missing(name) or names
