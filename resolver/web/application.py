@@ -312,15 +312,8 @@ class WebApplication:
             page_id = self._session.add_link(SessionLink(source.referrer))
             login = self._logins.record_outcome(reply, text, source)
             bar = self._answers.make_address_bar(text, page_id, from_id)
-            page = error_page(
-                reply,
-                text,
-                redact(text),
-                bar,
-                parent=above,
-                suggestion=_find_suggestion(reply, text),
-                login=login,
-            )
+            hint = _find_suggestion(reply, text)
+            page = error_page(reply, text, bar, parent=above, suggestion=hint, login=login)
             return self._answers.page(page, text, page_id, panel=panel)
         self._logins.record_outcome(reply, text, source)
         found_in = Referrer(reply.url, reply.peer)

@@ -136,7 +136,6 @@ def find_kind(error: ResolveError) -> ErrorKind:
 def error_page(
     error: ResolveError,
     text: str,
-    shown: str,
     bar: PageAddressBar,
     *,
     parent: str | None = None,
@@ -148,13 +147,12 @@ def error_page(
     Args:
         error: The error.
         text: The URL as requested.
-        shown: The URL without its password.
-        bar: The page's address bar.
+        bar: The page's address bar, with the redacted URL.
         parent: The URL of the parent directory.
         suggestion: A similar URL that the user may have meant.
         login: The login form to show.
     """
-    row = find_kind(error)
+    row, shown = find_kind(error), bar.url
     url = shown if error.url is None else error.url
     is_elsewhere = url != shown
     position = error.position if isinstance(error, (InvalidUrl, Refused)) else None

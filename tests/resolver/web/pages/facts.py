@@ -161,7 +161,6 @@ def error(text: str, kind: type[Declined]) -> WebPage:
     return error_page(
         failed,
         text,
-        text,
         place(text),
         parent=text,
         suggestion=text,
@@ -283,7 +282,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
     "settings": lambda text: settings_page([FactRow(text, text)], [text]),
     "help": lambda text: help_page([RuleRow("S04", text, (text,))], {5: text}),
     "refused": lambda text: error_page(
-        Refused(text, text, flag=text, position=3), text, text, place(text), parent=text
+        Refused(text, text, flag=text, position=3), text, place(text), parent=text
     ),
 }
 

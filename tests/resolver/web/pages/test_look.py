@@ -86,7 +86,7 @@ def test_error_classes_have_a_status() -> None:
 
 def test_error_page_of_refusal_names_rule_without_retry() -> None:
     error = Refused("S04", "S04: port 25 is not ours", flag="--allow-port 25", position=11)
-    parsed = skeleton(rendered(error_page(error, "gopher://h:25/", "gopher://h:25/", place())))
+    parsed = skeleton(rendered(error_page(error, "gopher://h:25/", place("gopher://h:25/"))))
     text = "".join(parsed.text)
     assert "Nothing was sent" in text
     assert "start resolve with --allow-port 25." in text
@@ -97,15 +97,15 @@ def test_error_page_of_refusal_names_rule_without_retry() -> None:
 
 def test_error_page_of_redirect_names_its_target() -> None:
     error = Refused("S10", "S10: not followed", position=2, url=Masked("file:///etc/passwd"))
-    text = "".join(skeleton(rendered(error_page(error, "http://h/", "http://h/", place()))).text)
+    text = "".join(skeleton(rendered(error_page(error, "http://h/", place("http://h/")))).text)
     assert "The URL led to file:///etc/passwd" in text
-    assert error_page(LimitExceeded("body", "x"), "x", "x", place()).status == 413
+    assert error_page(LimitExceeded("body", "x"), "x", place("x")).status == 413
 
 
 def test_error_page_quotes_server_once() -> None:
     for text in ("No such file", "something else"):
         error = NotFound("RETR x: the server said 550 No such file", code="550", text=text)
-        markup = rendered(error_page(error, "x", "x", place()))
+        markup = rendered(error_page(error, "x", place("x")))
         assert markup.count("No such file") == 1
 
 
