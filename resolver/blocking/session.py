@@ -233,21 +233,6 @@ def make_context(
     return copy_signature(call, function)
 
 
-def copy_init_signature(
-    model: Callable[P, T],
-) -> Callable[[Callable[[S, T], None]], Callable[Concatenate[S, P], None]]:
-    """Decorate an `__init__` so that it has the parameters of `model` and receives the result of `model`."""
-
-    def decorate(initialize: Callable[[S, T], None]) -> Callable[Concatenate[S, P], None]:
-        def __init__(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
-            wrap_callbacks(kwargs)
-            initialize(self, model(*args, **kwargs))
-
-        return copy_signature(__init__, model.__init__)
-
-    return decorate
-
-
 # A file-like object over the content of a URL, for libraries such as pandas, tarfile and zipfile.
 #
 # The file is seekable if the scheme supports a start offset and the size is known. A forward seek of up to 1
@@ -462,8 +447,48 @@ def _wrap_iterator(
     return copy_signature(call, method)
 
 
-def _make_terminal(session: terminal_session.TerminalSession, resource: OpenResource) -> TerminalSession:
-    return TerminalSession(session, resource)
+class TerminalSession:
+    """An open terminal session, as returned by `open_terminal`.
+
+    One thread may wait for output while another thread sends input.
+    """
+
+    def __init__(self, session: terminal_session.TerminalSession, resource: OpenResource) -> None:
+        self._session = session
+        self._resource = resource
+        self.peer = session.peer
+        self.secured = session.secured
+
+    expect = _wrap_method(terminal_session.TerminalSession.expect)
+    read = _wrap_method(terminal_session.TerminalSession.read)
+    send = _wrap_method(terminal_session.TerminalSession.send)
+    send_line = _wrap_method(terminal_session.TerminalSession.send_line)
+    send_command = _wrap_method(terminal_session.TerminalSession.send_command)
+    resize = _wrap_method(terminal_session.TerminalSession.resize)
+
+    @property
+    def echoing(self) -> bool:
+        """Return whether the service echoes the input."""
+        return self._session.echoing
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the deviations of the service from the protocol, without duplicates."""
+        return tuple(self._session.findings)
+
+    def decoded(self, octets: bytes) -> str:
+        """Return the text of the bytes, in the session's `charset` (default UTF-8)."""
+        return self._session.decoded(octets)
+
+    def run(self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]) -> T:
+        """Return the result of a custom operation with the asynchronous session; see `Resolver.run`."""
+        self._resource.check_open()
+        return self._resource.portal.run(partial(self._run_operation, operation))
+
+    async def _run_operation(
+        self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]
+    ) -> T:
+        return await operation(self._session)
 
 
 class Resolver:
@@ -478,11 +503,11 @@ class Resolver:
     _portal: Portal | None = None  # set when the portal is created
     _closed = False
 
-    @copy_init_signature(session.Resolver)
-    def __init__(self, resolver: session.Resolver) -> None:
-        self._resolver = resolver
-        self.policy = resolver.policy
-        self.limits = resolver.limits
+    def __init__(self, **settings: Unpack[Settings]) -> None:
+        wrap_callbacks(cast("dict[str, object]", settings))
+        self._resolver = session.Resolver(**settings)
+        self.policy = self._resolver.policy
+        self.limits = self._resolver.limits
 
     fetch = _wrap_method(session.Resolver.fetch)
     info = _wrap_method(session.Resolver.info)
@@ -494,7 +519,7 @@ class Resolver:
     listing = _wrap_context(session.Resolver.listing, LiveReply)
     resume = _wrap_context(session.Resolver.resume, LiveReply)
     entries = _wrap_context(session.Resolver.entries, BlockingIterator[Entry])
-    open_terminal = _wrap_context(session.Resolver.open_terminal, _make_terminal)
+    open_terminal = _wrap_context(session.Resolver.open_terminal, TerminalSession)
 
     def open(
         self, url: UrlLike, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None
@@ -568,50 +593,6 @@ def _abandon(portal: Portal, resolver: session.Resolver) -> None:
 
 
 _CLOSED = "this Resolver is closed: make a new one"
-
-
-class TerminalSession:
-    """An open terminal session, as returned by `open_terminal`.
-
-    One thread may wait for output while another thread sends input.
-    """
-
-    def __init__(self, session: terminal_session.TerminalSession, resource: OpenResource) -> None:
-        self._session = session
-        self._resource = resource
-        self.peer = session.peer
-        self.secured = session.secured
-
-    expect = _wrap_method(terminal_session.TerminalSession.expect)
-    read = _wrap_method(terminal_session.TerminalSession.read)
-    send = _wrap_method(terminal_session.TerminalSession.send)
-    send_line = _wrap_method(terminal_session.TerminalSession.send_line)
-    send_command = _wrap_method(terminal_session.TerminalSession.send_command)
-    resize = _wrap_method(terminal_session.TerminalSession.resize)
-
-    @property
-    def echoing(self) -> bool:
-        """Return whether the service echoes the input."""
-        return self._session.echoing
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Return the deviations of the service from the protocol, without duplicates."""
-        return tuple(self._session.findings)
-
-    def decoded(self, octets: bytes) -> str:
-        """Return the text of the bytes, in the session's `charset` (default UTF-8)."""
-        return self._session.decoded(octets)
-
-    def run(self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]) -> T:
-        """Return the result of a custom operation with the asynchronous session; see `Resolver.run`."""
-        self._resource.check_open()
-        return self._resource.portal.run(partial(self._run_operation, operation))
-
-    async def _run_operation(
-        self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]
-    ) -> T:
-        return await operation(self._session)
 
 
 fetch = make_blocking(functions.fetch)
