@@ -9,6 +9,7 @@ fields, is skipped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -191,11 +192,6 @@ _OVERHEAD = 128
 _STATUS = frozenset({b"y", b"n", b"m", b"x", b"j"})
 
 
-# The wildcards of a wildmat, the glob pattern of NNTP.
-_STAR = ord("*")
-_ANY = ord("?")
-
-
 class ActiveLine(NamedTuple):
     """A line of LIST ACTIVE; `status` is the posting status, or `=` and the destination group of posts."""
 
@@ -241,7 +237,7 @@ class GroupReader:
         findings: list[Finding],
         limit: int = BUFFER_LIMIT,
     ) -> None:
-        self._pattern = pattern
+        self._matches = compile_wildmat(pattern)
         self._group_url = group_url
         self._lines = BlockLines(line_limit)
         self._findings = findings
@@ -282,12 +278,12 @@ class GroupReader:
         active = parse_active(line)
         if active is None:
             self._skipped += 1
-        elif matches(self._pattern, active.name):
+        elif self._matches(active.name):
             self._buffered.append(line)
             self._buffered_size += len(line) + _OVERHEAD
 
     def _describe(self, name: bytes, description: bytes) -> None:
-        if description and self._buffered and matches(self._pattern, name):
+        if description and self._buffered and self._matches(name):
             self._descriptions[name] = description
             self._buffered_size += len(name) + len(description) + _OVERHEAD
 
@@ -321,36 +317,37 @@ def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
 
     def reader(buffer: Buffer) -> Generator[None, None, int]:
         block, lines, count = DataBlock(), BlockLines(line_limit), 0
+        matches = compile_wildmat(pattern)
         while not block.ended:
             active = map(parse_active, lines.feed((yield from block.read(buffer))))
-            count += sum(line is not None and matches(pattern, line.name) for line in active)
+            count += sum(line is not None and matches(line.name) for line in active)
         return count
 
     return reader
 
 
-def matches(pattern: bytes, name: bytes) -> bool:
-    """Return whether the complete name matches a wildmat (RFC 3977 4.2, limited to the syntax of RFC 5538).
+def compile_wildmat(pattern: bytes) -> Callable[[bytes], bool]:
+    """Return the predicate of names for a wildmat (RFC 3977 4.2, limited to the syntax of RFC 5538).
 
-    `*` matches any sequence of bytes, and `?` matches any single byte. All other bytes match themselves. The
-    worst-case time is proportional to the product of the lengths of the pattern and the name. This prevents
-    denial of service by exponential backtracking (ReDoS).
+    `*` matches any sequence of bytes, and `?` matches any single byte. All other bytes match themselves. Each
+    piece between two `*` is searched once, from the end of the piece before. This prevents denial of service
+    by exponential backtracking (ReDoS).
     """
-    at = index = 0
-    star, resumed = -1, 0
-    while index < len(name):
-        if at < len(pattern) and pattern[at] == _STAR:
-            star, resumed = at, index
-            at += 1
-        elif at < len(pattern) and pattern[at] in (_ANY, name[index]):
-            at += 1
-            index += 1
-        elif star >= 0:  # backtrack: the last star matches one more byte
-            resumed += 1
-            at, index = star + 1, resumed
-        else:
-            return False
-    return pattern[at:].strip(b"*") == b""
+    pieces = pattern.split(b"*")
+    first, *others = [re.compile(re.escape(each).replace(rb"\?", b"."), re.DOTALL) for each in pieces]
+    if not others:
+        return lambda name: first.fullmatch(name) is not None
+    *middle, last = others
+    last_size = len(pieces[-1])
+
+    def matches(name: bytes) -> bool:
+        match = first.match(name)
+        for piece in middle:
+            match = match and piece.search(name, match.end())
+        start = len(name) - last_size
+        return match is not None and match.end() <= start and last.match(name, start) is not None
+
+    return matches
 
 
 _ARTICLE = "message/rfc822"
