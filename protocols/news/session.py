@@ -54,7 +54,7 @@ CAPABILITIES_LIMIT = 65_536
 class Capabilities(NamedTuple):
     """The capabilities of a server (RFC 3977 5.2): upper-case labels with their arguments."""
 
-    labels: dict[bytes, frozenset[bytes]]
+    labels: dict[bytes, set[bytes]]
 
     def has(self, label: bytes, argument: bytes | None = None) -> bool:
         return label in self.labels and (argument is None or argument in self.labels[label])
@@ -66,10 +66,10 @@ class Capabilities(NamedTuple):
 
 
 def parse_capabilities(octets: bytes) -> Capabilities:
-    labels: dict[bytes, frozenset[bytes]] = {}
+    labels: dict[bytes, set[bytes]] = {}
     for line in octets.split(b"\r\n"):
         label, *arguments = line.upper().split() or [b""]
-        labels[label] = labels.get(label, frozenset()) | frozenset(arguments)
+        labels.setdefault(label, set()).update(arguments)
     return Capabilities(labels)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 
 import pytest
 
-from protocols.news.session import Deflate
+from protocols.news.session import Deflate, parse_capabilities
 from protocols.options import DecodingBudget
 from resolver import LimitExceeded, ProtocolError
 from tests.protocols.news.captures import LAST_CLEAR_LINE, bytes_of_side, load
@@ -95,3 +96,11 @@ def test_deflate_of_endless_empty_blocks_raises() -> None:
 
 def test_deflate_of_one_mib_of_zeros_succeeds() -> None:
     assert unpack(Deflate(DecodingBudget(100, None)), packed(bytes(MIB))) == bytes(MIB)
+
+
+def test_parse_capabilities_of_one_label_takes_linear_time() -> None:
+    """The server may send 64 KiB of lines with the same label. Quadratic work would take 20 s."""
+    began = time.process_time()
+    labels = parse_capabilities(b"\r\n".join(b"A %d" % number for number in range(20_000))).labels
+    assert len(labels[b"A"]) == 20_000
+    assert time.process_time() - began < 2
