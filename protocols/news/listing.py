@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.contract import Reply
-from protocols.errors import InvalidUrl
+from protocols.errors import InvalidUrl, LimitExceeded
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind, Url
 from protocols.news.article import ArticleHead, decode_field, parse_date, strip_brackets
 from protocols.news.response import BlockLines, DataBlock, GroupSelection, is_number
@@ -181,7 +181,7 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 # by the pattern again, because old servers ignore the pattern.
 
 #: The maximum size in bytes of the buffered LIST ACTIVE lines and descriptions, with `_OVERHEAD` for each. A
-#: list of 100,000 groups needs about half of this size.
+#: list of 100,000 groups needs about half of this size. A list that is only counted has the same limit.
 BUFFER_LIMIT = 67_108_864
 
 #: The bytes of memory that a buffered line or description needs besides its text. A short line of a hostile
@@ -313,7 +313,11 @@ class GroupReader:
 
 
 def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
-    """Return a reader that counts the groups in a block of LIST ACTIVE whose names match the pattern."""
+    """Return a reader that counts the groups in a block of LIST ACTIVE whose names match the pattern.
+
+    Raises:
+        LimitExceeded: a line or the block (lines) is too long.
+    """
 
     def reader(buffer: Buffer) -> Generator[None, None, int]:
         block, lines, count = DataBlock(), BlockLines(line_limit), 0
@@ -321,6 +325,8 @@ def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
         while not block.ended:
             active = map(parse_active, lines.feed((yield from block.read(buffer))))
             count += sum(line is not None and matches(line.name) for line in active)
+            if block.received > BUFFER_LIMIT:
+                raise LimitExceeded("lines", f"a list of groups is longer than {BUFFER_LIMIT} bytes")
         return count
 
     return reader

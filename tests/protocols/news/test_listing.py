@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from protocols.news.article import parse_head
 from protocols.news.listing import (
+    BUFFER_LIMIT,
     ActiveLine,
     EntryUrls,
     GroupReader,
@@ -181,6 +182,13 @@ def test_count_groups_over_limit_or_truncated_raises() -> None:
         run_reader(count_groups(b"*", 10), b"x" * 20)
     with pytest.raises(Truncated):
         run_reader(count_groups(b"*", 10), b"a 1 1 y\r\n")
+
+
+def test_count_groups_of_endless_list_raises() -> None:
+    line = b"x" * 1_048_576 + b"\r\n"
+    with pytest.raises(LimitExceeded) as caught:
+        run_reader(count_groups(b"*", len(line)), *[line] * (BUFFER_LIMIT // len(line) + 2))
+    assert caught.value.limit == "lines"
 
 
 # -- wildmat patterns: case-sensitive, matched against the complete name
