@@ -164,7 +164,7 @@ class AttributeRecord(NamedTuple):
         If `names` is empty, the record is returned unchanged. The client must select the blocks, because a
         server may also send blocks that were not requested.
         """
-        requested = tuple(dict.fromkeys(names))
+        requested = dict.fromkeys(names)
         if not requested:
             return self, ()
         blocks = tuple(block for block in self.blocks if block.name in requested)
