@@ -43,6 +43,7 @@ _PAGE: Schema = {
     "next_cursor": {**_TEXT_OR_NULL, "description": "pass it as cursor for the next page; null on the last"},
     "next": {**_TEXT, "description": "how to get the next page; absent on the last page"},
     "entries": _make_array(_object(_ENTRY, "name url kind size modified title")),
+    "complete": {"type": "boolean", "description": "false if further entries were left out"},
 }
 _ERROR: Schema = {
     "url": _TEXT_OR_NULL,
@@ -53,12 +54,16 @@ _ERROR: Schema = {
 }
 
 
-def _result(properties: Schema, required: str) -> Schema:
-    """Return the output schema of a tool: the members of a success and of an error."""
+#: The members of a page of `fetch` and of a page of `list`. A cursor is valid for both tools.
+_PAGE_MEMBERS = "url form position total next_cursor", "url complete entries position total next_cursor"
+
+
+def _result(properties: Schema, *required: str) -> Schema:
+    """Return the output schema of a tool: the members of each kind of success, and of an error."""
     return {
         "type": "object",
         "properties": {**_ERROR, **properties},
-        "anyOf": [{"required": required.split()}, {"required": ["error", "exit"]}],
+        "anyOf": [{"required": members.split()} for members in (*required, "error exit")],
     }
 
 
@@ -80,12 +85,9 @@ OUTPUT_SCHEMAS: dict[str, Schema] = {
             "format": {"enum": ["markdown", "source"], "description": "of a text: converted, or as received"},
             **_PAGE,
         },
-        "url form position total next_cursor",
+        *_PAGE_MEMBERS,
     ),
-    "list": _result(
-        {**_PAGE, "complete": {"type": "boolean", "description": "false if further entries were left out"}},
-        "url complete entries position total next_cursor",
-    ),
+    "list": _result(_PAGE, *_PAGE_MEMBERS),
     "info": _result(_ENTRY, "name url kind size modified title"),
     "explain": _result(
         {

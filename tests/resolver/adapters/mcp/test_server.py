@@ -87,6 +87,7 @@ async def test_results_match_their_output_schemas(nursery: trio.Nursery) -> None
             result = await client.call_tool(name, arguments)
             assert set(result.structured_content) <= known[name], (name, arguments)
         assert len(calls) == 24
+        assert (await client.call_tool("list", {"cursor": "2-1"})).structured_content["position"] == 1
 
 
 async def test_list_result_matches_its_output_schema(nursery: trio.Nursery) -> None:
@@ -100,6 +101,8 @@ async def test_list_result_matches_its_output_schema(nursery: trio.Nursery) -> N
     with trio.fail_after(HANG):
         async with Client(server(grant)) as client:
             result = await client.call_tool("list", {"url": f"gopher://127.0.0.1:{port}/1", "entries": 1})
+            more = await client.call_tool("fetch", {"cursor": "1-1"})  # an agent may call the other tool
+    assert more.structured_content["complete"] is True
     record = result.structured_content
     assert (record["entries"][0]["name"], record["total"], record["position"]) == ("a", 2, 0)
     assert record["next"] == '1 of 2 returned; for more, call the same tool with {"cursor": "1-1"}'
