@@ -224,7 +224,7 @@ def _steps(
     played, failure = rehearse_steps(dialogue)
     steps = [shown for step in played for shown in _plan_steps(step, place, scheme, way)]
     if server is None and needs_server(url):
-        steps.insert(0, {"action": "note", "text": f"no news server is named: {SERVER_HELP}"})
+        steps.insert(0, _note(f"no news server is named: {SERVER_HELP}"))
     elif place is None and any(
         isinstance(step, (Connect, Acquire, JoinPipeline, OpenDatagrams)) for step in played
     ):
@@ -278,12 +278,12 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
             return _connect_step(place, scheme, port, tls)
         case OpenDatagrams():
             return _connect_step(place, scheme, None, False)
-        case StartRequest() | StartResponse() | EndResponse() | ReleaseToPool():
+        case StartRequest() | StartResponse() | EndResponse() | ReleaseToPool() | RequestEnd():
             return None
         case Peek() | ParseBuffered() | ReadNames() | Rest() | RandomBytes() | StartTimer():
             return None
         case StartBody(note=note):
-            return None if note is None else {"action": "note", "text": note}
+            return None if note is None else _note(note)
         case EmitBody(what=what):
             return None if what is None else {"action": "receive", "what": what}
         case Send(lines=lines) | SendBody(lines=lines):
@@ -293,25 +293,17 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
         case OpenFile(path=path):
             return {"action": "open", "path": path}
         case PlanNote(text=text) | RequestPeer(text=text):
-            return {"action": "note", "text": text}
+            return _note(text)
         case RequestAgreed():
-            return {
-                "action": "note",
-                "text": "if the server chooses HTTP/2, the same request is sent in its frames",
-            }
-        case RequestEnd():
-            return None
+            return _note("if the server chooses HTTP/2, the same request is sent in its frames")
         case StartTls():
-            return {"action": "note", "text": TLS_BEGINS}
+            return _note(TLS_BEGINS)
         case StartPacking():
-            return {
-                "action": "note",
-                "text": "compression starts in both directions; data after this is shown uncompressed",
-            }
+            return _note("compression starts in both directions; data after this is shown uncompressed")
         case CloseData():
-            return {"action": "note", "text": DATA_CLOSED}
+            return _note(DATA_CLOSED)
         case RequestCredentials(user=user):
-            return {"action": "note", "text": _describe_request(user)}
+            return _note(_describe_request(user))
     assert_never(step)
 
 
@@ -320,18 +312,20 @@ def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, 
     proxy = way.proxy
     steps: list[PlanStep] = [_make_connect_step(proxy.host, proxy.port, proxy.secured, "tcp")]
     if proxy.resolves:
-        steps.append({"action": "note", "text": "the proxy looks up the addresses of the host"})
+        steps.append(_note("the proxy looks up the addresses of the host"))
     if way.via is not None:
         return steps
     host = place.host
     if not proxy.resolves and literal_addresses(host) is None:
         host = "0.0.0.0"
-        steps.append(
-            {"action": "note", "text": f"{place.host} is looked up locally; {host} stands for its address"}
-        )
+        steps.append(_note(f"{place.host} is looked up locally; {host} stands for its address"))
     for step in rehearse(way.open_tunnel(host, port)):
         steps += _plan_steps(step, place, scheme, None)
     return [*steps, *_plan_steps(StartTls(), place, scheme, None)] if tls else steps
+
+
+def _note(text: str) -> PlanStep:
+    return {"action": "note", "text": text}
 
 
 def _send_step(lines: tuple[Line, ...]) -> PlanStep:
