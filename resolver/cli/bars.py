@@ -12,6 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from resolver.cli.streams import can_encode
 from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, format_sizes, octets
 from resolver.terminal.text import cut_to_width
 
@@ -36,7 +37,7 @@ class Bars:
 
     def __init__(self, encoding: str) -> None:
         self._console = Console(file=StringIO(), force_terminal=True, highlight=False, emoji=False)
-        self._glyphs = _GLYPHS if _can_write("".join(_GLYPHS) + "…", encoding) else _ASCII_GLYPHS
+        self._glyphs = _GLYPHS if can_encode("".join(_GLYPHS) + "…", encoding) else _ASCII_GLYPHS
 
     @property
     def is_dumb(self) -> bool:
@@ -131,11 +132,3 @@ def _figures(transfer: TransferProgress, now: float, room: int) -> str:
 
 def _scale(octets: int, total: int, width: int) -> int:
     return width if octets >= total else octets * width // total
-
-
-def _can_write(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -60,15 +60,6 @@ class BarRow(NamedTuple):
     light: float = 0.0
 
 
-def select_glyphs(encoding: str | None) -> BarGlyphs:
-    """Return the characters of the chart: block characters, or ASCII if the encoding has no blocks."""
-    try:
-        "".join(BLOCKS).encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return BLOCKS
-
-
 def draw_chart(forecast: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
     """Return the lines of the chart.
 
@@ -175,7 +166,7 @@ def show(plan: BulkPlan, command: Command) -> None:
     if command.json:
         streams.print_record(make_record(prediction))
         return
-    glyphs = select_glyphs(streams.output_encoding())
+    glyphs = BLOCKS if streams.can_encode("".join(BLOCKS), streams.output_encoding()) else ASCII
     for line in draw_chart(prediction, streams.output_columns(), threads=THREADS, glyphs=glyphs):
         streams.print_line(line)
 

@@ -345,6 +345,14 @@ def output_encoding() -> str | None:
     return None if sys.stdout is None else sys.stdout.encoding
 
 
+def can_encode(text: str, encoding: str | None) -> bool:
+    """Return whether a stream with this encoding can show a text."""
+    with suppress(UnicodeEncodeError, LookupError):
+        text.encode(encoding or "ascii")
+        return True
+    return False
+
+
 def output_columns() -> int:
     """Return the columns of the terminal on standard output, or 100 without a terminal."""
     try:
