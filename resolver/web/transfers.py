@@ -251,7 +251,7 @@ class TransferQueue:
         self._jobs: dict[int, _TransferJob] = {}
         self._last = 0
         self.change = 0
-        self._next_change = trio.Event()
+        self.next_change = trio.Event()  # set at the next change, or by `wake`
 
     async def recall(self) -> str:
         """Load the transfers of earlier runs, once; return the reason if the ledger cannot be used, or ""."""
@@ -284,15 +284,10 @@ class TransferQueue:
         """Return the transfers that changed after a change number, the oldest first."""
         return [job.shown for job in self._jobs.values() if job.change > change]
 
-    @property
-    def next_change(self) -> trio.Event:
-        """Return an event, which the next change or `wake` sets."""
-        return self._next_change
-
     def wake(self) -> None:
         """Wake the event streams that wait for a change."""
-        self._next_change.set()
-        self._next_change = trio.Event()
+        self.next_change.set()
+        self.next_change = trio.Event()
 
     def _count_change(self) -> int:
         self.change += 1
@@ -490,15 +485,9 @@ async def _send_text(send: Send, text: str) -> None:
 
 
 def _make_row(transfer: SavedTransfer, bar: PageAddressBar) -> dict[str, object]:
-    shown = make_transfer_row(transfer, bar)
+    """Return the fields of a row that can change, as JSON values."""
     return {
-        "number": shown.number,
-        "name": escape_controls(shown.name),
-        "state": shown.state,
-        "amount": shown.amount,
-        "percent": shown.percent,
-        "rate": shown.rate,
-        "proofs": escape_controls(shown.proofs),
-        "error": escape_controls(shown.error),
-        "buttons": shown.buttons,
+        name: escape_controls(value) if isinstance(value, str) else value
+        for name, value in make_transfer_row(transfer, bar)._asdict().items()
+        if name not in ("url", "href")
     }
