@@ -182,7 +182,6 @@ class DirectoryRow(NamedTuple):
 
 class SortColumn(NamedTuple):
     name: str
-    column: str
     href: str
     current: bool
 
@@ -261,7 +260,7 @@ def _describe_unusable(extra: Mapping[str, JsonValue] | None) -> str:
 
 def _make_columns(bar: PageAddressBar, query: PageQuery) -> list[SortColumn]:
     return [
-        SortColumn(name, name, bar.make_address(query._replace(sort=name, page=1)), query.sort == name)
+        SortColumn(name, bar.make_address(query._replace(sort=name, page=1)), query.sort == name)
         for name in ("name", "size", "date")
     ]
 

@@ -308,13 +308,6 @@ class FormField(NamedTuple):
     choices: tuple[str, ...]
 
 
-class FormPreview(NamedTuple):
-    """An answer in the preview of a form."""
-
-    prompt: str
-    answer: str
-
-
 def form_page(
     form: AskForm, url: HostUrl, form_id: str, findings: Iterable[Finding] = (), complaint: str = ""
 ) -> WebPage:
@@ -382,7 +375,7 @@ def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str
     user refers to the stored answers by the ID `form_id`.
     """
     previews = [
-        FormPreview(line.prompt, _preview_answer(line, answer))
+        FactRow(line.prompt, _preview_answer(line, answer))
         for line, answer in zip(form.questions, answers, strict=True)
     ]
     values = {
