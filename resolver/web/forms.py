@@ -226,9 +226,9 @@ class TypedLogins:
         return None if self._initial is None else await self._initial.request(scheme, host, port, user)
 
     @property
-    def shown_places(self) -> list[str]:
-        """Return the scheme, host and port of each stored login, as text."""
-        return [show_place(place) for place in self._logins]
+    def places(self) -> list[Place]:
+        """Return the scheme, host and port of each stored login."""
+        return list(self._logins)
 
     def store(self, place: Place, login: Credentials) -> None:
         """Store the login for a scheme, host and port, in place of an earlier login."""
@@ -243,13 +243,6 @@ class TypedLogins:
         if self._logins.pop(place, None) is not None:
             self._untried.discard(place)
             self.round += 1
-
-    @property
-    def places(self) -> list[Place]:
-        return list(self._logins)
-
-    def has(self, place: Place) -> bool:
-        return place in self._logins
 
     def record_response(self, place: Place, *, denied: bool) -> None:
         """Record the first response after the user has typed a login, and discard a denied login."""
@@ -294,7 +287,7 @@ class LoginForms:
         if url is None or not _asks_login(reply) or getattr(url, "password", None) is not None:
             return None  # a password in the URL has priority over a login from a form
         place = get_place(url)
-        has_login = self._logins.has(place)
+        has_login = place in self._logins.places
         if not (has_login or isinstance(reply, LoginRequired)):
             return None
         self._logins.record_response(place, denied=True)

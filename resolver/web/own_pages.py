@@ -13,7 +13,7 @@ from protocols.errors import LocalError
 from resolver.web import headers
 from resolver.web import session as bookmarks
 from resolver.web.answers import PageAnswers, get_form, redirect
-from resolver.web.forms import TypedLogins
+from resolver.web.forms import TypedLogins, show_place
 from resolver.web.pages.own import (
     OpenedUrl,
     RuleRow,
@@ -78,7 +78,8 @@ class OwnPages:
         return self._answers.page(help_page(self._facts.rules, self._facts.statuses))
 
     async def _settings(self, request: Request) -> Answer:
-        return self._answers.page(settings_page(self._facts.settings, self._logins.shown_places))
+        places = map(show_place, self._logins.places)
+        return self._answers.page(settings_page(self._facts.settings, places))
 
     async def _history(self, request: Request) -> Answer:
         return self._answers.page(history_page(self._answers.make_address_bar("", ""), self._list_newest()))

@@ -63,13 +63,9 @@ class PageReader:
     """Checks and fetches URLs with a `Resolver` and its settings."""
 
     def __init__(self, resolver: Resolver, settings: Settings) -> None:
-        self._resolver = resolver
+        self.resolver = resolver
         self._settings = settings
         self._limiter = trio.CapacityLimiter(MAX_FETCHES)
-
-    @property
-    def resolver(self) -> Resolver:
-        return self._resolver
 
     def url(self, text: str, source: UrlOrigin) -> Url | None:
         """Return the parsed URL, or None if the text is not a URL."""
@@ -83,7 +79,7 @@ class PageReader:
         setting = find_setting(self._settings.get("news_server"))
         return explain(
             text,
-            policy=self._resolver.policy,
+            policy=self.resolver.policy,
             origin=source.origin,
             referrer=source.referrer,
             gateways=self._settings.get("gateways"),
@@ -98,7 +94,7 @@ class PageReader:
     def verdict(self, text: str, source: UrlOrigin) -> Verdict:
         return check(
             text,
-            policy=self._resolver.policy,
+            policy=self.resolver.policy,
             origin=source.origin,
             referrer=source.referrer,
             gateways=self._settings.get("gateways"),
@@ -135,7 +131,7 @@ class PageReader:
                 reply: Response | ResolveError
                 try:
                     if request == DEFAULT:
-                        reply = await self._resolver.fetch(
+                        reply = await self.resolver.fetch(
                             text, origin=source.origin, referrer=source.referrer
                         )
                     else:

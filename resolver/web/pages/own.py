@@ -128,7 +128,7 @@ def transfers_page(
     return WebPage("transfers.html", "Transfers", 200, values)
 
 
-def settings_page(rows: Iterable[FactRow], logins: Sequence[str]) -> WebPage:
+def settings_page(rows: Iterable[FactRow], logins: Iterable[str]) -> WebPage:
     """Return the settings page.
 
     Args:
