@@ -7,7 +7,8 @@ options on the command line of `mcp` override its rules. Logins of the user are 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -100,38 +101,23 @@ def make_grant(command: Command) -> ToolGrant:
     )
 
 
-class _StdinReader:
-    """An async iterator over the lines of standard input.
+async def _read_lines(lines: Iterator[bytes], faults: list[LocalError]) -> AsyncGenerator[bytes | None, None]:
+    """Yield the lines of standard input, and None for each line that is longer than `streams.MAX_LINE`.
 
-    A thread reads the lines, because standard input may be a file of any type. `fault` is the error that
-    ended the input, or None.
+    A thread reads the lines, because standard input may be a file of any type. An error that ends the input
+    is appended to `faults`.
     """
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self._lines = lines
-        self._is_cut = False
-        self.fault: LocalError | None = None
-
-    def __aiter__(self) -> AsyncIterator[bytes | None]:
-        return self
-
-    async def __anext__(self) -> bytes | None:
-        """Return the next line, or None for a line that is longer than `streams.MAX_LINE`."""
-        while line := await self._read_next():
+    was_cut = False
+    try:
+        while line := await trio.to_thread.run_sync(next, lines, b"", abandon_on_cancel=True):
             # Only the last line of the input may lack a line end. Any other line without a line end is the
             # start of a line that is too long.
-            whole = line.endswith(b"\n") or len(line) < streams.MAX_LINE
-            was_cut, self._is_cut = self._is_cut, not whole
+            is_cut = not line.endswith(b"\n") and len(line) >= streams.MAX_LINE
             if not was_cut:
-                return line if whole else None
-        raise StopAsyncIteration
-
-    async def _read_next(self) -> bytes:
-        try:
-            return await trio.to_thread.run_sync(next, self._lines, b"", abandon_on_cancel=True)
-        except LocalError as error:
-            self.fault = error
-            return b""
+                yield None if is_cut else line
+            was_cut = is_cut
+    except LocalError as error:
+        faults.append(error)
 
 
 class _McpServer:
@@ -143,16 +129,16 @@ class _McpServer:
         self._scope = trio.CancelScope()
 
     async def run_supervised(self) -> int:
-        incoming = _StdinReader(streams.input_lines())
+        faults: list[LocalError] = []
         with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
-            async with trio.open_nursery() as nursery:
+            reading = aclosing(_read_lines(streams.input_lines(), faults))
+            async with reading as incoming, trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on, signals)
                 with self._scope:
                     await self._serve(incoming, self._send)
                 nursery.cancel_scope.cancel()
-        if incoming.fault is not None:
-            streams.complain(incoming.fault.message)
-            return incoming.fault.exit_code
+        if faults:
+            raise faults[0]
         return self._status
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
