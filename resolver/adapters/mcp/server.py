@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
@@ -68,6 +68,8 @@ from resolver.adapters.mcp.tools import (
     listen_to_progress,
 )
 
+T = TypeVar("T")
+
 #: Maximum number of concurrent tool calls; further calls wait.
 AT_ONCE = 8
 #: Minimum number of received bytes between two progress notifications of a tool call.
@@ -103,12 +105,14 @@ def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
         version=version,
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
-        on_list_tools=_list_tools,
+        on_list_tools=partial(_return, ListToolsResult(tools=list(TOOLS))),
         on_call_tool=_call_tool,
-        on_list_prompts=_list_prompts,
+        on_list_prompts=partial(_return, ListPromptsResult(prompts=[_PROMPT])),
         on_get_prompt=_get_prompt,
-        on_list_resources=_list_resources,
-        on_list_resource_templates=_list_resource_templates,
+        on_list_resources=partial(_return, ListResourcesResult(resources=[_POLICY])),
+        on_list_resource_templates=partial(
+            _return, ListResourceTemplatesResult(resource_templates=[_ANY_URL])
+        ),
         on_read_resource=_read_resource,
     )
 
@@ -127,10 +131,11 @@ def http_application(grant: ToolGrant, *, version: str = "") -> Starlette:
     return server(grant, version=version).streamable_http_app(transport_security=unchecked)
 
 
-async def _list_tools(
-    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
-) -> ListToolsResult:
-    return ListToolsResult(tools=list(TOOLS))
+async def _return(
+    result: T, context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
+) -> T:
+    """Return a list that is the same for each request."""
+    return result
 
 
 async def _call_tool(
@@ -221,12 +226,6 @@ _ANY_URL = ResourceTemplate(
 )
 
 
-async def _list_prompts(
-    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
-) -> ListPromptsResult:
-    return ListPromptsResult(prompts=[_PROMPT])
-
-
 async def _get_prompt(
     context: ServerRequestContext[_McpSession], params: GetPromptRequestParams
 ) -> GetPromptResult:
@@ -237,18 +236,6 @@ async def _get_prompt(
         PromptMessage(role="user", content=content) for content in (_words(answer), *_content(answer))
     ]
     return GetPromptResult(messages=messages)
-
-
-async def _list_resources(
-    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
-) -> ListResourcesResult:
-    return ListResourcesResult(resources=[_POLICY])
-
-
-async def _list_resource_templates(
-    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
-) -> ListResourceTemplatesResult:
-    return ListResourceTemplatesResult(resource_templates=[_ANY_URL])
 
 
 async def _read_resource(
