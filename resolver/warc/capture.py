@@ -63,10 +63,11 @@ if TYPE_CHECKING:
 
 
 class _ReplySpan(NamedTuple):
-    """The replies to the commands of one send call; `begin` is their offset in the temporary file."""
+    """The replies to the commands of one send call, from `begin` to `end` in the temporary file."""
 
     words: tuple[str, ...]
     begin: int
+    end: int = 0
 
 
 class AnswerListing:
@@ -76,7 +77,6 @@ class AnswerListing:
         self._settings = settings
         self._spool = spool
         self._spans: list[_ReplySpan] = []
-        self._ranges: list[tuple[int, int]] = []
         self._current: _ReplySpan | None = None
         self._first = b""
         self._file: LocalFile | None = None
@@ -88,7 +88,7 @@ class AnswerListing:
         """Record sent commands; the bytes received after them are the replies to these commands."""
         self._complete_reply()
         if self._settings.how == "last":
-            self._spans, self._ranges = [], []
+            self._spans.clear()
             self._current = _ReplySpan((), self._spool.size)
         elif self._settings.how == "answers":
             words = tuple(self._parse_command(line) for line in octets.splitlines())
@@ -96,7 +96,7 @@ class AnswerListing:
                 return
             # The client requested the listing again, so the earlier replies are discarded.
             if self._spans and words[0] == self._spans[0].words[0]:
-                self._spans, self._ranges = [], []
+                self._spans.clear()
             self._current = _ReplySpan(words, self._spool.size)
 
     @staticmethod
@@ -115,8 +115,7 @@ class AnswerListing:
         current, self._current = self._current, None
         is_error = self._settings.how == "answers" and self._first in (b"4", b"5")
         if current is not None and self._first and not is_error:
-            self._spans.append(current)
-            self._ranges.append((current.begin, self._spool.size))
+            self._spans.append(current._replace(end=self._spool.size))
         self._first = b""
 
     def record_step(self, step: Step, answer: object) -> None:
@@ -134,24 +133,22 @@ class AnswerListing:
         """Replace all stored bytes by `octets`."""
         begin = self._spool.size
         self._spool.write(octets)
-        self._ranges = [(begin, self._spool.size)]
+        self._spans = [_ReplySpan((), begin, self._spool.size)]
 
     def finish(self) -> tuple[str, RecordBlock]:
         """Return the media type of the listing, and a block with all replies."""
         self._complete_reply()
-        commands: list[str] = []
-        for span in self._spans:
-            commands += span.words
+        commands = [word for span in self._spans for word in span.words]
         media_type = self._settings.media_type
         if commands:
             media_type += f'; commands="{" ".join(_drop_repeated(commands))}"'
-        ranges = list(self._ranges)
+        ranges = [(span.begin, span.end - span.begin) for span in self._spans]
 
         def pieces() -> Iterator[bytes]:
-            for begin, end in ranges:
-                yield from self._spool.pieces(begin, end - begin)
+            for begin, size in ranges:
+                yield from self._spool.pieces(begin, size)
 
-        return media_type, RecordBlock(sum(end - begin for begin, end in ranges), pieces)
+        return media_type, RecordBlock(sum(size for _, size in ranges), pieces)
 
 
 def _drop_repeated(commands: list[str]) -> list[str]:
@@ -560,18 +557,16 @@ class Capture:
         now = self._sink.now()
         for event, octets in facts.events:
             self._events.log(now, connection.number, event, octets, joins=True, masked=False)
-        truncated = None
-        if facts.object is not None:
-            if not facts.is_whole:
-                truncated = name_truncation(error, late=late)
+        captured = facts.object
+        if captured is not None:
             self._events.add(now, connection.number, "body", facts.body)
-        if truncated is not None and facts.object is not None:
-            facts = facts._replace(object=facts.object._replace(truncated=truncated))
-        outcome = "info" if facts.is_head else "failed" if facts.object is None else _outcome(truncated)
+            if not facts.is_whole:
+                captured = captured._replace(truncated=name_truncation(error, late=late))
+        outcome = "info" if facts.is_head else _name_outcome(captured)
         failed = error if isinstance(error, ResolveError) and outcome in ("failed", "truncated") else None
         masked, expected = facts.masked, facts.expected
-        end = make_end(outcome, failed, self._reply, facts.object, self._mask, masked, expected)
-        self._write_group(connection, facts.version, end, facts.object, facts.request)
+        end = make_end(outcome, failed, self._reply, captured, self._mask, masked, expected)
+        self._write_group(connection, facts.version, end, captured, facts.request)
         exchange.close()
         self._exchange = None
         if not self._is_over:
@@ -606,7 +601,7 @@ class Capture:
             block = RecordBlock(size, self._block.pieces)
         captured = make_resource(media_type, block, truncated)
         self._finish_bodies(error, None if block.size != size else size)
-        end = make_end(_outcome(truncated), error, reply, captured, self._mask)
+        end = make_end(_name_outcome(captured), error, reply, captured, self._mask)
         self._write_group(connection, self._subject.row.archived_as, end, captured, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
@@ -657,5 +652,7 @@ class Capture:
         self._sink.write_group(group)
 
 
-def _outcome(truncated: str | None) -> str:
-    return "done" if truncated is None else "truncated"
+def _name_outcome(captured: CapturedObject | None) -> str:
+    if captured is None:
+        return "failed"
+    return "done" if captured.truncated is None else "truncated"

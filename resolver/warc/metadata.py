@@ -40,8 +40,9 @@ _LINE = b"dialogue: "
 _CHECKS = ("length", "final-reply", "close-notify", "terminator")
 _ACTIONS = ("allow", "warn", "refuse")
 
-_DECLINED: tuple[type[Declined], ...] = (Declined, NotFound, AccessDenied, LoginRequired, TryLater)
-_FAILED: tuple[type[ResolveError], ...] = (
+#: The errors that an archive may contain.
+_ERRORS: tuple[type[ResolveError], ...] = (
+    *(Declined, NotFound, AccessDenied, LoginRequired, TryLater),
     *(NetworkError, Unreachable, Disconnected, TimedOut, TlsError),
     *(ProtocolError, IntegrityError),
 )
@@ -204,11 +205,7 @@ def make_error(end: Json, date: datetime) -> ResolveError:
     error: Json = recorded if isinstance(recorded, dict) else {}
     failure = get_text(error, "message") or "the retrieval failed"
     message = f"{failure} (recorded on {date:%Y-%m-%dT%H:%M:%SZ})"
-    code = get_text(error, "reply")
-    for declined in _DECLINED:
-        if declined.__name__ == error.get("code"):
-            return declined(message, code=code).with_setting(None).final()
-    for kind in _FAILED:
-        if kind.__name__ == error.get("code"):
-            return kind(message).final()
-    return ProtocolError(message).final()
+    kind = next((kind for kind in _ERRORS if kind.__name__ == error.get("code")), ProtocolError)
+    if issubclass(kind, Declined):
+        return kind(message, code=get_text(error, "reply")).with_setting(None).final()
+    return kind(message).final()

@@ -413,21 +413,20 @@ class DamagedSpan:
 
 
 def read_records(
-    source: RecordSource, make_reader: Callable[[RecordHead], R], offset: int = 0
+    source: RecordSource, make_reader: Callable[[RecordHead], R]
 ) -> Iterator[WarcRecord[R] | DamagedSpan]:
     """Yield all records and damaged spans of a file in order.
 
     Args:
         source: The file.
         make_reader: A function that returns the reader for the block of a record.
-        offset: The offset of the first record.
 
     Raises:
         LocalError: The file is not a WARC file, or the limit of its `Budget` is exceeded.
     """
-    budget = Budget(offset)
-    packed = source.read_at(offset, len(GZIP)) == GZIP
-    start: int | None = offset
+    budget = Budget(0)
+    packed = source.read_at(0, len(GZIP)) == GZIP
+    start: int | None = 0
     while start is not None and (stream := open_stream(source, start, budget)) is not None:
         try:
             if isinstance(stream, GzipMember) != packed:

@@ -116,7 +116,10 @@ class ArchivedStream:
         octets = octets[:_MAX_PIECE]
         self.received += len(octets)
         if not octets:
-            self._end()
+            self.is_over = True
+            if self._is_cut:
+                raise Disconnected(_CUT)
+            self.close_notify_seen = self.secured
         return octets
 
     def _read_next(self) -> bytes | None:
@@ -132,12 +135,6 @@ class ArchivedStream:
                     return octets
             self._answers.popleft()
         return b""
-
-    def _end(self) -> None:
-        self.is_over = True
-        if self._is_cut:
-            raise Disconnected(_CUT)
-        self.close_notify_seen = self.secured
 
     async def move(self, sink: Sink, count: int | None) -> int:
         moved = 0
@@ -561,13 +558,14 @@ class ArchiveGate(UrlGate):
         yield from islice(pieces, 1) if self.options.want == "facts" else pieces
 
     def _read_connection(self) -> Iterator[bytes]:
-        """Yield the bytes of the connection: the bytes before the object, and the object with its framing."""
+        """Yield the bytes of a connection: the bytes before the object, and the object with its framing.
+
+        It is the last connection that carried the object, or else the last connection.
+        """
         capture = self._capture
-        link = next((link for link in reversed(capture.connections) if link.has_body), None)
-        if link is None:
-            link = next(iter(reversed(capture.connections)), None)
-        received = [] if link is None else link.received
-        yield from received
+        links = sorted(capture.connections, key=lambda link: link.has_body)
+        link = links[-1] if links else None
+        yield from [] if link is None else link.received
         if not capture.has_object:
             return
         if link is not None and link.framing == "dots" and capture.is_whole:
