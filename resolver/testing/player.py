@@ -75,11 +75,8 @@ class PeerOutput(NamedTuple):
     close_notify: bool = False
 
 
-class UnscriptedStep:
-    """The type of `UNSCRIPTED`, a value which means that the player itself performs the step."""
-
-
-UNSCRIPTED = UnscriptedStep()
+#: The result of `ScriptedPeer.answer` for a step that the player itself performs.
+UNSCRIPTED = object()
 
 
 class ScriptedPeer:
@@ -266,7 +263,7 @@ class Player(Generic[R]):
                 assert self.begun is None, "a body can start only once"
                 self.begun = reply
             case EmitBody(octets=octets):
-                self._append_body(octets)
+                self._append_pieces((octets,))
             case CopyBody():
                 return self._copy_body(step)
             case RequestPeer():
@@ -308,9 +305,10 @@ class Player(Generic[R]):
         self._state, self._response_ended = None, False
         assert self.peer.unsaid == b"", f"never sent: {self.peer.unsaid!r}"
 
-    def _append_body(self, octets: bytes) -> None:
-        assert self.begun is not None, "body bytes before the body was started"
-        self.body += octets
+    def _append_pieces(self, pieces: Iterable[bytes]) -> None:
+        for octets in pieces:
+            assert self.begun is not None, "body bytes before the body was started"
+            self.body += octets
 
     # -- sending data
 
@@ -408,10 +406,10 @@ class Player(Generic[R]):
             count += len(output.octets)
             if not output.octets:
                 break
-            self._filter(step, output.octets)
+            self._append_pieces((output.octets,) if step.filter is None else step.filter.feed(output.octets))
         if step.count is not None and count < step.count:
             raise self._make_truncated(step, count) if count else Disconnected("no data arrived")
-        self._finish_filter(step)
+        self._append_pieces(() if step.filter is None else step.filter.finish())
         if step.count is None:
             return CopiedBody(count, output.close_notify)
         return CopiedBody(count, surplus=len(self.buffer))
@@ -445,16 +443,6 @@ class Player(Generic[R]):
                 return output
         size = len(self.buffer) if step.count is None else step.count - count
         return PeerOutput(self.buffer.take(min(size, len(self.buffer))))
-
-    def _filter(self, step: CopyBody, octets: bytes) -> None:
-        for piece in (octets,) if step.filter is None else step.filter.feed(octets):
-            if piece:
-                self._append_body(piece)
-
-    def _finish_filter(self, step: CopyBody) -> None:
-        for piece in () if step.filter is None else step.filter.finish():
-            if piece:
-                self._append_body(piece)
 
 
 def _await_now(awaitable: Awaitable[bytes]) -> bytes:

@@ -134,7 +134,7 @@ class WorldNetwork:
             life: The number of the life.
             step: The function that is called for each packet. It may kill the process.
         """
-        self._schedule, self._life, self._step = schedule, life, step
+        self._schedule, self._life, self.step = schedule, life, step
         self._connections = self._lookups = 0
         self._links: list[Link] = []
         self.datagrams.begin(schedule, life, step)
@@ -201,7 +201,7 @@ class WorldNetwork:
         self._connections += 1
         fault = self._schedule.find(NETWORK, self._connections)
         source = random.Random(f"{self._seed} {self._life} {self._connections}")
-        self._step()
+        self.step()
         loop = running()
         if fault is not None and fault.kind == "blackhole":
             await loop.sleep(until - loop.current_time())
@@ -221,10 +221,6 @@ class WorldNetwork:
         )
         trio.lowlevel.spawn_system_task(sock.link.run, handler)
         return sock
-
-    def step(self) -> None:
-        """Count a packet as a step, at which the schedule may kill the process."""
-        self._step()
 
 
 class Link:

@@ -60,6 +60,7 @@ class World:
         disk: The simulated disk.
         path: The path of the directory for the files of the program.
         was_killed: Whether the schedule killed the last life.
+        steps: The number of steps of the last life: changes of the disk, and network packets.
         lost_power: Whether the last life ended with a power loss.
         most_calls: The maximum number of concurrent calls in worker threads of the last life, by function.
     """
@@ -74,7 +75,7 @@ class World:
         self.network = WorldNetwork(schedule.seed)
         self.disk = Disk(self.path, grave)
         self._life = -1
-        self._steps = self._calls = 0
+        self.steps = self._calls = 0
         self._scope: CancelScope | None = None
         self.was_killed = self.lost_power = False
         self.left: list[str] = []
@@ -90,14 +91,10 @@ class World:
             Hung: The process life exceeded its maximum duration or number of steps.
         """
         with self.begun():
-            try:
-                if self.loop == "asyncio":
-                    return virtual_loop.run(partial(self._run, main), self._seed, self.left)
-                return trio.run(self._run, main, clock=trio.testing.MockClock(autojump_threshold=0))
-            except BaseException:
-                if not self.was_killed:
-                    raise
-                return None
+            if self.loop == "asyncio":
+                return virtual_loop.run(partial(self._run, main), self._seed, self.left)
+            return trio.run(self._run, main, clock=trio.testing.MockClock(autojump_threshold=0))
+        return None
 
     def command(self, call: Callable[[], int]) -> int | None:
         """Run a command as one process life; the command starts its own event loops.
@@ -115,12 +112,8 @@ class World:
             return start(self._run, partial(work, *arguments), clock=clock)
 
         with self.begun(), mock.patch.object(trio, "run", run):
-            try:
-                return call()
-            except BaseException:
-                if not self.was_killed:
-                    raise
-                return None
+            return call()
+        return None
 
     async def call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
         """Call an async function for a caller who may cancel the call, as the schedule determines.
@@ -144,9 +137,9 @@ class World:
 
     @contextmanager
     def begun(self) -> Iterator[None]:
-        """Run the `with` block as one process life, with the simulated network and disk."""
+        """Run the `with` block as one process life, and end the block if the schedule kills the process."""
         self._life += 1
-        self._steps = self._calls = 0
+        self.steps = self._calls = 0
         self.was_killed = self.lost_power = False
         self.left = []
         self.most_calls = {}
@@ -160,6 +153,9 @@ class World:
         with _replaced(self.network, self.disk, in_thread, seed):
             try:
                 yield
+            except BaseException:
+                if not self.was_killed:
+                    raise
             finally:
                 sockets, descriptors = self.network.end(), self.disk.end()
                 directory._directory_by_path.clear()  # a new process has no pending directories
@@ -172,21 +168,16 @@ class World:
     def _step(self) -> None:
         """Count a step, and raise `Killed` if the schedule kills the process at this step."""
         if not self.was_killed:
-            self._steps += 1
-            if self._steps > _MAX_STEPS:
+            self.steps += 1
+            if self.steps > _MAX_STEPS:
                 raise Hung(f"the life took more than {_MAX_STEPS} steps")
-            fault = self._schedule.find(KILLS, self._steps)
+            fault = self._schedule.find(KILLS, self.steps)
             if fault is None:
                 return
             self.was_killed, self.lost_power = True, fault.kind == "power"
             if self._scope is not None:
                 self._scope.cancel()
         raise Killed
-
-    @property
-    def steps(self) -> int:
-        """Return the number of steps in the last process life."""
-        return self._steps
 
     def calm(self) -> None:
         """Remove all faults from the schedule, so that further process lives have no faults."""
