@@ -96,7 +96,6 @@ class BulkJob:
         format: The file format of the outcomes.
         warc: Whether bodies are stored in archives instead of files.
         max_seconds: The time in seconds for a slice. After this time, the slice starts no further requests.
-        concurrency: The maximum number of concurrent requests in a slice.
     """
 
     out: str
@@ -107,7 +106,6 @@ class BulkJob:
     format: Format = "parquet"
     warc: bool = False
     max_seconds: float
-    concurrency: int = CONCURRENCY
 
 
 # The version check of a bulk run. The planner, the scheduler and the workers must have this package

@@ -18,6 +18,7 @@ import hashlib
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -76,7 +77,7 @@ class BulkPlan:
         self.scheduler = BulkScheduler(pace, partitions=partitions, max_seconds=max_seconds)
         self._requests = PendingRequests()
         self._running: dict[int, tuple[HostShare, list[tuple[int, int, BulkRequest]]]] = {}
-        self._schemes: dict[str, int | None] = {}
+        self._cap = cache(partial(max_connections, waiting=MANY, setting=pace.per_host))
         self.requests = 0
         self.hosts = 0
 
@@ -109,11 +110,6 @@ class BulkPlan:
         self.scheduler.add(number)
         self._requests.add(number, item)
         self.requests += 1
-
-    def _cap(self, scheme: str) -> int | None:
-        if scheme not in self._schemes:
-            self._schemes[scheme] = max_connections(scheme, MANY, setting=self.pace.per_host)
-        return self._schemes[scheme]
 
     # -- slices
 

@@ -43,7 +43,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from protocols.errors import LocalError
-from resolver.bulk.messages import BulkRequest
+from resolver.bulk.messages import CONCURRENCY, BulkRequest
 
 #: The number of partitions (shards). Even with several thousand hosts, a partition has few hosts. Each
 #: partition may have separate files.
@@ -85,7 +85,7 @@ class HostPace(NamedTuple):
     rate: float | None = None
     per_host: int | None = None
     request_seconds: float = 1.0
-    at_once: int = 64
+    at_once: int = CONCURRENCY
 
     def compute_interval(self, cap: int | None) -> float:
         """Return the seconds per request for a host with at most `cap` concurrent requests.

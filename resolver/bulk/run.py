@@ -311,8 +311,9 @@ class _RunningSlices:
             return
         try:
             report: SliceReport = future.result(timeout=_REPORT_TIMEOUT)
-        except KilledWorker as error:
-            self._requeue_lost(slice, error)
+        except KilledWorker:
+            reason = f"its worker was lost {_MAX_LOST} times in a row"
+            self._requeue(slice, self._loss_counts, _MAX_LOST, reason)
         except CancelledError as error:
             raise LocalError(_SCHEDULER_LOST) from error
         except OSError as error:
@@ -331,16 +332,18 @@ class _RunningSlices:
         self._under_way[future] = slice
         self._completed.add(future)
 
-    def _requeue_lost(self, slice: RequestSlice, error: Exception) -> None:
-        self._loss_counts[slice.partition] += 1
-        if self._loss_counts[slice.partition] >= _MAX_LOST:
-            raise LocalError(f"{slice.label}: its worker was lost {_MAX_LOST} times in a row") from error
+    def _requeue(self, slice: RequestSlice, counts: Counter[int], maximum: int, reason: str) -> None:
+        """Queue a slice again, and raise an error after `maximum` consecutive failures of its partition."""
+        counts[slice.partition] += 1
+        if counts[slice.partition] >= maximum:
+            raise LocalError(f"{slice.label}: {reason}")
         self._plan.end(slice, slice.items, 0.0)
 
     def _count_report(self, slice: RequestSlice, report: SliceReport) -> None:
         self._loss_counts.pop(slice.partition, None)
         if report.is_locked:
-            self._requeue_locked(slice)
+            reason = f"another run has held the partition for {_MAX_LOCKED} minutes"
+            self._requeue(slice, self._lock_counts, _MAX_LOCKED, reason)
             return
         self._lock_counts.pop(slice.partition, None)
         self._counts.update(report.counts)
@@ -351,12 +354,6 @@ class _RunningSlices:
         self._pause_ends[slice.partition] = {host: now + pause for host, pause in report.pauses.items()}
         idle = report.counts.get("skipped", 0) + report.counts.get("refused", 0)
         self._plan.end(slice, report.unstarted, report.seconds, idle=idle)
-
-    def _requeue_locked(self, slice: RequestSlice) -> None:
-        self._lock_counts[slice.partition] += 1
-        if self._lock_counts[slice.partition] >= _MAX_LOCKED:
-            raise LocalError(f"{slice.label}: another run has held the partition for {_MAX_LOCKED} minutes")
-        self._plan.end(slice, slice.items, 0.0)
 
     def _list_pauses(self, partition: int) -> dict[str, float]:
         """Return the remaining seconds of the pause, for each host that requested a pause."""

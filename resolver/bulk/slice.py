@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from protocols.errors import LocalError
 from resolver.blocking.portal import portal
-from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice, SliceReport, check
+from resolver.bulk.messages import CONCURRENCY, BulkJob, BulkRequest, RequestSlice, SliceReport, check
 from resolver.bulk.plan import make_request
 from resolver.bulk.store import Store, encode_table, open_store
 from resolver.files.atomic import OutputFiles, claim_file, make_scratch_directory
@@ -214,7 +214,7 @@ async def _fetch(
         for host, seconds in (slice.pauses or {}).items():
             hosts.pause_until(host, started + seconds)
         batch: Batch[Outcome] = Batch(
-            hosts, concurrency=job.concurrency, until=started + job.max_seconds, max_flushing=MAX_FLUSHING
+            hosts, concurrency=CONCURRENCY, until=started + job.max_seconds, max_flushing=MAX_FLUSHING
         )
         outcomes = _SliceOutcomes(slice.items)
         session = _SliceSession(**settings)
