@@ -282,17 +282,6 @@ class StoredRow(NamedTuple):
     digest: str | None
 
 
-class RowTag(NamedTuple):
-    """The data that identifies the version of a saved file, such as the entity tag."""
-
-    etag: str | None = None
-    inode: int | None = None
-    modified: float | None = None
-
-
-NO_TAG = RowTag()
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class LedgerEntry:
     """The row of an object during its request; `is_done` if an earlier run saved it and the file exists."""
@@ -302,8 +291,10 @@ class LedgerEntry:
     path: str = ""
     size: int = 0
     digest: str | None = None
-    _tag: RowTag = NO_TAG
     is_done: bool = False
+    _etag: str | None = None
+    _inode: int | None = None
+    _modified: float | None = None
     _recorded: tuple[str | None, str | bytes | None] = None, None
 
     def record_whole(self, saved: Mapping[str, Any], known: Validators, inode: int) -> Callable[[], None]:
@@ -325,14 +316,11 @@ class LedgerEntry:
 
     def find_etag(self, path: str, modified: datetime | None) -> str | None:
         """Return the entity tag of the file; see `LedgerRow`."""
-        tag, saved = self._tag, self._tag.modified
+        if self._inode is None or os.path.abspath(path) != self.path:
+            return None
         seconds = None if modified is None else int(modified.timestamp())
-        is_same_file = (
-            tag.inode is not None
-            and os.path.abspath(path) == self.path
-            and (saved is None or int(saved) == seconds)
-        )
-        return tag.etag if is_same_file and has_inode(path, tag.inode or 0, self.size) else None
+        is_same_date = self._modified is None or int(self._modified) == seconds
+        return self._etag if is_same_date and has_inode(path, self._inode, self.size) else None
 
     def record_done(self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool) -> None:
         """Queue the record that the file has its final name, or that an existing file stays unchanged."""
@@ -459,14 +447,10 @@ class Ledger:
             now = _now()
             return [self._admit_entry(request, now) for request in requests]
 
-    def make_absolute(self, path: str) -> str:
-        """Return the absolute path of a file."""
-        name = path.rpartition("/")[2]
-        return self._make_absolute_directory(path.removesuffix(name)) + name
-
     def make_stored_path(self, path: str) -> str:
-        """Return the path in the form of a row, which is relative to `below` if `below` is set."""
-        return self.make_absolute(path).removeprefix(self._below)
+        """Return the absolute path for a row, or with `below`, the path relative to this directory."""
+        name = path.rpartition("/")[2]
+        return (self._make_absolute_directory(path.removesuffix(name)) + name).removeprefix(self._below)
 
     def has(self, url: str, place: str) -> bool:
         """Return whether a row with the redacted URL and the path exists. Raises `LedgerFault`."""
@@ -518,8 +502,9 @@ class Ledger:
             sync_directories([path])
             self._connection.execute(f"{change} WHERE id=?", (now, number))
             is_done = True
-        tag = RowTag(decode_string(etag), inode or None, modified if isinstance(modified, float) else None)
-        return LedgerEntry(self, number, path, size, decode_string(digest), tag, is_done=is_done)
+        modified = modified if isinstance(modified, float) else None
+        digest, etag = decode_string(digest), decode_string(etag)
+        return LedgerEntry(self, number, path, size, digest, is_done, etag, inode or None, modified)
 
     def _insert(self, key: bytes, request: RequestRow, now: float) -> int | None:
         """Add a row and return its number, or None if the ledger has a row with the key."""
