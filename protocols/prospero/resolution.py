@@ -101,6 +101,9 @@ def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | N
 
 #: The maximum number of consecutive redirects by FORWARDED lines (protocol page 7.5).
 MAX_MOVES = 20
+#: The maximum number of access methods that are tried. Each access method causes requests to a server that
+#: the untrusted object chooses (request amplification). A reply of 64 KiB may have 900 access methods.
+MAX_METHODS = 10
 
 
 class ResolvedFacts(NamedTuple):
@@ -254,7 +257,7 @@ def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[R
     """
     methods = tuple(
         method for method in facts.methods if method.target or (method.mapped_url and not method.is_session)
-    )
+    )[:MAX_METHODS]
     session = next((method for method in facts.methods if method.is_session), None)
     failure: ResolveError | None = None
     for index, method in enumerate(methods):

@@ -28,7 +28,7 @@ from protocols.contract import Moved as MovedReply
 from protocols.contract import Reply
 from protocols.conversation.driver import hold
 from protocols.prospero.objects import Attribute
-from protocols.prospero.resolution import join_contents
+from protocols.prospero.resolution import MAX_METHODS, join_contents
 from resolver import (
     AccessDenied,
     Declined,
@@ -647,6 +647,18 @@ def test_silent_contents_cost_one_connect_timeout_before_next_way(
             get(net, "prospero://h/x", limits=limits)
     assert net.now - before == waited
     assert sum("CONTENTS" in each for each in asked(net)) == 1
+
+
+def test_number_of_tried_access_methods_is_limited() -> None:
+    hosts = [b"s%d" % number for number in range(40)]
+    net = network({b"x": Node(attributes=tuple(contents_of(b"y", host) for host in hosts))})
+    for host in hosts:
+        net.add(host.decode(), {}, {None: Behavior(silent=True)})
+    before = net.now
+    with pytest.raises(TimedOut):
+        get(net, "prospero://h/x")
+    assert len(net.checked) == MAX_METHODS
+    assert net.now - before == 30.0 * (MAX_METHODS - 1) + 60.0
 
 
 def test_silent_server_of_unions_costs_one_connect_timeout() -> None:
