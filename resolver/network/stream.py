@@ -271,11 +271,6 @@ class SocketStream:
         return sock.getsockname() if name == "client_addr" else None
 
     @property
-    def session_reused(self) -> bool:
-        """Return whether the peer resumed the offered TLS session."""
-        return isinstance(self._sock, SECURED) and bool(self._sock.session_reused)
-
-    @property
     def is_reusable(self) -> bool:
         """Return whether an idle connection is still open and has no unread data."""
         if self._unread or self._at_end or self._error is not None:
@@ -700,9 +695,7 @@ class TappedStream(SocketStream):
 
     def _report_secured(self) -> None:
         sock = self._sock
-        if self._settings.tap is None or not isinstance(sock, SECURED):
-            return
-        if isinstance(sock, ssl.SSLSocket):
+        if self._settings.tap is not None and isinstance(sock, ssl.SSLSocket):
             verified = sock.context.verify_mode is not ssl.CERT_NONE  # a pinned certificate is compared
             self._settings.tap.record_secured(self, tls_facts(sock, self._settings.host, verified=verified))
 

@@ -106,7 +106,7 @@ def _with_schemes(line: Line) -> bytes:
     return re.sub(_LOGIN, add_scheme, line.shown)
 
 
-def tls_facts(sock: ssl.SSLSocket | ssl.SSLObject, name: str, *, verified: bool) -> TlsFacts:
+def tls_facts(sock: ssl.SSLSocket, name: str, *, verified: bool) -> TlsFacts:
     """Return the TLS parameters of a connection after its handshake."""
     cipher, version = sock.cipher(), sock.version() or ""
     return TlsFacts(

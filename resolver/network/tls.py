@@ -420,10 +420,6 @@ class InnerTls:
     def session(self) -> ssl.SSLSession | None:
         return self.layer.session
 
-    @property
-    def session_reused(self) -> bool | None:
-        return self.layer.session_reused
-
     def do_handshake(self) -> None:
         self._flush()
         try:

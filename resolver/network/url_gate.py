@@ -11,17 +11,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequen
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
-from protocols.contract import Credentials, Finding, FirstResult, HostUrl, Limits, Options, PipelineState
+from protocols.contract import Credentials, Finding, HostUrl, Limits, Options, PipelineState
 from protocols.errors import TimedOut
 from protocols.scheme import Scheme
 from protocols.step import Dialogue
 from protocols.text import Masked
-from resolver.network import connecting as race
 from resolver.network.admission import Admission
 from resolver.network.clock import Throttle
-from resolver.network.connecting import interleave
+from resolver.network.connecting import first_of, interleave
 from resolver.network.connector import Connector, ProxyConnector
 from resolver.network.mask import Mask
 from resolver.network.pool import ConnectionPool, Pipeline, Pipelines, PipelineSlot, ReusableConnection
@@ -35,9 +34,6 @@ from resolver.url.parsing import parse
 if TYPE_CHECKING:
     from resolver.files.local import OpenedFile
     from resolver.network.datagrams import UdpSocket
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 #: A predicate on the state of a pooled connection; see `protocols.contract.Gate.acquire`.
 Suits: TypeAlias = "Callable[[object], bool]"
@@ -226,10 +222,7 @@ class UrlGate:
         self._admission.admit_derived(url, peer).check_addresses([address])
         self._connector.peer = address
 
-    async def first_of(
-        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        return await race.first_of(first, second)
+    first_of = staticmethod(first_of)
 
 
 # The contexts of connections are classes, because a generator needs more calls than the pool.
