@@ -137,15 +137,6 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
     return local_path([*above, *[part for part in inside if part not in (b"", b".")][cut or 0 :]])
 
 
-def server_file_name(suggested: bytes | None) -> str | None:
-    """Return the sanitized file name that a server suggests, or None without a name.
-
-    The caller must use the name only if `Policy.allow_server_name` is true. Raises `Refused` (S14) as
-    `local_file_name` does.
-    """
-    return local_name(suggested) if suggested else None
-
-
 def make_sibling_url(url: Url, *names: bytes) -> Url | None:
     """Return the URL of another file in the same directory, or in a subdirectory of this directory.
 

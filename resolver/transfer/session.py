@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, SupportsIndex, Unpack
 
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
+from resolver.policy.files import local_name
 from resolver.transfer import extras
 from resolver.transfer.batch import Batch, RunningBatch, check_limits
 from resolver.transfer.extras import find_codings
@@ -26,7 +27,6 @@ from resolver.transfer.naming import (
     index_suffix,
     is_index,
     listed_name,
-    server_file_name,
 )
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, count_changes, list_mirrors
@@ -334,7 +334,7 @@ class Resolver:
             return None
         request = self._request(parsed, origin, referrer, "facts", ignore_limits, prompt=True)
         reply = await self._stream_facts(request)
-        return server_file_name(reply.suggested)
+        return local_name(reply.suggested) if reply.suggested else None
 
     async def _stream_facts(self, request: RetrievalRequest) -> StreamingResponse:
         clock = self._network.start_clock(request.url)
