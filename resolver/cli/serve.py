@@ -28,7 +28,7 @@ from protocols.errors import LocalError, NotConfigured, UnsupportedScheme, missi
 from protocols.text import Masked, own_text
 from resolver.cli import streams
 from resolver.cli.arguments import Command, listens_to_others
-from resolver.cli.config import make_host_settings
+from resolver.cli.config import get_mirrors, make_host_settings
 from resolver.cli.options import rows
 from resolver.cli.recording import open_archive
 from resolver.cli.session_settings import make_limits, make_options, make_policy
@@ -238,6 +238,7 @@ def make_settings(command: Command) -> Settings:
         proxy=command.proxy,
         rate=command.rate,
         hosts=make_host_settings(command.configuration),
+        mirrored=get_mirrors(command.configuration),
     )
 
 

@@ -109,6 +109,16 @@ def test_serve_with_url_is_usage_error(words: list[str]) -> None:
         read(["serve", *words])
 
 
+def test_serve_uses_mirrors_of_prefixes(tmp_path: Path) -> None:
+    """The button `save` of a page saves a file, as `get` does."""
+    path = tmp_path / "config.toml"
+    path.write_text('[[mirror]]\nprefix = "http://h.example/pub/"\nmirrors = ["ftp://m.example/pub/"]\n')
+    path.chmod(0o600)
+    command = read(["serve", "--config", str(path)])
+    assert command is not None
+    assert make_settings(command).get("mirrored") == {"http://h.example/pub/": ("ftp://m.example/pub/",)}
+
+
 def test_serve_requests_detailed_listings() -> None:
     """Kinds, sizes and dates, as in `ls -l`."""
     command = read(["serve", "--config", "none"])
