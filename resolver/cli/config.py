@@ -74,27 +74,7 @@ def _check_mirror(text: str) -> None:
         check_mirror(text)
 
 
-def check_prefix(text: str) -> None:
-    """Check a URL prefix of `[[mirror]]`, which must contain a host. Raises `BadValue`."""
-    from resolver.transfer.redirects import MirrorPrefixes
-
-    with convert_to_bad_value(NotConfigured):
-        MirrorPrefixes({text: ()})
-
-
 _CHECKS: Mapping[str, Callable[[str], None]] = {"headers": _check_header, "mirrors": _check_mirror}
-
-
-def check_row(table: str, name: str, text: str) -> None:
-    """Check one NAME = VALUE entry of a table. Raises `BadValue`."""
-    try:
-        if table == "limits":
-            check_limit(name, text)
-        else:
-            check_gateway(name, text)
-    except (UsageError, ValueError) as error:
-        raise BadValue(str(error).removeprefix(f"--limit {name}: ")) from error
-
 
 _MAX_SIZE = 1_048_576  # maximum bytes of a configuration file
 
@@ -297,9 +277,12 @@ class _ConfigurationFile:
             if host is not None and name == "quota":
                 self._raise_wrong(name, "cannot be set for a host: it counts the complete run", table)
             try:
-                check_row(key, name, text)
-            except BadValue as error:
-                self._raise_wrong(name, str(error), table)
+                if key == "limits":
+                    check_limit(name, text)
+                else:
+                    check_gateway(name, text)
+            except (UsageError, ValueError) as error:
+                self._raise_wrong(name, str(error).removeprefix(f"--limit {name}: "), table)
             texts.append(f"{name}={text}")
         return ConfiguredValue(texts, self._locate(key, host))
 
@@ -309,6 +292,8 @@ class _ConfigurationFile:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self._raise_wrong(MIRROR, "expected [[mirror]] tables with prefix and mirrors")
         for number, table in enumerate(tables):
+            from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have `[[mirror]]`
+
             table_name = f"[{MIRROR}]#{number}"
             for key in table:
                 if key not in ("prefix", "mirrors"):
@@ -317,9 +302,9 @@ class _ConfigurationFile:
             if not isinstance(prefix, str) or "mirrors" not in table:
                 self._raise_wrong("prefix", "expected a URL, with its mirrors", table_name)
             try:
-                check_prefix(prefix)
-            except BadValue as error:
-                self._raise_wrong("prefix", str(error), table_name)
+                MirrorPrefixes({prefix: ()})
+            except NotConfigured as error:
+                self._raise_wrong("prefix", error.message, table_name)
             value = self._parse(self._options["mirrors"], table["mirrors"], table_name)
             yield prefix, ConfiguredValue(value, self._locate("prefix", table_name))
 
