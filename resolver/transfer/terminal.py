@@ -227,7 +227,7 @@ class TerminalSession:
         self._charset = charset
         self._loop = running()
         self._newlines = NvtText()
-        self._text = b""
+        self._text = bytearray()
         self._ended = False
         self._received = 0
 
@@ -267,14 +267,17 @@ class TerminalSession:
             Truncated: if the service closes the connection before the pattern matches.
             LimitExceeded: if the output is longer than `Limits.body` before the pattern matches.
         """
+        start = 0
         with nullcontext() if timeout is None else self._loop.move_on_after(timeout):
-            while (end := _find_end(pattern, self._text)) is None:
+            while (end := _find_end(pattern, self._text, start)) is None:
                 if self._ended:
                     raise self._truncated(
                         "the service closed the connection before the expected text arrived"
                     )
+                start = len(self._text)
                 await self._read()
-            output, self._text = self._text[:end], self._text[end:]
+            output = bytes(self._text[:end])
+            del self._text[:end]
             return output
         raise TimedOut(f"timed out: the expected text did not arrive within {timeout:g} s")
 
@@ -282,8 +285,8 @@ class TerminalSession:
         """Return the remaining output until the service closes the connection. Raises as `expect` does."""
         while not self._ended:
             await self._read()
-        text, self._text = self._text, b""
-        return text
+        text, self._text = self._text, bytearray()
+        return bytes(text)
 
     async def send(self, octets: bytes) -> None:
         """Send bytes as typed input, with CR as the Enter key. The input is never logged or displayed."""
@@ -373,11 +376,12 @@ async def open_session(
         yield TerminalSession(connection, window.get("charset"))
 
 
-def _find_end(pattern: Expected, text: bytes) -> int | None:
+def _find_end(pattern: Expected, text: bytearray, start: int) -> int | None:
+    """Return the end of the first match, which is after `start`, because earlier text was searched before."""
     if isinstance(pattern, bytes):
-        start = text.find(pattern)
-        return None if start < 0 else start + len(pattern)
+        index = text.find(pattern, max(0, start - len(pattern)))
+        return None if index < 0 else index + len(pattern)
     if isinstance(pattern, re.Pattern):
         match = pattern.search(text)
         return None if match is None else match.end()
-    return pattern.end_in(text)
+    return pattern.end_in(bytes(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -34,6 +35,7 @@ from resolver import (
     Truncated,
     Warned,
 )
+from resolver.transfer.terminal import Expected
 from tests.hang import HANG
 
 ASKED = b"\xff\xfb\x01\xff\xfd\x1f\xff\xfd\x18"
@@ -142,6 +144,24 @@ async def test_unread_text_is_limited() -> None:
         await service.send_all(b"0123456789a")
         with pytest.raises(LimitExceeded):
             await session.expect(b"$")
+
+
+async def test_expect_in_long_text_takes_linear_time() -> None:
+    """Each doubled byte 255 is parsed separately. A copy of the text for each of them would take 20 s."""
+    async with talking() as (session, service), trio.open_nursery() as nursery:
+        nursery.start_soon(service.send_all, b"a" * 8_000_000 + b"\xff\xff" * 20_000 + b"$ ")
+        began = time.process_time()
+        assert len(await session.expect(b"$ ")) == 8_020_002
+        assert time.process_time() - began < 4
+
+
+@pytest.mark.parametrize("pattern", [b"ogin: ", re.compile(rb"o\w+: "), resolver.prompt(b"ogin: ")])
+async def test_expect_finds_pattern_across_reads(pattern: Expected) -> None:
+    async with talking() as (session, service), trio.open_nursery() as nursery:
+        nursery.start_soon(session.expect, pattern)
+        for octet in b"login: ":
+            await trio.testing.wait_all_tasks_blocked()
+            await service.send_all(bytes((octet,)))
 
 
 async def test_terminal_decodes_charset_of_service() -> None:
