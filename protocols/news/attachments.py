@@ -20,7 +20,7 @@ from typing import NamedTuple
 from protocols.attachment import Attachment, FilePart, PartsListing
 from protocols.errors import IntegrityError, LimitExceeded, NotFound, ProtocolError, Truncated
 from protocols.location import Entry, Url
-from protocols.news.article import decode_field, decode_words, parse_head, strip_brackets
+from protocols.news.article import decode_words, parse_head, strip_brackets
 from protocols.news.response import is_number
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.news.yenc import YencBegin, YencDecoder, YencEnd
@@ -178,7 +178,7 @@ class NewsPost:
         several articles have the same part, the article with the nearest number is used.
         """
         number = self._find_location()[1]
-        subject, author = self._head.decode_first("subject"), self._head.get_first("from")
+        subject, author = self._head.decode_first("subject"), self._head.decode_first("from") or ""
         counter = parse_counter(subject or "")
         if counter is None:
             return {}
@@ -191,7 +191,7 @@ class NewsPost:
             if other is None or not isinstance(at, int) or other.number in (0, part.number):
                 continue
             is_same_file = (other.title, other.total) == (counter.title, counter.total)
-            if not is_same_file or extra.get("from") != decode_field(author or b"", self._head.charset):
+            if not is_same_file or extra.get("from") != author:
                 continue
             url = self._build_url(at, entry)
             if url is not None and abs(at - number) < distances.get(other.number, abs(at - number) + 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -151,6 +152,15 @@ def test_find_parts_takes_nearest_article_of_same_post() -> None:
     ]
     assert post.list_parts(PART) == PartsListing(replace(URL, article=None), 3, 1006, 603)
     assert post.find_parts(PART, overview) == {2: replace(URL, article=99), 3: replace(URL, article=120)}
+
+
+def test_find_parts_with_long_author_takes_linear_time() -> None:
+    """An overview may have 21,000 articles. Decoding the author for each of them would take minutes."""
+    head = b"From: " + b"=?utf-8?q?y?= " * 4_600 + HEAD[HEAD.index(b"\r\n") :]
+    overview = [entry(number, '"p.bin" yEnc (2/3)') for number in range(1_000)]
+    began = time.process_time()
+    assert NewsPost(URL, head + b"\r\n", Limits()).find_parts(PART, overview) == {}
+    assert time.process_time() - began < 2
 
 
 def test_find_parts_of_news_url_uses_xref() -> None:
