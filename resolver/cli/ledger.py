@@ -177,7 +177,7 @@ class CompletedRecords:
     def __init__(self, command: Command) -> None:
         self._directory = command.directory or ""
         self._schemes: dict[str, str] = {}
-        self._common = summary.make_done_record(_make_saved(Masked(""), "", 0, None), "")
+        self._common = summary.make_done_record(make_saved(Masked(""), "", 0, None), "")
 
     def octets(self, target: CommandTarget, row: CompletedRow) -> bytes:
         url = target.url
@@ -233,15 +233,11 @@ def load_saved(target: CommandTarget, entry: LedgerEntry, command: Command) -> S
     """Return the outcome of a target whose file was saved by an earlier run."""
     path = os.path.join(command.directory or "", target.path)
     path = path if os.path.abspath(path) == entry.path else entry.path
-    return make_saved(_make_row(target, command).url, path, entry)
+    return make_saved(_make_row(target, command).url, path, entry.size, entry.digest)
 
 
-def make_saved(shown: Masked, path: str, entry: LedgerEntry) -> Saved:
+def make_saved(shown: Masked, path: str, size: int, digest: str | None) -> Saved:
     """Return the outcome of an earlier run for a target that is complete in the ledger."""
-    return _make_saved(shown, path, entry.size, entry.digest)
-
-
-def _make_saved(shown: Masked, path: str, size: int, digest: str | None) -> Saved:
     return Saved(
         url=shown,
         requested_url=shown,
@@ -266,12 +262,6 @@ async def record_saved(entry: LedgerEntry, saved: Saved | None) -> None:
         if entry.ledger.is_due:
             with trio.CancelScope(shield=True):
                 await entry.ledger.settle()
-
-
-async def remove_row(entry: LedgerEntry | None) -> None:
-    """Remove the row of a target, which turned out to be a directory. Raises `LedgerFault`."""
-    if entry is not None:
-        await entry.forget()
 
 
 async def record_failure(entry: LedgerEntry | None, error: ResolveError) -> None:

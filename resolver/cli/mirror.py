@@ -176,7 +176,8 @@ class Trees:
         async for item, entry in with_rows(self._walk, self._ledger):
             number = self.count_item(item)
             if entry is not None and entry.is_done:
-                self._run.report_skipped(number, make_saved(item.url.shown, item.path, entry), item.scheme)
+                saved = make_saved(item.url.shown, item.path, entry.size, entry.digest)
+                self._run.report_skipped(number, saved, item.scheme)
                 item.close()
             else:
                 run = partial(self.perform, number, item, entry)

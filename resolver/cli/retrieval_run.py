@@ -30,7 +30,6 @@ from resolver.cli.ledger import (
     open_ledger,
     record_failure,
     record_saved,
-    remove_row,
 )
 from resolver.cli.listing import follow
 from resolver.cli.options import LISTINGS
@@ -421,8 +420,9 @@ class _RetrievalRun:
             streams.flush()
             if entry is not None:
                 await record_saved(entry, saved)
-            if self._has_trees and saved is None:
-                await remove_row(entry)
+            if self._has_trees and saved is None:  # the target turned out to be a directory
+                if entry is not None:
+                    await entry.forget()
                 self._tally.remove_target(number)
             else:
                 self._tally.count_done(number, saved)
