@@ -238,19 +238,19 @@ def add_bookmark(url: str, title: str) -> None:
     Raises:
         LocalError: The file cannot be written.
     """
-    update_own(
-        _path(),
-        _LABEL,
-        _LIMIT,
-        lambda octets: _encode_bookmarks([*_remove_url(octets, url), OpenedUrl(url, title)]),
-        make_folder=True,
-    )
+    _replace_bookmark(url, [OpenedUrl(url, title)])
 
 
 def remove_bookmark(url: str) -> None:
-    update_own(
-        _path(), _LABEL, _LIMIT, lambda octets: _encode_bookmarks(_remove_url(octets, url)), make_folder=True
-    )
+    _replace_bookmark(url, [])
+
+
+def _replace_bookmark(url: str, added: list[OpenedUrl]) -> None:
+    def encode_changed(octets: bytes) -> bytes:
+        bookmarks = [*(bookmark for bookmark in _read(octets) if bookmark.url != url), *added]
+        return b"".join(json.dumps(bookmark._asdict()).encode() + b"\n" for bookmark in bookmarks)
+
+    update_own(_path(), _LABEL, _LIMIT, encode_changed, make_folder=True)
 
 
 def _path() -> str:
@@ -258,10 +258,6 @@ def _path() -> str:
     if folder is None:
         raise NotConfigured("cannot store bookmarks: neither XDG_CONFIG_HOME nor a home directory is known")
     return os.path.join(folder, "bookmarks.jsonl")
-
-
-def _remove_url(octets: bytes, url: str) -> list[OpenedUrl]:
-    return [bookmark for bookmark in _read(octets) if bookmark.url != url]
 
 
 def _read(octets: bytes) -> list[OpenedUrl]:
@@ -276,7 +272,3 @@ def _read(octets: bytes) -> list[OpenedUrl]:
             title = members.get("title")
             bookmarks.append(OpenedUrl(members["url"], title if isinstance(title, str) else ""))
     return bookmarks
-
-
-def _encode_bookmarks(bookmarks: list[OpenedUrl]) -> bytes:
-    return b"".join(json.dumps({"url": row.url, "title": row.title}).encode() + b"\n" for row in bookmarks)
