@@ -491,7 +491,7 @@ class _Request:
     def __init__(self, connection: int, pieces: list[Line]) -> None:
         self._connection = connection
         self._pieces = pieces
-        self._acknowledged = 0
+        self._acknowledged = self._most_acknowledged = 0
         self._sent = 0
 
     @property
@@ -503,12 +503,16 @@ class _Request:
         return self._acknowledged == len(self._pieces)
 
     def acknowledge(self, packet: ArdpPacket) -> bool:
-        """Process the acknowledgment in a packet. Return whether further packets are acknowledged."""
+        """Process the acknowledgment in a packet. Return whether packets are acknowledged for the first time.
+
+        A packet with SET_RECEIVED can withdraw acknowledgments. To receive them again is not progress.
+        """
         count = min(packet.received_through or 0, len(self._pieces))
-        previous = self._acknowledged
+        previous = self._most_acknowledged
         may_decrease = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
-        self._acknowledged = count if may_decrease else max(previous, count)
-        return self._acknowledged > previous
+        self._acknowledged = count if may_decrease else max(self._acknowledged, count)
+        self._most_acknowledged = max(previous, count)
+        return count > previous
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
         """Return the packets in the send window, or with `only_new` those never sent.

@@ -243,6 +243,18 @@ def test_timers_expire_despite_constant_packets() -> None:
         machine.take(control(wait_packet(900)), PEER, 10.0)
 
 
+def test_withdrawn_acknowledgment_is_no_progress() -> None:
+    """With SET_RECEIVED, a server can acknowledge the same packet without end."""
+    machine = begun(patience=10.0)
+    acknowledged = b"\x09\x12\x34\0\0\0\0\0\1"
+    withdrawn = b"\x0d\x12\x34\0\0\0\0\0\0\0\0\0\2"
+    for second in (2.0, 4.0, 6.0):
+        machine.take(acknowledged, PEER, second)
+        machine.take(withdrawn, PEER, second)
+    with pytest.raises(TimedOut):
+        machine.take(acknowledged, PEER, 12.0)
+
+
 #: Packets that end an exchange immediately.
 ENDS: list[tuple[bytes, str, str]] = [
     (control(refusal_packet()), "refused", "refused"),
