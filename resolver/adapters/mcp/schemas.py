@@ -78,7 +78,7 @@ OUTPUT_SCHEMAS: dict[str, Schema] = {
             "modified": _TIME,
             "title": _TEXT_OR_NULL,
             "target": _TEXT_OR_NULL,
-            "verified": {"description": "the digest that was checked, or null"},
+            "verified": {**_make_array(_TEXT), "description": "checks that proved the complete body"},
             "findings": _FINDINGS,
             "chain": {**_make_array({}), "description": "the redirects"},
             "form": {"enum": ["text", "entries", "binary"]},

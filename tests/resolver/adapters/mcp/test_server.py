@@ -87,6 +87,9 @@ async def test_results_match_their_output_schemas(nursery: trio.Nursery) -> None
             result = await client.call_tool(name, arguments)
             assert set(result.structured_content) <= known[name], (name, arguments)
         assert len(calls) == 24
+        fetched = await client.call_tool("fetch", {"url": site.url("/text")})
+        verified = (listed.tools[0].output_schema or {})["properties"]["verified"]
+        assert (fetched.structured_content["verified"], verified["type"]) == (["length"], "array")
         assert (await client.call_tool("list", {"cursor": "2-1"})).structured_content["position"] == 1
 
 
