@@ -271,6 +271,7 @@ class Recorder:
         self._in_threads: set[Capture] = set()
         self._revisits = Revisits()
         self._once = once
+        self._process = os.getpid()
         self._earlier = EarlierArchives([os.fspath(index) for index in dedup]) if dedup else None
         try:
             self._open()
@@ -316,7 +317,13 @@ class Recorder:
         return 0 if self._earlier is None else self._earlier.unread
 
     def recording(self, mask: Mask, attempt: int) -> CaptureRecording:
-        """Return the recorder for the captures of one attempt."""
+        """Return the recorder for the captures of one attempt.
+
+        Raises:
+            RuntimeError: The process is a fork. Its records would make the parent's index wrong.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError("the archive was opened before the process forked: create one in the child")
         return CaptureRecording(self, mask, attempt)
 
     def __enter__(self) -> Recorder:
@@ -326,7 +333,9 @@ class Recorder:
         self.close()
 
     def close(self) -> None:
-        """Close the recorder and write the index."""
+        """Close the recorder and write the index; in a forked process, do nothing."""
+        if os.getpid() != self._process:
+            return
         with self._flushing, self._lock:
             self._volume.close()
             if self._earlier is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +190,18 @@ async def test_recorder_raises_read_error_of_directory(
         async with Resolver(recorder=recorder) as session:
             with pytest.raises(LocalError):
                 await session.fetch(f"{tmp_path.as_uri()}/")
+
+
+def test_recorder_in_forked_process_is_refused(tmp_path: Path) -> None:
+    """Records of a child would be in the same file, so the offsets in the parent's index would be wrong."""
+    (tmp_path / "a").write_bytes(BODY)
+    with Recorder(tmp_path / "x.warc") as recorder:
+        if (child := os.fork()) == 0:
+            with suppress(RuntimeError), recorder:
+                trio.run(record, recorder, tmp_path / "a")
+                os._exit(1)
+            os._exit((tmp_path / "x.cdxj").exists())
+        assert os.waitpid(child, 0)[1] == 0
+        trio.run(record, recorder, tmp_path / "a")
+    offset = json.loads((tmp_path / "x.cdxj").read_text().split(" ", 2)[2])["offset"]
+    assert (tmp_path / "x.warc").read_bytes()[int(offset) :].startswith(b"WARC/1.1")
