@@ -153,9 +153,10 @@ class ArchiveOutput:
                 _remove_index(os.path.join(directory, entry), ending)
 
     def close(self) -> None:
-        """Close the archive and release the lock."""
+        """Close the archive and release the lock. A later write fails (EBADF)."""
+        fd, self._fd = self._fd, -1
         with convert_faults(self.path):  # A network file system reports some write errors here.
-            os.close(self._fd)
+            os.close(fd)
 
 
 def _remove_index(path: str, ending: bytes) -> None:

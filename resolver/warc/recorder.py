@@ -271,7 +271,7 @@ class Recorder:
         self._in_threads: set[Capture] = set()
         self._revisits = Revisits()
         self._once = once
-        self._process = os.getpid()
+        self._process: int | None = os.getpid()  # no process after `close`
         self._earlier = EarlierArchives([os.fspath(index) for index in dedup]) if dedup else None
         try:
             self._open()
@@ -320,10 +320,11 @@ class Recorder:
         """Return the recorder for the captures of one attempt.
 
         Raises:
-            RuntimeError: The process is a fork. Its records would make the parent's index wrong.
+            RuntimeError: The recorder is closed, or the process is a fork, whose records would make the
+                parent's index wrong.
         """
         if os.getpid() != self._process:
-            raise RuntimeError("the archive was opened before the process forked: create one in the child")
+            raise RuntimeError("the archive is closed, or was opened before the fork: create a new Recorder")
         return CaptureRecording(self, mask, attempt)
 
     def __enter__(self) -> Recorder:
@@ -333,9 +334,10 @@ class Recorder:
         self.close()
 
     def close(self) -> None:
-        """Close the recorder and write the index; in a forked process, do nothing."""
+        """Close the recorder and write the index. Do nothing if it is closed, or in a forked process."""
         if os.getpid() != self._process:
             return
+        self._process = None
         with self._flushing, self._lock:
             self._volume.close()
             if self._earlier is not None:

@@ -205,3 +205,16 @@ def test_recorder_in_forked_process_is_refused(tmp_path: Path) -> None:
         trio.run(record, recorder, tmp_path / "a")
     offset = json.loads((tmp_path / "x.cdxj").read_text().split(" ", 2)[2])["offset"]
     assert (tmp_path / "x.warc").read_bytes()[int(offset) :].startswith(b"WARC/1.1")
+
+
+def test_recorder_that_is_closed_is_refused(tmp_path: Path) -> None:
+    """The next file of the program has the descriptor of the archive: it must stay empty and open."""
+    (tmp_path / "a").write_bytes(BODY)
+    with Recorder(tmp_path / "x.warc") as recorder:
+        trio.run(record, recorder, tmp_path / "a")
+        recorder.close()
+        with (tmp_path / "other").open("w") as other:
+            with pytest.raises(RuntimeError, match="closed"):
+                trio.run(record, recorder, tmp_path / "a")
+            recorder.close()
+            assert os.fstat(other.fileno()).st_size == 0
