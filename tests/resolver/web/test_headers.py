@@ -16,7 +16,7 @@ from fixtures.http.site import Page
 from resolver.web import headers
 from resolver.web.pages.text import detect_media_type
 from resolver.web.session import ContentDocument
-from tests.resolver.web.client import Answer, Browser, running
+from tests.resolver.web.client import Answer, Browser, exchange, running
 
 ON_PAGES = (
     "content-security-policy",
@@ -57,7 +57,8 @@ async def ask_all(browser: Browser) -> list[Answer]:
         await browser.ask("/", method="PUT"),
         await browser.ask("/enter?t=x"),
         await browser.ask("/", {"Host": ""}),
-        await browser.ask("/" + "x" * 400_000),
+        # The head is incomplete and just too long, so the server reads all of it before it closes.
+        await exchange(browser.server.site.port, b"GET /" + b"x" * 262_144),
     ]
 
 
