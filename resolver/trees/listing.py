@@ -175,19 +175,21 @@ class DirectoryListing:
     def _record_listing(self, reply: StreamingResponse) -> None:
         """Record the listing in the inventory if it is proven to be complete.
 
-        If the protocol cannot prove that a listing is complete, a finding is reported.
+        If the protocol cannot prove that a listing is complete, a finding is reported. After an http redirect
+        to another directory, the listing proves nothing about the names in the requested directory.
         """
         target, inventory = self._target, self._target.inventory
         if inventory is None:
             return
         inventory.record([f"{target.path}/{name}" for name in self._excluded])
+        url, is_web = self._request_url.shown.removesuffix("/"), registry.is_web(target.url.scheme)
         listing = Proven.of(
-            f"{self._request_url.shown.removesuffix('/')}/",
+            f"{url}/",
             reply.verified,
             reply.findings,
             entries=self.position,
-            skipped=self._is_partial,
-            certain=not registry.is_web(target.url.scheme),
+            skipped=self._is_partial or (is_web and reply.url.removesuffix("/") != url),
+            certain=not is_web,
         )
         if listing is not None:
             inventory.record_listing(target.path, listing)

@@ -19,7 +19,7 @@ from fixtures.gopher import GOPHERNICUS, PYGOPHERD, UMN23, Flavor, Item
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Page
 from fixtures.http import serve as serve_http
-from fixtures.http.site import Framing
+from fixtures.http.site import Framing, moved
 from protocols.location import Finding
 from resolver import LocalError, Resolver, RetryPolicy
 from resolver.files.directory import Proven, SurplusFile
@@ -272,6 +272,18 @@ async def test_prune_of_index_page_needs_proven_end(
     server = await serve_http(nursery, site)
     plant(tmp_path / "top", {"old": b"x"})
     found, surplus = await _surplus(server.url("/d/"), tmp_path)
+    assert (paths(surplus), "http:listing-unproven" in found.rules) == (gone, not gone)
+
+
+@pytest.mark.parametrize(("start", "gone"), [("/d", ["old"]), ("/", [])])
+async def test_prune_after_redirect_to_other_directory_removes_nothing(
+    start: str, gone: list[str], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """The names of `/` are not in the listing of `/d/`; a redirect may add a slash to the same directory."""
+    site = {"/d/": Page(INDEX.encode(), "text/html"), "/d/a.txt": Page(b"a\n")}
+    server = await serve_http(nursery, {**site, "/": moved("/d/"), "/d": moved("/d/")})
+    plant(tmp_path / "top", {"old": b"x"})
+    found, surplus = await _surplus(server.url(start), tmp_path)
     assert (paths(surplus), "http:listing-unproven" in found.rules) == (gone, not gone)
 
 
