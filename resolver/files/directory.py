@@ -392,11 +392,9 @@ class DirectoryHandle:
 def sync_directory(path: str, dir_fd: int | None = None) -> None:
     """Sync a directory to the disk, if the file system supports this; errors are ignored."""
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
-        try:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        with closing_descriptor(os.open(path, flags, dir_fd=dir_fd)) as fd:
             os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 class OutputDirectory:
